@@ -121,7 +121,7 @@ enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct 
 /* All workers take part where there are stages: those without the loss add nothing. */
 static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_split split)
 {
-    struct ghp_ranks ranks = ghp_emitter_holders(e, ghp_split_sharers(split));
+    struct ghp_ranks ranks = ghp_emitter_replica_group(e, ghp_split_sharers(split));
     if (e->placement.n_stages > 1)
         ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
     if (e->how->no_metrics || ranks.count == 1) return GHP_OK;

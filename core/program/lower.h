@@ -109,6 +109,6 @@ int ghp_point_count(const struct ghp_model *model);
 
 struct ghp_ranks ghp_ranks_subgroup(int rank, int tp_size); /* TP size consecutive ranks */
 struct ghp_ranks ghp_ranks_replica(int rank, int tp_size,
-                                   int workers); /* the N / TP size holders of the same shard */
+                                   int workers); /* the N / TP size workers of a replica group */
 
 #endif

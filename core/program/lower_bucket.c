@@ -67,7 +67,7 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
                       struct ghp_bucket_range *range)
 {
     const struct ghp_sync_ops *sync = ghp_lowering_sync(how);
-    int holders = range->tp_size > 0 ? workers / range->tp_size : 1;
+    int replicas = range->tp_size > 0 ? workers / range->tp_size : 1;
     range->ready_layer = layer;
     range->gradient_bytes += bytes;
     range->bytes = range->gradient_bytes;
@@ -81,11 +81,11 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
         return;
     }
     range->holds_weights = sync->mixing != NULL;
-    if (holders < 2 || range->partner >= 0) return;
+    if (replicas < 2 || range->partner >= 0) return;
     if (sync->shard_bytes != NULL)
         range->shard_bytes =
-            sync->shard_bytes(&how->model->layers[layer], range->gradient_bytes, holders);
-    if (range->shard_bytes > 0) range->bytes = range->shard_bytes * holders;
+            sync->shard_bytes(&how->model->layers[layer], range->gradient_bytes, replicas);
+    if (range->shard_bytes > 0) range->bytes = range->shard_bytes * replicas;
     range->holds_weights = range->shard_bytes > 0 || sync->replicas || sync->mixing != NULL;
 }
 

@@ -96,7 +96,7 @@ enum ghp_status ghp_emit_bucket_wait(const struct ghp_emitter *e, int layer,
     return GHP_OK;
 }
 
-struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size)
+struct ghp_ranks ghp_emitter_replica_group(const struct ghp_emitter *e, int tp_size)
 {
     return ghp_placement_ranks(&e->placement, ghp_ranks_replica(e->placement.number, tp_size,
                                                                 e->placement.problem.workers));

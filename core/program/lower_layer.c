@@ -46,8 +46,8 @@ static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp
     int number = e->placement.number, q = 1;
     if (local->parts > 0)
         return ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(number, tp_size));
-    if (local->norm.local_stats) return ghp_emitter_holders(e, e->placement.problem.workers);
-    if (local->norm.ghost_batch == 0) return ghp_emitter_holders(e, tp_size);
+    if (local->norm.local_stats) return ghp_emitter_replica_group(e, e->placement.problem.workers);
+    if (local->norm.ghost_batch == 0) return ghp_emitter_replica_group(e, tp_size);
     if (local->n < local->norm.ghost_batch) q = (int)(local->norm.ghost_batch / local->n);
     return ghp_placement_ranks(
         &e->placement,

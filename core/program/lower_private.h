@@ -21,7 +21,7 @@ struct ghp_bucket_plan {
         int ready_layer; /* its last member in backward order */
         int64_t gradient_bytes;
         int64_t bytes;       /* the same, padded to whole optimizer shards */
-        int64_t shard_bytes; /* of one holder, which alone updates it; 0: all update all */
+        int64_t shard_bytes; /* of one replica, which alone updates it; 0: all update all */
         int64_t cut_bytes;   /* of one server; 0: no server has it */
         bool updated_here;   /* of what servers have: workers update it, too */
         bool holds_weights;  /* its layers' weights lie together as their gradients do */
@@ -42,7 +42,7 @@ struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer
  * is in another stage; -1: none. */
 int ghp_lower_held(const struct ghp_lowering *how, int layer);
 
-/* Those who sum the gradients of a bucket: the holders of the shard, and those of its partner's in another stage. */
+/* Those who sum the gradients of a bucket: the replica group, and that of its partner in another stage. */
 struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *how,
                                   const struct ghp_placement *placement,
                                   const struct ghp_bucket_range *range);
@@ -140,8 +140,8 @@ struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer,
 enum ghp_status ghp_emit_bucket_wait(const struct ghp_emitter *e, int layer,
                                      enum ghp_instr_kind kind, int bucket);
 
-/* The holders of this worker's shard, over `tp_size`. */
-struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size);
+/* The replica group of this worker: who has the same shard of a layer split over `tp_size`. */
+struct ghp_ranks ghp_emitter_replica_group(const struct ghp_emitter *e, int tp_size);
 
 /* ---- a layer ---- */
 
@@ -166,7 +166,7 @@ bool ghp_mixing_never(struct ghp_sync sync);
 bool ghp_mixing_always(struct ghp_sync sync);
 int ghp_mixing_unbounded(struct ghp_sync sync);
 double ghp_mixing_unknown(struct ghp_sync sync, int workers);
-/* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's optimizer
+/* The reductions whose last gradient the layer has made: into sums that all replicas get, or of each one's optimizer
  * shard. */
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
 /* Those of parameters whose owner is in an earlier stage, which makes its own gradients last: at the step's end. */

@@ -32,17 +32,17 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int b
     const struct ghp_bucket *bucket = bucket_of(program, b->storage);
     bool divided = b->elements < layer->params[b->slot].elements; /* not copied to each member */
     int number = program->placement.number, parts = divided ? program->splits[b->layer].tp_size : 1;
-    int64_t holders = program->placement.problem.workers / parts, holder = number / parts;
+    int64_t replicas = program->placement.problem.workers / parts, replica = number / parts;
 
     if (b->layer < program->placement.first_layer) /* a copy: its owner's stage squares it */
         return (struct ghp_norm_share){0};
     if (bucket->shard_bytes > 0) /* a subgroup that holds the same has the same optimizer shards */
         return divided || number % bucket->tp_size == 0 ? in_shard(program, b, bucket)
                                                         : (struct ghp_norm_share){0};
-    return (struct ghp_norm_share){.first = b->elements * holder / holders / 16 * 16,
-                                   .end = holder + 1 == holders
+    return (struct ghp_norm_share){.first = b->elements * replica / replicas / 16 * 16,
+                                   .end = replica + 1 == replicas
                                               ? b->elements
-                                              : b->elements * (holder + 1) / holders / 16 * 16};
+                                              : b->elements * (replica + 1) / replicas / 16 * 16};
 }
 
 int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_lr_scaling *scaling)

@@ -6,9 +6,9 @@
  * instructions.
  *
  *     allreduce   gradients are summed by all-reduce, and every worker updates all the weights it holds
- *     sharded     gradients are reduce-scattered; each holder of a shard updates its optimizer shard, the 1/R part of a
- *                 bucket for R holders, and has moments for that alone; the weights are all-gathered before the next
- *                 forward pass reads them
+ *     sharded     gradients are reduce-scattered; each worker of a replica group updates its optimizer shard, the 1/R
+ *                 part of a bucket for R workers, and has moments for that alone; the weights are all-gathered before
+ *                 the next forward pass reads them
  *     local:TAU   each worker trains by its own samples, and every TAU steps takes the mean of all workers' weights
  *     bsp         ranks of their own, the servers, have the weights: they sum all workers' gradients, update, and send
  *                 the weights back
@@ -92,12 +92,12 @@ struct ghp_sync_ops {
     bool
         serves; /* servers have the weights of all layers with gradients to sum, and their moments */
 
-    /* The optimizer shard of one of `holders` workers, in a bucket of so many gradient bytes: a multiple of
-     * GHP_ALIGN_BYTES; the bucket is then padded to `holders` optimizer shards. 0: each holder updates all of it.
+    /* The optimizer shard of one of `replicas` workers, in a bucket of so many gradient bytes: a multiple of
+     * GHP_ALIGN_BYTES; the bucket is then padded to `replicas` optimizer shards. 0: each replica updates all of it.
      *
      * layer   a member; buckets are of layers that all have optimizer shards, or none
-     * holders > 1 */
-    int64_t (*shard_bytes)(const struct ghp_layer *layer, int64_t bytes, int holders);
+     * replicas > 1 */
+    int64_t (*shard_bytes)(const struct ghp_layer *layer, int64_t bytes, int replicas);
 
     /* Emit, in order: at the start of a step; before a layer's first forward pass; when a layer's gradients are
      * complete. A piece of one layer (lower.h) has the last two alone, and they emit all that the layer is to be costed

@@ -246,8 +246,8 @@ bool ghp_stage_takes_tp_size(const struct ghp_staging *s, int stage, struct ghp_
     return true;
 }
 
-int ghp_stage_holder(const struct ghp_staging *s, int stage, int group, struct ghp_problem whole,
-                     int64_t sample)
+int ghp_stage_worker_of(const struct ghp_staging *s, int stage, int group, struct ghp_problem whole,
+                        int64_t sample)
 {
     const struct ghp_stage *st = &s->stage[stage];
     int size = ghp_staging_group(s, whole.workers), k = 0;

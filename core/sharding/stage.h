@@ -135,8 +135,8 @@ bool ghp_stage_takes_tp_size(const struct ghp_staging *staging, int stage, struc
                              int tp_size);
 
 /* The worker of a stage, counted inside its group, whose share has the sample (0 .. b - 1 of the group's). */
-int ghp_stage_holder(const struct ghp_staging *staging, int stage, int group,
-                     struct ghp_problem whole, int64_t sample);
+int ghp_stage_worker_of(const struct ghp_staging *staging, int stage, int group,
+                        struct ghp_problem whole, int64_t sample);
 
 /* `ranks` in numbers of the placement's stage, with the map to ranks. */
 struct ghp_ranks ghp_placement_ranks(const struct ghp_placement *placement, struct ghp_ranks ranks);

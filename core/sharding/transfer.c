@@ -58,8 +58,9 @@ bool ghp_transfer_joins(const struct ghp_transfer *t)
 }
 
 /* The workers of a stage, in a placement's group, whose subgroups of `tp_size` hold any of the samples. */
-static struct ghp_peers holders(const struct ghp_transfer *t, const struct ghp_placement *placement,
-                                int stage, int tp_size, struct ghp_window_at at)
+static struct ghp_peers workers_with(const struct ghp_transfer *t,
+                                     const struct ghp_placement *placement, int stage, int tp_size,
+                                     struct ghp_window_at at)
 {
     int size = ghp_staging_group(t->staging, t->whole.workers),
         group = placement->number / placement->held;
@@ -69,9 +70,9 @@ static struct ghp_peers holders(const struct ghp_transfer *t, const struct ghp_p
     for (int i = 0; i < stage; i++)
         from += t->staging->stage[i].workers;
     start = ghp_placement_of(t->staging, t->n_layers, t->whole, first).first_sample;
-    last = ghp_stage_holder(t->staging, stage, group, t->whole,
-                            at.first_sample + at.samples - 1 - start);
-    first = ghp_stage_holder(t->staging, stage, group, t->whole, at.first_sample - start);
+    last = ghp_stage_worker_of(t->staging, stage, group, t->whole,
+                               at.first_sample + at.samples - 1 - start);
+    first = ghp_stage_worker_of(t->staging, stage, group, t->whole, at.first_sample - start);
     first = first / tp_size * tp_size;
     last = last / tp_size * tp_size + tp_size - 1;
     return (struct ghp_peers){.first = group * size + from + first, .n = last - first + 1};
@@ -80,13 +81,13 @@ static struct ghp_peers holders(const struct ghp_transfer *t, const struct ghp_p
 struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *t,
                                         const struct ghp_placement *sender)
 {
-    return holders(t, sender, t->to_stage, t->to.tp_size, region_of(t, sender, true));
+    return workers_with(t, sender, t->to_stage, t->to.tp_size, region_of(t, sender, true));
 }
 
 struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *t,
                                       const struct ghp_placement *receiver)
 {
-    return holders(t, receiver, t->from_stage, t->from.tp_size, region_of(t, receiver, false));
+    return workers_with(t, receiver, t->from_stage, t->from.tp_size, region_of(t, receiver, false));
 }
 
 static struct ghp_placement placement_of(const struct ghp_transfer *t, int rank)

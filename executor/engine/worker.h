@@ -197,7 +197,7 @@ void ghp_worker_skip_timings(struct ghp_worker *worker);
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer,
                         int slot, int64_t *elements);
 
-/* Whether each holder updates an optimizer shard of the layer's weights (core/program/sync.h): then its gradients and
+/* Whether each replica updates an optimizer shard of the layer's weights (core/program/sync.h): then its gradients and
  * moments are whole only when they have been collected, a moment in place of the gradients, which are then gone.
  * Local. */
 bool ghp_worker_has_optimizer_shard(const struct ghp_worker *worker, int layer);

@@ -131,7 +131,7 @@ struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int b
 
 /* ---- worker/optimizer_shards.c ---- */
 
-/* A whole bucket from all holders' optimizer shards, by instruction i's communicator. */
+/* A whole bucket from the optimizer shards of a replica group, by instruction i's communicator. */
 enum ghp_status ghp_worker_gather_optimizer_shards(struct ghp_worker *w, int i, int shard,
                                                    int whole);
 

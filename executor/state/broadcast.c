@@ -30,9 +30,9 @@ static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_
     return GHP_OK;
 }
 
-/* Messages of one piece of the data: from the holder to each other worker, or from it to this one. */
+/* Messages of one piece of the data: from the owner to each other worker, or from it to this one. */
 static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_channel *channel,
-                                       int holder, const struct ghp_p2p_message *like)
+                                       int owner, const struct ghp_p2p_message *like)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
@@ -41,11 +41,11 @@ static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_cha
     struct ghp_p2p_message m = *like;
 
     if (m.receives) {
-        m.peer = holder;
+        m.peer = owner;
         GHP_TRY(channel->ops->post(channel, n++, &m));
         return wait_all(exec, channel, n);
     }
-    for (int r = first; r < first + placement->group && rank == holder; r++) {
+    for (int r = first; r < first + placement->group && rank == owner; r++) {
         m.peer = r;
         if (r >= first + placement->from && r < first + placement->from + placement->held) continue;
         GHP_TRY(channel->ops->post(channel, n++, &m));
@@ -59,12 +59,12 @@ enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *
     const struct ghp_program *program = ghp_worker_program(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
     struct ghp_channel *channel = NULL;
-    int holder = program->rank / (placement->group > 0 ? placement->group : 1) * placement->group;
+    int owner = program->rank / (placement->group > 0 ? placement->group : 1) * placement->group;
     enum ghp_status status = GHP_OK;
 
     if (placement->n_stages == 1) return GHP_OK;
     for (int i = 0; i < ghp_stage_of(program->how.staging, layer); i++)
-        holder += program->how.staging->stage[i].workers;
+        owner += program->how.staging->stage[i].workers;
     GHP_TRY(exec->transport->p2p->ops->open(exec->transport->p2p, placement->group, &channel));
     for (int64_t at = 0; at < bytes && status == GHP_OK; at += GHP_P2P_MESSAGE_BYTES) {
         struct ghp_p2p_message m = {
@@ -73,7 +73,7 @@ enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *
             .tag = TAG,
             .receives = !ghp_worker_owns(worker, layer)};
 
-        status = broadcast_piece(worker, channel, holder, &m);
+        status = broadcast_piece(worker, channel, owner, &m);
     }
     channel->ops->close(channel);
     return status;

@@ -424,25 +424,25 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
     return ghp_worker_has_replicas(worker) ? hash_replicas(worker, hash) : GHP_OK;
 }
 
-/* What all holders of the shards of one TP size say: hashes of the others are zero. */
+/* What all replicas of the shards of one TP size say: hashes of the others are zero. */
 static enum ghp_status compare_tp_size(struct ghp_worker *worker,
                                        const struct ghp_tensors_list *list, int tp_size,
                                        const uint64_t *hashes, int *different)
 {
     const struct ghp_placement *placement = ghp_worker_placement(worker);
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
-    struct ghp_ranks holders = ghp_placement_ranks(
+    struct ghp_ranks replicas = ghp_placement_ranks(
         placement, ghp_ranks_replica(placement->number, tp_size, placement->problem.workers));
     int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;
     uint64_t *all;
 
-    if (holders.count == 1) return GHP_OK;
-    all = ghp_alloc((size_t)holders.count, (size_t)bytes);
+    if (replicas.count == 1) return GHP_OK;
+    all = ghp_alloc((size_t)replicas.count, (size_t)bytes);
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 ghp_collectives_group(exec->transport->host, holders, GHP_STREAM_COMPUTE, &comm),
+                 ghp_collectives_group(exec->transport->host, replicas, GHP_STREAM_COMPUTE, &comm),
                  done);
     comm->label = "comparing replicas";
     GHP_TRY_GOTO(status, comm->ops->all_gather(comm, hashes, all, bytes), done);
@@ -450,7 +450,7 @@ static enum ghp_status compare_tp_size(struct ghp_worker *worker,
         if (shard_of(worker, &list->items[i]).tp_size != tp_size ||
             !ghp_worker_holds(worker, list->items[i].layer))
             continue;
-        for (int h = 1; h < holders.count; h++)
+        for (int h = 1; h < replicas.count; h++)
             if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different))
                 *different = i;
     }

@@ -14,7 +14,7 @@
  * Local. Tested tests/executor/train/test_equality.c */
 enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed);
 
-/* The whole tensor from its holders.
+/* The whole tensor from the workers that have shards of it.
  *
  * role    WEIGHT, WEIGHT_GRADIENT, a moment or (for a statistic) STATE
  * whole   tensor->param->elements elements, written on every worker
@@ -34,7 +34,7 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
                                        enum ghp_buffer_kind buffer_kind, const void *whole);
 
 /* Hash of this worker's parts of all tensors (weights, moments that are not in optimizer shards, statistics), one for
- * each entry of the list: equal on all holders of a shard, 0 for what is of another stage. Local. */
+ * each entry of the list: equal on all replicas of a shard, 0 for what is of another stage. Local. */
 enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     uint64_t *hashes);
 
@@ -47,7 +47,7 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
                                            const struct ghp_tensors_list *list, uint64_t *hash);
 
-/* Whether all holders of each shard have the same bits; those that may differ are not compared. Collective over all
+/* Whether all replicas of each shard have the same bits; those that may differ are not compared. Collective over all
  * workers.
  *
  * different   first tensor of the list that differs, -1: none */

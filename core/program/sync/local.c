@@ -17,7 +17,7 @@ static enum ghp_status emit_average(const struct ghp_emitter *e, struct ghp_buck
     if (average == NULL) return GHP_NO_MEMORY();
     average->layer = range.ready_layer;
     average->bucket = bucket;
-    average->ranks = ghp_emitter_holders(e, range.tp_size);
+    average->ranks = ghp_emitter_replica_group(e, range.tp_size);
     average->bytes = range.bytes;
     average->period = ghp_sync_period(e->how->method.sync);
     return GHP_OK;

@@ -1,14 +1,14 @@
-/* core/program/sync/sharded.c - each holder of a shard updates its optimizer shard of every bucket, and gathers the
- * others'.
+/* core/program/sync/sharded.c - each worker of a replica group updates its optimizer shard of every bucket, and gathers
+ * the others'.
  *
  * The updates of all buckets stand at the start of a step, in the order in which the forward pass reads them, each with
  * its gather behind it: the gathers run beside the forward pass, which waits for a bucket where it reads its first
  * layer. Statistics of ghost batches are added on every worker, so their layers keep the all-reduce. */
 #include "core/program/lower_private.h"
 
-static int64_t shard_bytes(const struct ghp_layer *layer, int64_t bytes, int holders)
+static int64_t shard_bytes(const struct ghp_layer *layer, int64_t bytes, int replicas)
 {
-    return ghp_layer_has_stats_delta(layer) ? 0 : ghp_align((bytes + holders - 1) / holders);
+    return ghp_layer_has_stats_delta(layer) ? 0 : ghp_align((bytes + replicas - 1) / replicas);
 }
 
 /* A bucket's update of this worker's optimizer shard, and the gather of all optimizer shards. */
@@ -21,12 +21,12 @@ static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucke
 
     if (update == NULL) return GHP_NO_MEMORY();
     update->bucket = bucket;
-    update->ranks = ghp_emitter_holders(e, range.tp_size);
+    update->ranks = ghp_emitter_replica_group(e, range.tp_size);
     gather = ghp_emitter_add(e, GHP_INSTR_ALL_GATHER, point);
     if (gather == NULL) return GHP_NO_MEMORY();
     gather->layer = range.ready_layer;
     gather->bucket = bucket;
-    gather->ranks = ghp_emitter_holders(e, range.tp_size);
+    gather->ranks = ghp_emitter_replica_group(e, range.tp_size);
     gather->bytes = range.bytes;
     return GHP_OK;
 }

@@ -36,7 +36,7 @@ static struct ghp_staging some_staging(struct ghp_problem *whole)
     return s;
 }
 
-/* Holders of each (sample, position, channel) of a stage's micro-batch, for a layout. */
+/* Workers that have each (sample, position, channel) of a stage's micro-batch, for a layout. */
 static void check_cover(const struct ghp_staging *s, struct ghp_problem whole, int stage,
                         struct ghp_layout layout)
 {
@@ -67,7 +67,7 @@ static void check_cover(const struct ghp_staging *s, struct ghp_problem whole, i
 }
 
 /* A stage's worker that has a sample is the one that says so. */
-static void check_holders(const struct ghp_staging *s, struct ghp_problem whole, int stage)
+static void check_workers(const struct ghp_staging *s, struct ghp_problem whole, int stage)
 {
     int group = ghp_staging_group(s, whole.workers), from = 0;
     int64_t own = whole.global_batch / s->micro_batches / (whole.workers / group);
@@ -76,7 +76,7 @@ static void check_holders(const struct ghp_staging *s, struct ghp_problem whole,
         from += s->stage[i].workers;
     for (int g = 0; g < whole.workers / group; g++)
         for (int64_t n = 0; n < own; n++) {
-            int k = ghp_stage_holder(s, stage, g, whole, n);
+            int k = ghp_stage_worker_of(s, stage, g, whole, n);
             struct ghp_placement placement =
                 ghp_placement_of(s, LAYERS, whole, g * group + from + k);
             struct ghp_window_at w =
@@ -134,7 +134,7 @@ static void check_shares(void)
         check_ranks(&s, whole);
         for (int i = 0; i < s.n; i++) {
             check_cover(&s, whole, i, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});
-            check_holders(&s, whole, i);
+            check_workers(&s, whole, i);
             check_largest(&s, whole, i);
             for (int m = 2; m <= s.stage[i].workers; m++) {
                 CHECK_EQ(ghp_stage_takes_tp_size(&s, i, whole, m), s.stage[i].grain % m == 0);
@@ -163,7 +163,7 @@ static void check_listed(void)
     whole = (struct ghp_problem){.workers = 6, .global_batch = 20};
     check_cover(&s, whole, 0, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});
     check_cover(&s, whole, 1, (struct ghp_layout){GHP_LAYOUT_BATCH, 1});
-    check_holders(&(struct ghp_staging){.n = 2,
+    check_workers(&(struct ghp_staging){.n = 2,
                                         .stage = {{.workers = 2}, {.first_layer = 3, .workers = 1}},
                                         .micro_batches = 2},
                   (struct ghp_problem){.workers = 6, .global_batch = 24}, 0);

@@ -126,7 +126,7 @@ static void check_splits(struct bench *b, enum case_kind kind, unsigned seed)
     free(splits);
 }
 
-/* Micro-batches in one stage; and two stages, of which the first has holders that share an update. */
+/* Micro-batches in one stage; and two stages, of which the first has replicas that share an update. */
 static void check_stages(struct bench *b)
 {
     struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
