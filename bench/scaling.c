@@ -108,14 +108,14 @@ static bool fits(const struct ghp_scaling_case *item, const struct ghp_split *sp
 static enum ghp_status cost(const struct ghp_scaling_case *item, const struct ghp_profile *profile,
                             struct ghp_split *splits, int workers, double *step_s)
 {
-    const struct ghp_lowering how = {.model = &item->model,
-                                     .problem = {workers, item->batch},
-                                     .element_bytes = profile->element_bytes};
+    const struct ghp_lowering lowering = {.model = &item->model,
+                                          .problem = {workers, item->batch},
+                                          .element_bytes = profile->element_bytes};
     struct ghp_prediction predicted;
 
     *step_s = INFINITY;
-    if (!fits(item, splits, how.problem)) return GHP_OK;
-    GHP_TRY(ghp_plan_predict(&how, splits, profile, &predicted));
+    if (!fits(item, splits, lowering.problem)) return GHP_OK;
+    GHP_TRY(ghp_plan_predict(&lowering, splits, profile, &predicted));
     *step_s = predicted.step_s;
     return GHP_OK;
 }

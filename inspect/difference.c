@@ -31,12 +31,12 @@ static const struct ghp_column difference_columns[] = {
 static double step_with(const struct costing *p, const struct ghp_split *splits,
                         struct ghp_method method)
 {
-    struct ghp_lowering how = ghp_plan_lowering(p->a, p->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(p->a, p->profile);
     struct ghp_prediction predicted;
 
-    how.method = method;
-    return ghp_plan_predict(&how, splits, p->profile, &predicted) == GHP_OK ? predicted.step_s
-                                                                            : NAN;
+    lowering.method = method;
+    return ghp_plan_predict(&lowering, splits, p->profile, &predicted) == GHP_OK ? predicted.step_s
+                                                                                 : NAN;
 }
 
 struct difference {

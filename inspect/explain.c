@@ -191,10 +191,10 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
 static enum ghp_status put_slow_worker(struct ghp_display *report, const struct ghp_plan *plan)
 {
     const struct ghp_stragglers one = {.n = 1, .of = {{.rank = 0, .factor = 2}}};
-    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_prediction slowed;
 
-    GHP_TRY(ghp_plan_predict_slowed(&how, plan->splits, &plan->profile, &one, &slowed));
+    GHP_TRY(ghp_plan_predict_slowed(&lowering, plan->splits, &plan->profile, &one, &slowed));
     ghp_display_line(report,
                      "a slow worker: with worker 0 computing half as fast the step takes %.4f ms "
                      "(computing takes %.4f ms; ghp-plan --straggler)",

@@ -3,11 +3,11 @@
 
 enum ghp_status ghp_simulation_init(const struct ghp_plan *plan, struct ghp_simulation *p)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, &plan->profile);
     enum ghp_status status;
 
     *p = (struct ghp_simulation){0};
-    GHP_TRY(ghp_lower_all(&how, plan->splits, &p->programs));
+    GHP_TRY(ghp_lower_all(&lowering, plan->splits, &p->programs));
     status = ghp_simulate_all(&p->programs, &plan->profile, p->timings);
     if (status != GHP_OK) {
         ghp_programs_release(&p->programs);

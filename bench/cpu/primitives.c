@@ -97,13 +97,13 @@ static void add_row(struct floor *f, const struct ghp_instr *instr)
 /* The convolutions and linear layers of the one worker's program. */
 static enum ghp_status collect(const struct ghp_model *model, struct floor *f)
 {
-    struct ghp_lowering how = {.model = model, .problem = {1, batch}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = model, .problem = {1, batch}, .element_bytes = 4};
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
     struct ghp_program program = {0};
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < model->n_layers; i++)
         splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    enum ghp_status status = ghp_lower(&how, splits, 0, &program);
+    enum ghp_status status = ghp_lower(&lowering, splits, 0, &program);
     free(splits);
     GHP_TRY(status);
     f->rows = ghp_alloc((size_t)program.n_instrs + 1, sizeof *f->rows);
@@ -122,21 +122,21 @@ static enum ghp_status collect(const struct ghp_model *model, struct floor *f)
 
 static enum ghp_status measure(struct floor *f)
 {
-    const struct ghp_primitive_timing how = {
+    const struct ghp_primitive_timing timing = {
         .threads = (int)threads, .repeats = (int)repeats, .cpu = clock_choice == 1};
     enum ghp_status status = GHP_OK;
     ghp_progress_begin("passes", 0, f->n);
     for (int i = 0; i < f->n && status == GHP_OK; i++) {
         struct row *row = &f->rows[i];
         ghp_progress_step(i, "%s", row->key);
-        status = ghp_primitive_best(&row->local, row->pass, how, &row->best);
+        status = ghp_primitive_best(&row->local, row->pass, timing, &row->best);
         f->primitives_s += row->count * row->best.seconds;
         f->flops += row->count * (double)ghp_local_flops(&row->local, row->pass);
     }
     ghp_progress_end();
     GHP_TRY(status);
-    GHP_TRY(ghp_primitive_update(f->weights, how, &f->update_s));
-    f->peak_flops_per_s = ghp_primitive_peak(how);
+    GHP_TRY(ghp_primitive_update(f->weights, timing, &f->update_s));
+    f->peak_flops_per_s = ghp_primitive_peak(timing);
     return GHP_OK;
 }
 

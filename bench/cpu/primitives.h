@@ -20,14 +20,14 @@ struct ghp_primitive { /* the quickest way to compute a pass */
 
 /* Times all ways of a pass. Returns GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND (no primitive at all, or one failed). */
 enum ghp_status ghp_primitive_best(const struct ghp_local *local, enum ghp_pass pass,
-                                   struct ghp_primitive_timing how, struct ghp_primitive *best);
+                                   struct ghp_primitive_timing timing, struct ghp_primitive *best);
 
 /* Median seconds of the optimizer's update of so many weights, all with momentum. */
-enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timing how,
+enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timing timing,
                                      double *seconds);
 
 /* Multiply-adds in float on registers alone, on all threads [flop/s]. */
-double ghp_primitive_peak(struct ghp_primitive_timing how);
+double ghp_primitive_peak(struct ghp_primitive_timing timing);
 
 const char *ghp_primitive_library(void); /* oneDNN's version */
 

@@ -14,11 +14,11 @@ enum { ARGUMENTS = 4, MOST_IMPLEMENTATIONS = 6 };
 
 /* ---- clocks and samples ---- */
 
-static double now_s(struct ghp_primitive_timing how)
+static double now_s(struct ghp_primitive_timing timing)
 {
     struct timespec t;
-    clock_gettime(how.cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / (how.cpu ? how.threads : 1);
+    clock_gettime(timing.cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / (timing.cpu ? timing.threads : 1);
 }
 
 static int by_size(const void *a, const void *b)
@@ -54,7 +54,7 @@ struct trial {
     dnnl_primitive_attr_t attributes;
     const struct ghp_local *local;
     enum ghp_pass pass;
-    struct ghp_primitive_timing how;
+    struct ghp_primitive_timing timing;
     struct ghp_primitive *best;
     struct block *blocks; /* [ARGUMENTS] */
 };
@@ -139,10 +139,10 @@ static enum ghp_status execute(const struct trial *t, const struct bound *b)
 static enum ghp_status time_bound(const struct trial *t, const struct bound *b,
                                   struct samples *samples)
 {
-    for (int i = 0; i <= t->how.repeats; i++) {
-        double begin = now_s(t->how), seconds;
+    for (int i = 0; i <= t->timing.repeats; i++) {
+        double begin = now_s(t->timing), seconds;
         GHP_TRY(execute(t, b));
-        seconds = now_s(t->how) - begin;
+        seconds = now_s(t->timing) - begin;
         double limit = (i == 0 ? 3 : 4.0 / 3) * t->best->seconds;
         bool hopeless = t->best->variants > 0 && seconds > limit;
         if (i > 0 || hopeless) samples->values[samples->n++] = seconds; /* the first warms up */
@@ -264,13 +264,14 @@ static enum ghp_status all_variants(const struct trial *t)
 }
 
 enum ghp_status ghp_primitive_best(const struct ghp_local *local, enum ghp_pass pass,
-                                   struct ghp_primitive_timing how, struct ghp_primitive *best)
+                                   struct ghp_primitive_timing timing, struct ghp_primitive *best)
 {
     struct block blocks[ARGUMENTS] = {{0}};
-    struct trial t = {.local = local, .pass = pass, .how = how, .best = best, .blocks = blocks};
+    struct trial t = {
+        .local = local, .pass = pass, .timing = timing, .best = best, .blocks = blocks};
     enum ghp_status status = GHP_OK;
     *best = (struct ghp_primitive){0};
-    ghp_parallel_threads(how.threads);
+    ghp_parallel_threads(timing.threads);
     GHP_TRY(ghp_onednn_engine_open(&t.engine));
     GHP_TRY_GOTO(status,
                  GHP_ONEDNN(dnnl_stream_create(&t.stream, t.engine, dnnl_stream_default_flags)),
@@ -291,10 +292,10 @@ done:
 
 /* ---- update and peak ---- */
 
-enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timing how,
+enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timing timing,
                                      double *seconds)
 {
-    const struct ghp_backend_config config = {.element_bytes = 4, .threads = how.threads};
+    const struct ghp_backend_config config = {.element_bytes = 4, .threads = timing.threads};
     const int64_t bytes = weights * (int64_t)sizeof(float);
     struct ghp_backend *backend = NULL;
     struct samples samples = {0};
@@ -307,16 +308,16 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
         fill(w, (size_t)bytes);
         memset(v, 0, (size_t)bytes);
         memset(dw, 0, (size_t)bytes);
-        for (int i = 0; i <= how.repeats && status == GHP_OK; i++) {
+        for (int i = 0; i <= timing.repeats && status == GHP_OK; i++) {
             struct ghp_update update = {.optimizer = &ghp_optimizer_sgd,
                                         .w = w,
                                         .moment = {v},
                                         .dw = dw,
                                         .elements = weights,
                                         .given = ghp_optimizer_usual(&ghp_optimizer_sgd)};
-            double begin = now_s(how);
+            double begin = now_s(timing);
             status = ghp_backend_onednn.update(backend, &update);
-            if (i > 0) samples.values[samples.n++] = now_s(how) - begin;
+            if (i > 0) samples.values[samples.n++] = now_s(timing) - begin;
         }
         *seconds = quantile(&samples, 0.5);
         ghp_backend_onednn.close(backend);
@@ -351,17 +352,18 @@ static void multiply_add(void *context, struct ghp_share share)
             sink[share.part] += sum[c][i];
 }
 
-double ghp_primitive_peak(struct ghp_primitive_timing how)
+double ghp_primitive_peak(struct ghp_primitive_timing timing)
 {
     struct samples samples = {0};
-    float *sink = calloc((size_t)how.threads, sizeof *sink);
-    for (int i = 0; sink != NULL && i < how.repeats; i++) {
-        double begin = now_s(how);
-        ghp_parallel(how.threads, multiply_add, sink);
-        samples.values[samples.n++] = now_s(how) - begin;
+    float *sink = calloc((size_t)timing.threads, sizeof *sink);
+    for (int i = 0; sink != NULL && i < timing.repeats; i++) {
+        double begin = now_s(timing);
+        ghp_parallel(timing.threads, multiply_add, sink);
+        samples.values[samples.n++] = now_s(timing) - begin;
     }
     free(sink);
-    return samples.n == 0 ? 0 : 2.0 * CHAINS * LANES * ROUNDS * how.threads / quantile(&samples, 0);
+    return samples.n == 0 ? 0
+                          : 2.0 * CHAINS * LANES * ROUNDS * timing.threads / quantile(&samples, 0);
 }
 
 const char *ghp_primitive_library(void)

@@ -74,15 +74,15 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
                               const struct ghp_record *run)
 {
     int element_bytes = run->precision.element_bytes;
-    struct ghp_lowering how = {.model = &plan->model,
-                               .problem = plan->problem,
-                               .element_bytes = element_bytes,
-                               .method.bucket_bytes = plan->method.bucket_bytes};
+    struct ghp_lowering lowering = {.model = &plan->model,
+                                    .problem = plan->problem,
+                                    .element_bytes = element_bytes,
+                                    .method.bucket_bytes = plan->method.bucket_bytes};
     struct ghp_program program = {0};
     enum ghp_status status;
     char name[64];
 
-    GHP_TRY(ghp_lower(&how, plan->splits, 0, &program));
+    GHP_TRY(ghp_lower(&lowering, plan->splits, 0, &program));
     status = program.n_instrs == run->n_instrs
                  ? GHP_OK
                  : GHP_FAIL(GHP_ERR_INPUT,

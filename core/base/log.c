@@ -114,13 +114,13 @@ void ghp_log_failure(const char *fmt, ...)
     fprintf(stderr, "%s%s: %s\n", over(), tool_name, text);
 }
 
-void ghp_progress_open(struct ghp_progress how)
+void ghp_progress_open(struct ghp_progress options)
 {
-    progress = how;
-    if (how.look == GHP_PROGRESS_AUTO)
-        progress.look = isatty(STDERR_FILENO) || how.terminal >= 0 ? GHP_PROGRESS_LIVE
-                        : how.every_s > 0                          ? GHP_PROGRESS_LINES
-                                                                   : GHP_PROGRESS_NONE;
+    progress = options;
+    if (options.look == GHP_PROGRESS_AUTO)
+        progress.look = isatty(STDERR_FILENO) || options.terminal >= 0 ? GHP_PROGRESS_LIVE
+                        : options.every_s > 0                          ? GHP_PROGRESS_LINES
+                                                                       : GHP_PROGRESS_NONE;
     line_said_s = ghp_now_s();
 }
 

@@ -71,12 +71,12 @@ enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer, str
 
 static enum ghp_status check_scaling(const struct ghp_plan *plan)
 {
-    const struct ghp_lowering how = {.model = &plan->model,
-                                     .problem = plan->problem,
-                                     .staging = ghp_staging_or_none(&plan->staging),
-                                     .method = plan->method};
+    const struct ghp_lowering lowering = {.model = &plan->model,
+                                          .problem = plan->problem,
+                                          .staging = ghp_staging_or_none(&plan->staging),
+                                          .method = plan->method};
 
-    return ghp_lower_check_scaling(&how, plan->splits);
+    return ghp_lower_check_scaling(&lowering, plan->splits);
 }
 
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
@@ -133,12 +133,12 @@ struct ghp_lowering ghp_lowering_of(const struct ghp_model *model, struct ghp_pr
 struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
                                       const struct ghp_profile *profile)
 {
-    struct ghp_lowering how = ghp_lowering_of(&plan->model, plan->problem, profile);
+    struct ghp_lowering lowering = ghp_lowering_of(&plan->model, plan->problem, profile);
 
-    how.method = plan->method;
-    how.staging = ghp_staging_or_none(&plan->staging);
-    how.nchw16c = plan->nchw16c;
-    return how;
+    lowering.method = plan->method;
+    lowering.staging = ghp_staging_or_none(&plan->staging);
+    lowering.nchw16c = plan->nchw16c;
+    return lowering;
 }
 
 /* Of all stages' costed seconds, the part that was measured. */
@@ -188,24 +188,27 @@ static void fill_prediction(const struct ghp_programs *programs, const struct gh
 }
 
 /* By how much the slowest worker of each stage slows its stage; 1: there is none. */
-static void slow_stages(const struct ghp_lowering *how, const struct ghp_profile *profile,
+static void slow_stages(const struct ghp_lowering *lowering, const struct ghp_profile *profile,
                         const struct ghp_stragglers *stragglers, double slow[GHP_MAX_STAGES])
 {
-    const double *speed = ghp_speeds_of(&profile->speeds, how->problem.workers);
-    bool dealt = how->staging != NULL && how->staging->shares != NULL; /* all are equally long */
+    const double *speed = ghp_speeds_of(&profile->speeds, lowering->problem.workers);
+    bool dealt =
+        lowering->staging != NULL && lowering->staging->shares != NULL; /* all are equally long */
 
     for (int k = 0; k < GHP_MAX_STAGES; k++)
         slow[k] = 1;
     for (int i = 0; i < stragglers->n; i++) {
         int rank = stragglers->of[i].rank;
-        int stage = ghp_placement_of(how->staging, how->model->n_layers, how->problem, rank).stage;
+        int stage =
+            ghp_placement_of(lowering->staging, lowering->model->n_layers, lowering->problem, rank)
+                .stage;
         double faster = speed != NULL && !dealt ? speed[rank] : 1;
 
         slow[stage] = fmax(slow[stage], stragglers->of[i].factor / faster);
     }
 }
 
-static enum ghp_status predict_together(const struct ghp_lowering *how,
+static enum ghp_status predict_together(const struct ghp_lowering *lowering,
                                         const struct ghp_split *splits,
                                         const struct ghp_profile *profile,
                                         const struct ghp_stragglers *stragglers,
@@ -216,8 +219,8 @@ static enum ghp_status predict_together(const struct ghp_lowering *how,
     double slow[GHP_MAX_STAGES];
     enum ghp_status status;
 
-    slow_stages(how, profile, stragglers, slow);
-    GHP_TRY(ghp_lower_all(how, splits, &programs));
+    slow_stages(lowering, profile, stragglers, slow);
+    GHP_TRY(ghp_lower_all(lowering, splits, &programs));
     status = ghp_simulate_slowed(&programs, profile, slow, timings);
     if (status == GHP_OK) {
         fill_prediction(&programs, timings, profile->disturbed, predicted);
@@ -229,43 +232,45 @@ static enum ghp_status predict_together(const struct ghp_lowering *how,
 }
 
 /* Who waits for nobody's step loses his own steps alone: N steps last N / (sum of 1 / T of each worker). */
-static enum ghp_status predict_apart(const struct ghp_lowering *how, const struct ghp_split *splits,
+static enum ghp_status predict_apart(const struct ghp_lowering *lowering,
+                                     const struct ghp_split *splits,
                                      const struct ghp_profile *profile,
                                      const struct ghp_stragglers *stragglers,
                                      struct ghp_prediction *predicted)
 {
-    double rate, workers = how->problem.workers;
+    double rate, workers = lowering->problem.workers;
 
-    GHP_TRY(predict_together(how, splits, profile, &(const struct ghp_stragglers){0}, predicted));
+    GHP_TRY(
+        predict_together(lowering, splits, profile, &(const struct ghp_stragglers){0}, predicted));
     rate = (workers - stragglers->n) / predicted->step_s;
     for (int i = 0; i < stragglers->n; i++) {
         const struct ghp_stragglers one = {.n = 1, .of = {stragglers->of[i]}};
         struct ghp_prediction slow;
 
-        GHP_TRY(predict_together(how, splits, profile, &one, &slow));
+        GHP_TRY(predict_together(lowering, splits, profile, &one, &slow));
         rate += 1 / slow.step_s;
     }
     predicted->step_s = workers / rate;
     return GHP_OK;
 }
 
-enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *how,
+enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *lowering,
                                         const struct ghp_split *splits,
                                         const struct ghp_profile *profile,
                                         const struct ghp_stragglers *stragglers,
                                         struct ghp_prediction *predicted)
 {
-    bool together = stragglers->n == 0 || ghp_sync_keeps_step(how->method.sync);
+    bool together = stragglers->n == 0 || ghp_sync_keeps_step(lowering->method.sync);
 
-    return (together ? predict_together : predict_apart)(how, splits, profile, stragglers,
+    return (together ? predict_together : predict_apart)(lowering, splits, profile, stragglers,
                                                          predicted);
 }
 
-enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                 const struct ghp_profile *profile,
+enum ghp_status ghp_plan_predict(const struct ghp_lowering *lowering,
+                                 const struct ghp_split *splits, const struct ghp_profile *profile,
                                  struct ghp_prediction *predicted)
 {
-    return ghp_plan_predict_slowed(how, splits, profile, &(const struct ghp_stragglers){0},
+    return ghp_plan_predict_slowed(lowering, splits, profile, &(const struct ghp_stragglers){0},
                                    predicted);
 }
 
@@ -395,10 +400,10 @@ static enum ghp_status check_baselines(const struct ghp_plan *plan)
 /* The prediction by one profile against what the plan says. */
 static enum ghp_status check_cost(const struct ghp_plan *plan, const struct ghp_profile *profile)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, profile);
     struct ghp_prediction found;
 
-    GHP_TRY(ghp_plan_predict(&how, plan->splits, profile, &found));
+    GHP_TRY(ghp_plan_predict(&lowering, plan->splits, profile, &found));
     return compare(&plan->predicted, &found);
 }
 
@@ -406,7 +411,7 @@ static enum ghp_status check_cost(const struct ghp_plan *plan, const struct ghp_
 static enum ghp_status check_alternatives(const struct ghp_plan *plan,
                                           const struct ghp_profile *profile)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, profile);
     size_t layers = (size_t)plan->model.n_layers;
     struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
     enum ghp_status status = splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
@@ -417,7 +422,7 @@ static enum ghp_status check_alternatives(const struct ghp_plan *plan,
 
         if (a->n_choices == 0) continue; /* of an earlier version: its changes were not written */
         ghp_alternative_splits(a, plan->splits, layers, splits);
-        status = ghp_plan_predict(&how, splits, profile, &found);
+        status = ghp_plan_predict(&lowering, splits, profile, &found);
         if (status == GHP_OK && !same(a->step_s, found.step_s, found.step_s))
             status = fail_seconds("alternatives.predicted_step_s", a->step_s, found.step_s);
     }

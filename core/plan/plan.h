@@ -60,7 +60,8 @@ struct ghp_plan {
     uint64_t model_hash, profile_hash, machine_hash;
     /* The profile as given; the network too, or as an absolute path if its files may hold weights. */
     char *model_path, *profile_path;
-    bool model_weights; /* the network's own files had weights: a training starts from them or is told otherwise */
+    bool
+        model_weights; /* the network's own files had weights: a training starts from them or is told otherwise */
     struct ghp_prediction predicted;
     int n_baselines;
     struct ghp_baseline *baselines;
@@ -101,7 +102,7 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan);
 
 /* Whether an executor can keep to these formats in the lowering's stages: nothing that lies blocked is loaded or passes
  * between stages. */
-bool ghp_plan_formats_hold(const struct ghp_lowering *how, const bool *nchw16c);
+bool ghp_plan_formats_hold(const struct ghp_lowering *lowering, const bool *nchw16c);
 
 /* Lowering and prediction of this plan by this profile (for a sound plan: its own subset). A lowering borrows the
  * plan's staging, so the plan stays where it is as long as its programs are used.
@@ -113,8 +114,8 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
 /* Of plans that are yet to be made: without stages and memory formats, each layer reduced alone. */
 struct ghp_lowering ghp_lowering_of(const struct ghp_model *model, struct ghp_problem problem,
                                     const struct ghp_profile *profile);
-enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                 const struct ghp_profile *profile,
+enum ghp_status ghp_plan_predict(const struct ghp_lowering *lowering,
+                                 const struct ghp_split *splits, const struct ghp_profile *profile,
                                  struct ghp_prediction *predicted);
 /* The step and the peak of ghp_plan_predict alone; the step to rounding. With many micro-batches in one stage a few are
  * simulated, where the others only repeat them.
@@ -122,7 +123,7 @@ enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct gh
  * step_s, peak_bytes   may be NULL; without peak_bytes nothing is placed, which is quicker
  *
  * Tested   tests/planner/search/test_predict_step.c */
-enum ghp_status ghp_plan_predict_step(const struct ghp_lowering *how,
+enum ghp_status ghp_plan_predict_step(const struct ghp_lowering *lowering,
                                       const struct ghp_split *splits,
                                       const struct ghp_profile *profile, double *step_s,
                                       int64_t *peak_bytes);
@@ -130,7 +131,7 @@ enum ghp_status ghp_plan_predict_step(const struct ghp_lowering *how,
  * profile knows to be faster than the slowest has its speed.
  *
  * stragglers   ranks of the problem's workers */
-enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *how,
+enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *lowering,
                                         const struct ghp_split *splits,
                                         const struct ghp_profile *profile,
                                         const struct ghp_stragglers *stragglers,

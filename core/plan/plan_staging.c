@@ -61,10 +61,10 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
         put(root, "recompute", ghp_plan_marked_json(plan, plan->recompute, failed), failed);
 }
 
-bool ghp_plan_formats_hold(const struct ghp_lowering *how, const bool *nchw16c)
+bool ghp_plan_formats_hold(const struct ghp_lowering *lowering, const bool *nchw16c)
 {
-    for (int v = 0; v < how->model->n_layers; v++)
-        if (nchw16c[v] && !ghp_stage_keeps(how->staging, how->model, v)) return false;
+    for (int v = 0; v < lowering->model->n_layers; v++)
+        if (nchw16c[v] && !ghp_stage_keeps(lowering->staging, lowering->model, v)) return false;
     return true;
 }
 
@@ -176,12 +176,12 @@ static enum ghp_status read_recompute(const struct ghp_node *root, struct ghp_pl
 
 enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    const struct ghp_lowering how = {.model = &plan->model, .staging = &plan->staging};
+    const struct ghp_lowering lowering = {.model = &plan->model, .staging = &plan->staging};
     struct ghp_node array;
     size_t n;
 
     GHP_TRY(ghp_plan_read_marked(root, "nChw16c", &plan->model, &plan->nchw16c));
-    if (plan->nchw16c == NULL || ghp_plan_formats_hold(&how, plan->nchw16c)) return GHP_OK;
+    if (plan->nchw16c == NULL || ghp_plan_formats_hold(&lowering, plan->nchw16c)) return GHP_OK;
     GHP_TRY(ghp_json_array(root, "nChw16c", &array, &n));
     return ghp_json_fail(&array, GHP_ERR_INPUT,
                          "a layer whose output is loaded or passes between stages cannot lie "

@@ -14,13 +14,13 @@ enum { FEWEST = 4 };
 static const double same_micro_batch = 1e-12; /* of the step: rounding of sums, not physics */
 
 /* One stage whose micro-batches go forward and backward in turn, and whose steps are all alike. */
-static bool may_be_short(const struct ghp_lowering *how)
+static bool may_be_short(const struct ghp_lowering *lowering)
 {
-    const struct ghp_staging *s = how->staging;
+    const struct ghp_staging *s = lowering->staging;
 
     return s != NULL && s->n < 2 && s->shares == NULL && s->pipeline == GHP_PIPELINE_1F1B &&
-           (how->method.sync.ops == NULL || how->method.sync.ops == &ghp_sync_allreduce ||
-            how->method.sync.ops == &ghp_sync_sharded);
+           (lowering->method.sync.ops == NULL || lowering->method.sync.ops == &ghp_sync_allreduce ||
+            lowering->method.sync.ops == &ghp_sync_sharded);
 }
 
 /* When the compute stream ends a micro-batch, from the start of the step. */
@@ -51,11 +51,11 @@ static bool is_quiet(const struct ghp_program *program, const struct ghp_timing 
 /* The step by a program of `few` micro-batches of `all`.
  *
  * step_s   NAN: that says nothing */
-static enum ghp_status extend(const struct ghp_lowering *how, const struct ghp_split *splits,
+static enum ghp_status extend(const struct ghp_lowering *lowering, const struct ghp_split *splits,
                               const struct ghp_profile *profile, int few, double *step_s)
 {
-    struct ghp_staging staging = *how->staging;
-    struct ghp_lowering shorter = *how;
+    struct ghp_staging staging = *lowering->staging;
+    struct ghp_lowering shorter = *lowering;
     int all = staging.micro_batches;
     struct ghp_program program = {0};
     struct ghp_timing timing = {0};
@@ -63,7 +63,7 @@ static enum ghp_status extend(const struct ghp_lowering *how, const struct ghp_s
 
     staging.micro_batches = few;
     shorter.staging = &staging;
-    shorter.problem.global_batch = how->problem.global_batch / all * few;
+    shorter.problem.global_batch = lowering->problem.global_batch / all * few;
     shorter.unplaced = true;
     GHP_TRY(ghp_lower(&shorter, splits, 0, &program));
     status = ghp_simulate(&program, profile, &timing);
@@ -85,11 +85,11 @@ static enum ghp_status extend(const struct ghp_lowering *how, const struct ghp_s
 /* The same by the whole program.
  *
  * step_s, peak_bytes   may be NULL */
-static enum ghp_status play_all(const struct ghp_lowering *how, const struct ghp_split *splits,
+static enum ghp_status play_all(const struct ghp_lowering *lowering, const struct ghp_split *splits,
                                 const struct ghp_profile *profile, double *step_s,
                                 int64_t *peak_bytes)
 {
-    struct ghp_lowering all = *how;
+    struct ghp_lowering all = *lowering;
     struct ghp_programs programs;
     struct ghp_timing timings[GHP_MAX_STAGES];
     enum ghp_status status = GHP_OK;
@@ -107,21 +107,21 @@ static enum ghp_status play_all(const struct ghp_lowering *how, const struct ghp
     return status;
 }
 
-enum ghp_status ghp_plan_predict_step(const struct ghp_lowering *how,
+enum ghp_status ghp_plan_predict_step(const struct ghp_lowering *lowering,
                                       const struct ghp_split *splits,
                                       const struct ghp_profile *profile, double *step_s,
                                       int64_t *peak_bytes)
 {
-    int all = ghp_staging_micro_batches(how->staging);
+    int all = ghp_staging_micro_batches(lowering->staging);
     double found_s = NAN;
 
-    for (int few = FEWEST; may_be_short(how) && few < all && step_s != NULL && isnan(found_s);
+    for (int few = FEWEST; may_be_short(lowering) && few < all && step_s != NULL && isnan(found_s);
          few *= 2)
-        GHP_TRY(extend(how, splits, profile, few, &found_s));
+        GHP_TRY(extend(lowering, splits, profile, few, &found_s));
     if (!isnan(found_s)) {
         *step_s = found_s;
         if (peak_bytes == NULL) return GHP_OK;
         step_s = NULL;
     }
-    return play_all(how, splits, profile, step_s, peak_bytes);
+    return play_all(lowering, splits, profile, step_s, peak_bytes);
 }

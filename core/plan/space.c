@@ -41,7 +41,7 @@ static bool same_comm(const void *a, const void *b)
 }
 
 struct space {
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_split *from, *to; /* GHP_MAX_CHOICES each */
     struct ghp_program piece;    /* the last one lowered */
     struct ghp_hash_table found; /* operations or collectives */
@@ -102,14 +102,14 @@ static enum ghp_status take_piece(struct space *space, struct ghp_split split)
 
 static enum ghp_status take_layers(struct space *space)
 {
-    const struct ghp_model *model = space->how.model;
+    const struct ghp_model *model = space->lowering.model;
 
     for (int layer = 0; layer < model->n_layers; layer++) {
-        int n = ghp_split_choices(&model->layers[layer], space->how.problem, space->from,
+        int n = ghp_split_choices(&model->layers[layer], space->lowering.problem, space->from,
                                   GHP_MAX_CHOICES);
 
         for (int i = 0; i < n; i++) {
-            GHP_TRY(ghp_lower_layer(&space->how, layer, space->from[i], 0, &space->piece));
+            GHP_TRY(ghp_lower_layer(&space->lowering, layer, space->from[i], 0, &space->piece));
             GHP_TRY(take_piece(space, space->from[i]));
         }
     }
@@ -119,17 +119,17 @@ static enum ghp_status take_layers(struct space *space)
 /* The sum of loss and counts at a step's end belongs to the whole program, not to a piece. */
 static enum ghp_status take_metrics(struct space *space)
 {
-    const struct ghp_model *model = space->how.model;
+    const struct ghp_model *model = space->lowering.model;
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
-    int n = ghp_split_choices(loss, space->how.problem, space->from, GHP_MAX_CHOICES);
+    int n = ghp_split_choices(loss, space->lowering.problem, space->from, GHP_MAX_CHOICES);
 
     for (int i = 0; i < n; i++) {
         struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE};
 
-        ghp_instr_sum_metrics(
-            &instr,
-            ghp_ranks_replica(0, ghp_split_sharers(space->from[i]), space->how.problem.workers),
-            ghp_sync_metric_period(space->how.method.sync));
+        ghp_instr_sum_metrics(&instr,
+                              ghp_ranks_replica(0, ghp_split_sharers(space->from[i]),
+                                                space->lowering.problem.workers),
+                              ghp_sync_metric_period(space->lowering.method.sync));
         GHP_TRY(space->take(space, &instr, space->from[i]));
     }
     return GHP_OK;
@@ -137,17 +137,17 @@ static enum ghp_status take_metrics(struct space *space)
 
 static enum ghp_status take_edges(struct space *space)
 {
-    const struct ghp_model *model = space->how.model;
+    const struct ghp_model *model = space->lowering.model;
 
     for (int edge = 0; edge < model->n_edges; edge++) {
         const struct ghp_layer *producer = &model->layers[model->edges[edge].from];
         const struct ghp_layer *consumer = &model->layers[model->edges[edge].to];
-        int n = ghp_split_choices(producer, space->how.problem, space->from, GHP_MAX_CHOICES);
-        int m = ghp_split_choices(consumer, space->how.problem, space->to, GHP_MAX_CHOICES);
+        int n = ghp_split_choices(producer, space->lowering.problem, space->from, GHP_MAX_CHOICES);
+        int m = ghp_split_choices(consumer, space->lowering.problem, space->to, GHP_MAX_CHOICES);
 
         for (int i = 0; i < n; i++) {
             for (int j = 0; j < m; j++) {
-                GHP_TRY(ghp_lower_edge(&space->how, edge, space->from[i], space->to[j], 0,
+                GHP_TRY(ghp_lower_edge(&space->lowering, edge, space->from[i], space->to[j], 0,
                                        &space->piece));
                 GHP_TRY(take_piece(space, space->from[i]));
             }
@@ -160,9 +160,9 @@ static enum ghp_status space_open(struct space *space, const struct ghp_model *m
                                   struct ghp_problem problem, int element_bytes)
 {
     GHP_TRY(ghp_problem_check(problem));
-    space->how.model = model;
-    space->how.problem = problem;
-    space->how.element_bytes = element_bytes;
+    space->lowering.model = model;
+    space->lowering.problem = problem;
+    space->lowering.element_bytes = element_bytes;
     space->from = ghp_alloc(GHP_MAX_CHOICES, sizeof *space->from);
     space->to = ghp_alloc(GHP_MAX_CHOICES, sizeof *space->to);
     if (space->from == NULL || space->to == NULL) return GHP_NO_MEMORY();

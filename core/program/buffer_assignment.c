@@ -26,19 +26,19 @@ static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_i
     return GHP_OK;
 }
 
-enum ghp_status ghp_lower_scratch(const struct ghp_lowering *how, const struct ghp_instr *instr,
-                                  struct ghp_instr_scratch *scratch)
+enum ghp_status ghp_lower_scratch(const struct ghp_lowering *lowering,
+                                  const struct ghp_instr *instr, struct ghp_instr_scratch *scratch)
 {
     *scratch = (struct ghp_instr_scratch){0};
-    return ghp_kind_of(instr)->work != NULL ? ghp_kind_of(instr)->work(how, instr, scratch)
+    return ghp_kind_of(instr)->work != NULL ? ghp_kind_of(instr)->work(lowering, instr, scratch)
                                             : GHP_OK;
 }
 
 static enum ghp_status assign_scratch(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     struct ghp_instr_scratch scratch;
-    if (k->how->unplaced) return GHP_OK; /* asking how many bytes takes long */
-    GHP_TRY(ghp_lower_scratch(k->how, instr, &scratch));
+    if (k->lowering->unplaced) return GHP_OK; /* asking how many bytes takes long */
+    GHP_TRY(ghp_lower_scratch(k->lowering, instr, &scratch));
     GHP_TRY(scratch_for(k, instr, scratch.work_bytes, &instr->at.scratch));
     if (scratch.receive_bytes == 0) return GHP_OK; /* `saved` may be a pass's own */
     return scratch_for(k, instr, scratch.receive_bytes, &instr->at.saved);
@@ -59,7 +59,7 @@ static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
         return ghp_buffer_assignment_tensor(k, GHP_BUFFER_OUTPUT, touch.of, layout);
     case GHP_TENSOR_SAVED:
         return ghp_describe_bytes(GHP_BUFFER_SAVED, touch.of,
-                                  ghp_local_saved_bytes(&instr->local, k->how->element_bytes));
+                                  ghp_local_saved_bytes(&instr->local, k->lowering->element_bytes));
     case GHP_TENSOR_STATS:
     case GHP_TENSOR_BACKWARD_STATS:
         return ghp_describe_bytes(GHP_BUFFER_STATS, touch.of, ghp_local_stats_bytes(&instr->local));
@@ -70,13 +70,13 @@ static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
     case GHP_TENSOR_LABELS:
         return ghp_describe_bytes(
             GHP_BUFFER_LABELS, touch.of,
-            ghp_labels_bytes(k->how->model, k->splits[touch.of], k->placement.problem));
+            ghp_labels_bytes(k->lowering->model, k->splits[touch.of], k->placement.problem));
     case GHP_TENSOR_INPUT: buffer_kind = GHP_BUFFER_EDGE_INPUT; break;
     case GHP_TENSOR_EDGE_GRADIENT: buffer_kind = GHP_BUFFER_EDGE_GRADIENT_OUT; break;
     default: break;
     }
-    buffer = ghp_buffer_assignment_tensor(k, buffer_kind, k->how->model->edges[instr->edge].from,
-                                          layout);
+    buffer = ghp_buffer_assignment_tensor(k, buffer_kind,
+                                          k->lowering->model->edges[instr->edge].from, layout);
     buffer.edge = instr->edge;
     return buffer;
 }
@@ -126,7 +126,7 @@ static enum ghp_status assign_tensors(struct ghp_buffer_assignment *k, int index
     int ids[sizeof instr->at / sizeof(int)];
     struct ghp_touches touches;
     memcpy(ids, &instr->at, sizeof ids);
-    ghp_instr_touches(k->how, k->program, index, &touches);
+    ghp_instr_touches(k->lowering, k->program, index, &touches);
     for (int i = 0; i < touches.n; i++) {
         struct ghp_touch touch = touches.touch[i];
         int *slot = slot_of(k, instr, touch);
@@ -182,7 +182,7 @@ static void assign_lasting(const struct ghp_buffer_assignment *k, struct ghp_ins
 /* The layer down to which gradients have to have names, at an instruction of the backward part. */
 static int named_layer(const struct ghp_buffer_assignment *k, const struct ghp_instr *instr)
 {
-    return instr->edge < 0 ? instr->layer : k->how->model->edges[instr->edge].to;
+    return instr->edge < 0 ? instr->layer : k->lowering->model->edges[instr->edge].to;
 }
 
 static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
@@ -257,18 +257,19 @@ static enum ghp_status set_waits(struct ghp_program *program, int loss_layer)
 
 /* ---- the whole ---- */
 
-enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_buffers_assign(const struct ghp_lowering *lowering,
+                                   const struct ghp_split *splits,
                                    const struct ghp_bucket_plan *buckets,
                                    struct ghp_program *program)
 {
     struct ghp_buffer_assignment k;
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY(ghp_buffer_assignment_open(how, splits, buckets, program, &k));
+    GHP_TRY(ghp_buffer_assignment_open(lowering, splits, buckets, program, &k));
     for (int i = 0; i < program->n_instrs && status == GHP_OK; i++)
         status = assign_instr(&k, i);
     ghp_buffer_assignment_close(&k);
     if (status != GHP_OK) return status;
     touch_all(program);
-    return set_waits(program, how->model->n_layers - 1);
+    return set_waits(program, lowering->model->n_layers - 1);
 }

@@ -40,17 +40,17 @@ struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignm
                                .edge = -1,
                                .slot = -1,
                                .elements = elements,
-                               .bytes = elements * k->how->element_bytes};
+                               .bytes = elements * k->lowering->element_bytes};
 }
 
 struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignment *k,
                                                enum ghp_buffer_kind buffer_kind, int layer,
                                                struct ghp_layout layout)
 {
-    const struct ghp_shape shape = k->how->model->layers[layer].out;
+    const struct ghp_shape shape = k->lowering->model->layers[layer].out;
     struct ghp_buffer buffer = ghp_buffer_assignment_describe(
         k, buffer_kind, layer, ghp_buffer_assignment_elements(k, layout, shape));
-    buffer.bytes = buffer.elements * ghp_shape_element_bytes(shape, k->how->element_bytes);
+    buffer.bytes = buffer.elements * ghp_shape_element_bytes(shape, k->lowering->element_bytes);
     return buffer;
 }
 
@@ -60,7 +60,7 @@ struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buff
                                                            int layer, int64_t elements)
 {
     struct ghp_buffer buffer = ghp_buffer_assignment_describe(k, buffer_kind, layer, elements);
-    buffer.bytes = elements * ghp_parameter_bytes(k->how->element_bytes);
+    buffer.bytes = elements * ghp_parameter_bytes(k->lowering->element_bytes);
     return buffer;
 }
 
@@ -83,7 +83,7 @@ int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
 
 static struct ghp_local local_of(const struct ghp_buffer_assignment *k, int layer)
 {
-    return ghp_local_of(k->how->model, layer, k->splits[layer], k->placement.problem);
+    return ghp_local_of(k->lowering->model, layer, k->splits[layer], k->placement.problem);
 }
 
 bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer)
@@ -106,8 +106,9 @@ int ghp_buffer_assignment_output(const struct ghp_buffer_assignment *k, int laye
 
 int ghp_buffer_assignment_input(const struct ghp_buffer_assignment *k, int edge)
 {
-    return k->x_changed[edge] ? latest(k->now->x, k->now->recompute_x, edge)
-                              : ghp_buffer_assignment_output(k, k->how->model->edges[edge].from);
+    return k->x_changed[edge]
+               ? latest(k->now->x, k->now->recompute_x, edge)
+               : ghp_buffer_assignment_output(k, k->lowering->model->edges[edge].from);
 }
 
 int ghp_buffer_assignment_edge_gradient(const struct ghp_buffer_assignment *k, int edge)
@@ -117,16 +118,16 @@ int ghp_buffer_assignment_edge_gradient(const struct ghp_buffer_assignment *k, i
 
 int ghp_buffer_assignment_output_gradient(const struct ghp_buffer_assignment *k, int layer)
 {
-    int first = ghp_placement_first_gradient(k->how, &k->placement, layer);
+    int first = ghp_placement_first_gradient(k->lowering, &k->placement, layer);
     return first < 0 ? -1 : ghp_buffer_assignment_edge_gradient(k, first);
 }
 
 enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *k, int layer)
 {
-    const struct ghp_layer *l = &k->how->model->layers[layer];
+    const struct ghp_layer *l = &k->lowering->model->layers[layer];
     int *slot = k->recompute ? &k->now->recompute_y[layer] : &k->now->y[layer];
     bool changed = l->n_inputs > 0 && k->x_changed[l->first_edge];
-    if (*slot < 0 && ghp_lower_overwrites_input(k->how->model, layer, changed))
+    if (*slot < 0 && ghp_lower_overwrites_input(k->lowering->model, layer, changed))
         *slot = ghp_buffer_assignment_input(k, l->first_edge);
     return ghp_buffer_assignment_demand(
         k, slot,
@@ -137,12 +138,12 @@ enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *
 /* dx of every in-edge that wants one. */
 static enum ghp_status make_input_gradients(struct ghp_buffer_assignment *k, int layer)
 {
-    const struct ghp_model *model = k->how->model;
+    const struct ghp_model *model = k->lowering->model;
     const struct ghp_layer *l = &model->layers[layer];
     for (int i = 0; i < l->n_inputs; i++) {
         int edge = l->first_edge + i;
-        if (k->now->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->how, l->inputs[i])) continue;
-        if (ghp_lower_gradient_alias(k->how, layer, i)) {
+        if (k->now->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->lowering, l->inputs[i])) continue;
+        if (ghp_lower_gradient_alias(k->lowering, layer, i)) {
             k->now->dx[edge] = ghp_buffer_assignment_output_gradient(k, layer);
             continue;
         }
@@ -160,7 +161,8 @@ enum ghp_status ghp_buffer_assignment_gradients(struct ghp_buffer_assignment *k,
     struct ghp_assigned_tensors *t = k->now;
     while (t->named > layer) {
         t->named--;
-        if (ghp_lower_needs_gradient(k->how, t->named)) GHP_TRY(make_input_gradients(k, t->named));
+        if (ghp_lower_needs_gradient(k->lowering, t->named))
+            GHP_TRY(make_input_gradients(k, t->named));
     }
     return GHP_OK;
 }
@@ -178,19 +180,19 @@ static enum ghp_status demand_persistent(struct ghp_buffer_assignment *k, int *s
 /* The bucket that the layer's weights lie in; NULL: none. */
 static const struct ghp_bucket_range *bucket_of(const struct ghp_buffer_assignment *k, int layer)
 {
-    int b = k->how->forward_only ? -1 : k->buckets->of_layer[layer];
+    int b = k->lowering->forward_only ? -1 : k->buckets->of_layer[layer];
     return b >= 0 && k->buckets->ranges[b].holds_weights ? &k->buckets->ranges[b] : NULL;
 }
 
 static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int layer)
 {
-    const struct ghp_layer *l = &k->how->model->layers[layer];
+    const struct ghp_layer *l = &k->lowering->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
-    int n_moments = k->how->forward_only ? 0 : k->program->optimizer->n_moments;
+    int n_moments = k->lowering->forward_only ? 0 : k->program->optimizer->n_moments;
     const struct ghp_bucket_range *bucket = bucket_of(k, layer);
     bool shard = bucket != NULL &&
                  (bucket->shard_bytes > 0 || (bucket->cut_bytes > 0 && !bucket->updated_here));
-    bool averages = ghp_lowering_averages(k->how) && !k->how->forward_only;
+    bool averages = ghp_lowering_averages(k->lowering) && !k->lowering->forward_only;
     for (int p = 0; p < l->n_params && !shard; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         int64_t elements = ghp_local_param_elements(&local, p);
@@ -237,7 +239,7 @@ static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct 
  * (where they are averaged) these. */
 static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, int64_t *filled)
 {
-    const struct ghp_layer *l = &k->how->model->layers[layer];
+    const struct ghp_layer *l = &k->lowering->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
     int bucket = k->buckets->of_layer[layer];
     for (int p = 0; p < l->n_params; p++) {
@@ -253,12 +255,12 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
                                                                elements),
                       p, filled));
     }
-    for (int s = 0; ghp_lowering_has_stats_delta(k->how, l) && s < l->n_states; s++)
+    for (int s = 0; ghp_lowering_has_stats_delta(k->lowering, l) && s < l->n_states; s++)
         GHP_TRY(carve(
             k, &k->stats_deltas[layer * GHP_MAX_STATES + s],
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATS_DELTA, layer, local.c), s,
             filled));
-    for (int s = 0; ghp_lowering_averages(k->how) && s < l->n_states; s++) {
+    for (int s = 0; ghp_lowering_averages(k->lowering) && s < l->n_states; s++) {
         int *state = &k->states[layer * GHP_MAX_STATES + s];
         struct ghp_buffer buffer =
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATE, layer, local.c);
@@ -275,7 +277,7 @@ static enum ghp_status make_weights(struct ghp_buffer_assignment *k, int b)
     struct ghp_bucket *bucket = &k->program->buckets[b];
     struct ghp_buffer whole = ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET,
                                                  k->buckets->ranges[b].ready_layer, bucket->bytes);
-    whole.elements = bucket->bytes / ghp_parameter_bytes(k->how->element_bytes);
+    whole.elements = bucket->bytes / ghp_parameter_bytes(k->lowering->element_bytes);
     return demand_persistent(k, &bucket->weights, whole, b);
 }
 
@@ -284,7 +286,7 @@ static enum ghp_status make_shards(struct ghp_buffer_assignment *k, int b)
 {
     struct ghp_bucket *bucket = &k->program->buckets[b];
     int layer = k->buckets->ranges[b].ready_layer;
-    int64_t element_bytes = ghp_parameter_bytes(k->how->element_bytes);
+    int64_t element_bytes = ghp_parameter_bytes(k->lowering->element_bytes);
     int64_t offset = k->placement.number / bucket->tp_size * bucket->shard_bytes;
     struct ghp_buffer shard =
         ghp_describe_bytes(GHP_BUFFER_OPTIMIZER_SHARD, layer, bucket->shard_bytes);
@@ -303,7 +305,7 @@ static enum ghp_status make_shards(struct ghp_buffer_assignment *k, int b)
 static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
 {
     struct ghp_program *program = k->program;
-    const struct ghp_model *model = k->how->model;
+    const struct ghp_model *model = k->lowering->model;
     int n = k->buckets->n;
     program->buckets = ghp_alloc((size_t)n + 1, sizeof *program->buckets);
     if (program->buckets == NULL) return GHP_NO_MEMORY();
@@ -312,7 +314,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
         const struct ghp_bucket_range *range = &k->buckets->ranges[b];
         struct ghp_buffer buffer =
             ghp_describe_bytes(GHP_BUFFER_BUCKET, range->ready_layer, range->bytes);
-        buffer.elements = range->bytes / ghp_parameter_bytes(k->how->element_bytes);
+        buffer.elements = range->bytes / ghp_parameter_bytes(k->lowering->element_bytes);
         int id = -1;
         GHP_TRY(demand_persistent(k, &id, buffer, b));
         program->buckets[b] =
@@ -327,7 +329,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
                                 .gradient_shard = -1,
                                 .moment = {-1, -1},
                                 .ready_point = ghp_point_backward(model, range->ready_layer),
-                                .ranks = ghp_bucket_ranks(k->how, &k->placement, range)};
+                                .ranks = ghp_bucket_ranks(k->lowering, &k->placement, range)};
         if (range->holds_weights) GHP_TRY(make_weights(k, b));
         if (range->shard_bytes > 0) GHP_TRY(make_shards(k, b));
     }
@@ -336,7 +338,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
     enum ghp_status status = GHP_OK;
     for (int layer = k->placement.end_layer - 1;
          layer >= k->placement.first_layer && status == GHP_OK; layer--) {
-        int held = ghp_lower_held(k->how, layer);
+        int held = ghp_lower_held(k->lowering, layer);
         if (held >= 0) status = carve_layer(k, held, filled);
     }
     free(filled);
@@ -358,7 +360,8 @@ static void note_changes(struct ghp_buffer_assignment *k)
 /* One block of ids for every table of the buffer assignment, all -1. */
 static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 {
-    size_t layers = (size_t)k->how->model->n_layers, edges = (size_t)k->how->model->n_edges;
+    size_t layers = (size_t)k->lowering->model->n_layers,
+           edges = (size_t)k->lowering->model->n_edges;
     size_t shared = layers * ((2 + GHP_MAX_MOMENTS) * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES);
     size_t each = layers * 6 + 4 * edges, n = shared + (size_t)micro_batches * each;
     int *block = ghp_alloc(n, sizeof *block);
@@ -390,10 +393,10 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 
 static enum ghp_status make_squares(struct ghp_buffer_assignment *k)
 {
-    bool by_tensor = ghp_lr_scaling_takes_norms(k->how->method.scaling);
-    int64_t n = ghp_norm_sums(k->how->model, k->how->method.scaling) + by_tensor;
+    bool by_tensor = ghp_lr_scaling_takes_norms(k->lowering->method.scaling);
+    int64_t n = ghp_norm_sums(k->lowering->model, k->lowering->method.scaling) + by_tensor;
 
-    if (!ghp_method_clips(&k->how->method) && !by_tensor) return GHP_OK;
+    if (!ghp_method_clips(&k->lowering->method) && !by_tensor) return GHP_OK;
     return demand_persistent(
         k, &k->squares, ghp_describe_bytes(GHP_BUFFER_SQUARES, -1, n * (int64_t)sizeof(double)),
         -1);
@@ -404,8 +407,8 @@ static enum ghp_status make_copies(struct ghp_buffer_assignment *k)
 {
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *mix = &k->program->instrs[i];
-        int copies = ghp_lowering_sync(k->how)->mixing != NULL
-                         ? ghp_lowering_sync(k->how)->mixing->copies
+        int copies = ghp_lowering_sync(k->lowering)->mixing != NULL
+                         ? ghp_lowering_sync(k->lowering)->mixing->copies
                          : 0;
 
         if (mix->kind == GHP_INSTR_MIX && copies > 0)
@@ -431,29 +434,29 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
     GHP_TRY(
         demand_persistent(k, &k->metrics, ghp_describe_bytes(GHP_BUFFER_METRICS, -1, metrics), -1));
     GHP_TRY(make_copies(k));
-    if (!k->how->forward_only) GHP_TRY(make_squares(k));
-    if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {
+    if (!k->lowering->forward_only) GHP_TRY(make_squares(k));
+    if (k->lowering->prefetch && !k->lowering->forward_only && ghp_buffer_assignment_owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
         GHP_TRY(demand_persistent(
             k, &k->prefetch, ghp_buffer_assignment_tensor(k, GHP_BUFFER_PREFETCH, 0, layout), -1));
     }
     for (int layer = k->placement.first_layer; layer < k->placement.end_layer; layer++) {
-        int held = ghp_lower_held(k->how, layer);
+        int held = ghp_lower_held(k->lowering, layer);
         GHP_TRY(make_parameters(k, held >= 0 ? held : layer));
     }
-    return k->how->forward_only ? GHP_OK : make_buckets(k);
+    return k->lowering->forward_only ? GHP_OK : make_buckets(k);
 }
 
-enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how,
+enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *lowering,
                                            const struct ghp_split *splits,
                                            const struct ghp_bucket_plan *buckets,
                                            struct ghp_program *program,
                                            struct ghp_buffer_assignment *k)
 {
-    int micro_batches = ghp_staging_micro_batches(how->staging);
+    int micro_batches = ghp_staging_micro_batches(lowering->staging);
     enum ghp_status status = GHP_OK;
 
-    *k = (struct ghp_buffer_assignment){.how = how,
+    *k = (struct ghp_buffer_assignment){.lowering = lowering,
                                         .splits = splits,
                                         .buckets = buckets,
                                         .program = program,
@@ -466,8 +469,8 @@ enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how,
                                         .between = -1};
     k->micro = ghp_alloc((size_t)micro_batches, sizeof *k->micro);
     if (k->micro != NULL) k->tables = carve_tables(k, micro_batches);
-    k->x_changed = ghp_alloc((size_t)how->model->n_edges + 1, sizeof *k->x_changed);
-    k->dx_changed = ghp_alloc((size_t)how->model->n_edges + 1, sizeof *k->dx_changed);
+    k->x_changed = ghp_alloc((size_t)lowering->model->n_edges + 1, sizeof *k->x_changed);
+    k->dx_changed = ghp_alloc((size_t)lowering->model->n_edges + 1, sizeof *k->dx_changed);
     if (k->tables == NULL || k->x_changed == NULL || k->dx_changed == NULL) {
         status = GHP_NO_MEMORY();
     } else {

@@ -23,7 +23,7 @@ struct ghp_assigned_tensors { /* buffers of one micro-batch, -1 until made */
 };
 
 struct ghp_buffer_assignment {
-    const struct ghp_lowering *how;
+    const struct ghp_lowering *lowering;
     const struct ghp_split *splits;
     const struct ghp_bucket_plan *buckets;
     struct ghp_program *program;
@@ -44,10 +44,10 @@ struct ghp_buffer_assignment {
 /* Notes which tensors change their layouts, and makes what is there once for the whole program: parameters, metrics,
  * buckets and what their reductions receive into.
  *
- * how, splits, buckets, program   borrowed until close; the program's instructions are complete
+ * lowering, splits, buckets, program   borrowed until close; the program's instructions are complete
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY, and then there is nothing to close */
-enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how,
+enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *lowering,
                                            const struct ghp_split *splits,
                                            const struct ghp_bucket_plan *buckets,
                                            struct ghp_program *program,

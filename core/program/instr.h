@@ -222,10 +222,10 @@ struct ghp_kind_facts {
     /* Further operands that live always; NULL: none. */
     void (*assign)(const struct ghp_buffer_assignment *k, struct ghp_instr *instr);
     /* Tensors that do not live always, as ghp_instr_touches says; NULL: none. */
-    void (*touches)(const struct ghp_lowering *how, const struct ghp_program *program, int index,
-                    struct ghp_touches *touches);
+    void (*touches)(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                    int index, struct ghp_touches *touches);
     /* Bytes of its own while it runs, as ghp_lower_scratch says; NULL: none. */
-    enum ghp_status (*work)(const struct ghp_lowering *how, const struct ghp_instr *instr,
+    enum ghp_status (*work)(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch);
 };
 

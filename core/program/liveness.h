@@ -48,17 +48,18 @@ struct ghp_touches {
 
 /* What instruction `index` touches, inputs before outputs. Neighbours of a reshard's step are in the same list.
  * Local. Tested tests/planner/search/test_memory.c, tests/core/program/test_lower.c */
-void ghp_instr_touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
-                       struct ghp_touches *touches);
+void ghp_instr_touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                       int index, struct ghp_touches *touches);
 
 /* ---- for core/program/kind ---- */
 
 #define GHP_OPERAND(field) ((int)(offsetof(struct ghp_operands, field) / sizeof(int)))
 
 void ghp_touches_add(struct ghp_touches *touches, struct ghp_touch touch);
-/* A further micro-batch's gradients of all of a layer's parameters; `first`: the first's operand, and how it is touched. */
-void ghp_touches_add_summands(const struct ghp_lowering *how, int layer, struct ghp_touch first,
-                              struct ghp_touches *touches);
+/* A further micro-batch's gradients of all of a layer's parameters; `first`: the first's operand, and how it is
+ * touched. */
+void ghp_touches_add_summands(const struct ghp_lowering *lowering, int layer,
+                              struct ghp_touch first, struct ghp_touches *touches);
 /* The statistics of an instruction; a loss's are the same forward and backward. */
 enum ghp_tensor ghp_instr_stats(const struct ghp_instr *instr);
 

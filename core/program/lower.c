@@ -18,7 +18,7 @@
 
 static struct ghp_layouts layouts_in(const struct ghp_emitter *e, int layer)
 {
-    return ghp_placement_layouts(e->how, &e->placement, e->splits, layer);
+    return ghp_placement_layouts(e->lowering, &e->placement, e->splits, layer);
 }
 
 static bool is_remote_activation(const struct ghp_emitter *e, int layer)
@@ -28,12 +28,12 @@ static bool is_remote_activation(const struct ghp_emitter *e, int layer)
 
 static enum ghp_status recompute(const struct ghp_emitter *e, int layer)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
     if (e->recomputed[layer]) return GHP_OK;
     e->recomputed[layer] = true;
     for (int i = 0; i < l->n_inputs; i++) {
         int from = l->inputs[i];
-        if (!is_remote_activation(e, from) && ghp_lower_recomputes(e->how, from))
+        if (!is_remote_activation(e, from) && ghp_lower_recomputes(e->lowering, from))
             GHP_TRY(recompute(e, from));
         GHP_TRY(ghp_emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]));
     }
@@ -43,19 +43,20 @@ static enum ghp_status recompute(const struct ghp_emitter *e, int layer)
 /* What the backward passes of a layer read and was not kept. */
 static enum ghp_status recompute_for(struct ghp_emitter *e, int layer)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
     struct ghp_local local =
-        ghp_local_of(e->how->model, layer, e->splits[layer], e->placement.problem);
+        ghp_local_of(e->lowering->model, layer, e->splits[layer], e->placement.problem);
     bool reads = ghp_op_needs_input(l->op), own;
     enum ghp_status status = GHP_OK;
-    if (e->recomputed == NULL || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
-    own = ghp_op_needs_output(l->op) || ghp_local_saved_bytes(&local, e->how->element_bytes) > 0;
-    e->recompute_at = e->backward_base + ghp_point_backward(e->how->model, layer) - e->half;
-    if (own && ghp_lower_recomputes(e->how, layer)) status = recompute(e, layer);
+    if (e->recomputed == NULL || !ghp_lower_needs_gradient(e->lowering, layer)) return GHP_OK;
+    own =
+        ghp_op_needs_output(l->op) || ghp_local_saved_bytes(&local, e->lowering->element_bytes) > 0;
+    e->recompute_at = e->backward_base + ghp_point_backward(e->lowering->model, layer) - e->half;
+    if (own && ghp_lower_recomputes(e->lowering, layer)) status = recompute(e, layer);
     for (int i = 0; reads && i < l->n_inputs && status == GHP_OK; i++) {
         int from = l->inputs[i];
         if (e->recomputed[layer] || is_remote_activation(e, from) ||
-            !ghp_lower_recomputes(e->how, from))
+            !ghp_lower_recomputes(e->lowering, from))
             continue;
         status = recompute(e, from);
         if (status == GHP_OK)
@@ -68,54 +69,54 @@ static enum ghp_status recompute_for(struct ghp_emitter *e, int layer)
 
 /* ---- pieces and the whole ---- */
 
-enum ghp_status ghp_lower_layer(const struct ghp_lowering *how, int layer, struct ghp_split split,
-                                int rank, struct ghp_program *piece)
+enum ghp_status ghp_lower_layer(const struct ghp_lowering *lowering, int layer,
+                                struct ghp_split split, int rank, struct ghp_program *piece)
 {
-    struct ghp_emitter e = ghp_emitter_of(how, rank, piece);
+    struct ghp_emitter e = ghp_emitter_of(lowering, rank, piece);
     GHP_TRY(ghp_emit_layer_forward(&e, layer, split));
-    return how->forward_only ? GHP_OK : ghp_emit_layer_backward(&e, layer, split);
+    return lowering->forward_only ? GHP_OK : ghp_emit_layer_backward(&e, layer, split);
 }
 
 /* An edge across stages: a lone reader takes the tensor as it wants it, several from `batch`. */
 static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct ghp_split from,
                                       struct ghp_split to)
 {
-    const struct ghp_lowering *how = e->how;
+    const struct ghp_lowering *lowering = e->lowering;
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
     struct ghp_layouts reader = ghp_split_layouts(to),
                        remote_activation = {batch, batch, batch, batch};
     int a, b, carrier, rank = e->rank;
-    bool brings = ghp_edge_carries(how, edge, &a, &b),
-         back = ghp_edge_needs_gradient(how->model, edge);
+    bool brings = ghp_edge_carries(lowering, edge, &a, &b),
+         back = ghp_edge_needs_gradient(lowering->model, edge);
     struct ghp_transfer t;
-    if (ghp_remote_activation_readers(how->model, how->staging, how->model->edges[edge].from, b,
-                                      &carrier) == 1)
+    if (ghp_remote_activation_readers(lowering->model, lowering->staging,
+                                      lowering->model->edges[edge].from, b, &carrier) == 1)
         remote_activation =
             (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
     if (brings) {
-        t = ghp_edge_transfer_of(how, edge, false, ghp_split_layouts(from), remote_activation);
-        e->rank = ghp_stage_representative(how->staging, a, how->problem);
+        t = ghp_edge_transfer_of(lowering, edge, false, ghp_split_layouts(from), remote_activation);
+        e->rank = ghp_stage_representative(lowering->staging, a, lowering->problem);
         GHP_TRY(
             ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, false)));
         e->rank = rank;
     }
     GHP_TRY(ghp_emit_edge_forward(e, edge, remote_activation, to));
-    if (how->forward_only || !back) return GHP_OK;
+    if (lowering->forward_only || !back) return GHP_OK;
     GHP_TRY(ghp_emit_edge_backward(e, edge, remote_activation, to));
     if (!brings) return GHP_OK;
-    t = ghp_edge_transfer_of(how, edge, true, ghp_split_layouts(from), remote_activation);
+    t = ghp_edge_transfer_of(lowering, edge, true, ghp_split_layouts(from), remote_activation);
     return ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, true));
 }
 
-enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct ghp_split from,
+enum ghp_status ghp_lower_edge(const struct ghp_lowering *lowering, int edge, struct ghp_split from,
                                struct ghp_split to, int rank, struct ghp_program *piece)
 {
-    struct ghp_emitter e = ghp_emitter_of(how, rank, piece);
-    if (how->model->edges[edge].from < e.placement.first_layer)
+    struct ghp_emitter e = ghp_emitter_of(lowering, rank, piece);
+    if (lowering->model->edges[edge].from < e.placement.first_layer)
         return lower_crossing(&e, edge, from, to);
     GHP_TRY(ghp_emit_edge_forward(&e, edge, ghp_split_layouts(from), to));
-    return how->forward_only ? GHP_OK
-                             : ghp_emit_edge_backward(&e, edge, ghp_split_layouts(from), to);
+    return lowering->forward_only ? GHP_OK
+                                  : ghp_emit_edge_backward(&e, edge, ghp_split_layouts(from), to);
 }
 
 /* All workers take part where there are stages: those without the loss add nothing. */
@@ -123,20 +124,22 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
 {
     struct ghp_ranks ranks = ghp_emitter_replica_group(e, ghp_split_sharers(split));
     if (e->placement.n_stages > 1)
-        ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
-    if (e->how->no_metrics || ranks.count == 1) return GHP_OK;
-    if (!e->how->forward_only && ghp_sync_runs_free(e->how->method.sync))
+        ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
+    if (e->lowering->no_metrics || ranks.count == 1) return GHP_OK;
+    if (!e->lowering->forward_only && ghp_sync_runs_free(e->lowering->method.sync))
         return GHP_OK; /* each has its own */
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_METRIC_REDUCE, e->program->n_points - 1);
     if (instr == NULL) return GHP_NO_MEMORY();
-    ghp_instr_sum_metrics(instr, ranks,
-                          e->how->forward_only ? 1 : ghp_sync_metric_period(e->how->method.sync));
+    ghp_instr_sum_metrics(
+        instr, ranks,
+        e->lowering->forward_only ? 1 : ghp_sync_metric_period(e->lowering->method.sync));
     return GHP_OK;
 }
 
-static bool takes_norms(const struct ghp_lowering *how)
+static bool takes_norms(const struct ghp_lowering *lowering)
 {
-    return ghp_method_clips(&how->method) || ghp_lr_scaling_takes_norms(how->method.scaling);
+    return ghp_method_clips(&lowering->method) ||
+           ghp_lr_scaling_takes_norms(lowering->method.scaling);
 }
 
 /* The norm of all gradients, or of each tensor's, when they are reduced: all workers of all stages get the same. */
@@ -144,7 +147,7 @@ static enum ghp_status emit_norm(const struct ghp_emitter *e)
 {
     int last = e->program->n_instrs - 1, point = e->program->n_points - 1;
     struct ghp_instr *instr;
-    if (!takes_norms(e->how) || e->how->forward_only) return GHP_OK;
+    if (!takes_norms(e->lowering) || e->lowering->forward_only) return GHP_OK;
     while (last >= 0 && !ghp_instr_reduces(&e->program->instrs[last]))
         last--;
     if (last >= 0) { /* reductions are done in their order */
@@ -155,27 +158,28 @@ static enum ghp_status emit_norm(const struct ghp_emitter *e)
     if (ghp_emitter_add(e, GHP_INSTR_NORM, point) == NULL) return GHP_NO_MEMORY();
     instr = ghp_emitter_add(e, GHP_INSTR_NORM_REDUCE, point);
     if (instr == NULL) return GHP_NO_MEMORY();
-    instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
-    instr->bytes = ghp_norm_sums(e->how->model, e->how->method.scaling) * (int64_t)sizeof(double);
+    instr->ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
+    instr->bytes =
+        ghp_norm_sums(e->lowering->model, e->lowering->method.scaling) * (int64_t)sizeof(double);
     return GHP_OK;
 }
 
 /* Sends of a layer's output to the later stages that read it, or waits for (and adds) their gradients. */
 static enum ghp_status emit_exports(const struct ghp_emitter *e, int layer, bool backward)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
     int from, to;
     if (e->placement.n_stages == 1 || (backward && !l->learns)) return GHP_OK;
     for (int i = 0; i < l->n_consumers; i++) {
         int edge = l->out_edges[backward ? l->n_consumers - 1 - i : i];
-        if (!ghp_edge_carries(e->how, edge, &from, &to)) continue;
+        if (!ghp_edge_carries(e->lowering, edge, &from, &to)) continue;
         if (!backward) {
             GHP_TRY(ghp_emit_edge_transfer(e, GHP_INSTR_SEND, edge, false,
                                            ghp_emitter_point(e, layer, false)));
             continue;
         }
         GHP_TRY(ghp_emit_arrival(e, edge, true, ghp_emitter_point(e, layer, true)));
-        if (ghp_placement_first_gradient(e->how, &e->placement, layer) == edge) continue;
+        if (ghp_placement_first_gradient(e->lowering, &e->placement, layer) == edge) continue;
         GHP_TRY(ghp_emit_addition(e, edge, ghp_split_layouts(e->splits[layer]).dy,
                                   ghp_emitter_point(e, layer, true)));
     }
@@ -184,17 +188,18 @@ static enum ghp_status emit_exports(const struct ghp_emitter *e, int layer, bool
 
 static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
 {
-    const struct ghp_model *model = e->how->model;
+    const struct ghp_model *model = e->lowering->model;
     int from, to;
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->how);
-    if (e->first && !e->how->forward_only && sync->emit_start != NULL) GHP_TRY(sync->emit_start(e));
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
+    if (e->first && !e->lowering->forward_only && sync->emit_start != NULL)
+        GHP_TRY(sync->emit_start(e));
     if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers)
         GHP_TRY(ghp_emit_labels(e));
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
         const struct ghp_layer *l = &model->layers[layer];
         for (int i = 0; i < l->n_inputs; i++) {
             int edge = l->first_edge + i;
-            if (ghp_edge_carries(e->how, edge, &from, &to))
+            if (ghp_edge_carries(e->lowering, edge, &from, &to))
                 GHP_TRY(ghp_emit_arrival(e, edge, false, ghp_emitter_edge_point(e, edge, false)));
             GHP_TRY(ghp_emit_edge_forward(e, edge, layouts_in(e, l->inputs[i]), e->splits[layer]));
         }
@@ -206,7 +211,7 @@ static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
 
 static enum ghp_status emit_backward_step(struct ghp_emitter *e)
 {
-    const struct ghp_model *model = e->how->model;
+    const struct ghp_model *model = e->lowering->model;
     int from, to;
     if (e->recomputed != NULL)
         memset(e->recomputed, 0, (size_t)model->n_layers * sizeof *e->recomputed);
@@ -218,7 +223,7 @@ static enum ghp_status emit_backward_step(struct ghp_emitter *e)
         for (int i = 0; i < l->n_inputs; i++) {
             int edge = l->first_edge + i;
             GHP_TRY(ghp_emit_edge_backward(e, edge, layouts_in(e, l->inputs[i]), e->splits[layer]));
-            if (!ghp_edge_carries(e->how, edge, &from, &to) ||
+            if (!ghp_edge_carries(e->lowering, edge, &from, &to) ||
                 !ghp_edge_needs_gradient(model, edge))
                 continue;
             GHP_TRY(ghp_emit_edge_transfer(e, GHP_INSTR_SEND, edge, true,
@@ -232,8 +237,9 @@ static enum ghp_status emit_all(struct ghp_emitter *e)
 {
     struct ghp_schedule_step schedule[2 * GHP_MAX_MICRO_BATCHES];
     int begins[2 * GHP_MAX_MICRO_BATCHES + 1];
-    int n = ghp_stage_schedule(e->how->staging, e->placement.stage, e->how->forward_only, schedule);
-    int u = ghp_staging_micro_batches(e->how->staging);
+    int n = ghp_stage_schedule(e->lowering->staging, e->placement.stage, e->lowering->forward_only,
+                               schedule);
+    int u = ghp_staging_micro_batches(e->lowering->staging);
     for (int s = 0; s < n; s++) {
         int start = s * e->half;
         begins[s] = e->program->n_instrs;
@@ -248,9 +254,9 @@ static enum ghp_status emit_all(struct ghp_emitter *e)
         GHP_TRY(ghp_emit_send_waits(e, begins, s, s + 1 == n, start + e->half - 1));
     }
     e->micro = u - 1;
-    if (!e->how->forward_only) GHP_TRY(ghp_emit_partner_reductions(e));
+    if (!e->lowering->forward_only) GHP_TRY(ghp_emit_partner_reductions(e));
     GHP_TRY(emit_norm(e));
-    return emit_metrics(e, e->splits[e->how->model->n_layers - 1]);
+    return emit_metrics(e, e->splits[e->lowering->model->n_layers - 1]);
 }
 
 /* Where layers are recomputed, places in the list tell lifetimes apart that points cannot. */
@@ -263,55 +269,59 @@ static void renumber_points(struct ghp_program *program)
 
 static enum ghp_status lower_with(struct ghp_emitter *e, struct ghp_bucket_plan *buckets)
 {
-    const struct ghp_lowering *how = e->how;
-    bool recomputes = how->staging != NULL && how->staging->recompute != NULL && !how->forward_only;
+    const struct ghp_lowering *lowering = e->lowering;
+    bool recomputes = lowering->staging != NULL && lowering->staging->recompute != NULL &&
+                      !lowering->forward_only;
     GHP_TRY(ghp_problem_check(e->placement.problem));
-    GHP_TRY(ghp_bucket_plan_init(how, &e->placement, e->splits, buckets));
+    GHP_TRY(ghp_bucket_plan_init(lowering, &e->placement, e->splits, buckets));
     if (recomputes) {
-        e->recomputed = ghp_alloc((size_t)how->model->n_layers, sizeof *e->recomputed);
+        e->recomputed = ghp_alloc((size_t)lowering->model->n_layers, sizeof *e->recomputed);
         if (e->recomputed == NULL) return GHP_NO_MEMORY();
     }
     GHP_TRY(emit_all(e));
     if (recomputes) renumber_points(e->program);
-    GHP_TRY(ghp_buffers_assign(how, e->splits, buckets, e->program));
-    return ghp_lower_run_passes(how, e->program);
+    GHP_TRY(ghp_buffers_assign(lowering, e->splits, buckets, e->program));
+    return ghp_lower_run_passes(lowering, e->program);
 }
 
-enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
-                          struct ghp_program *program)
+enum ghp_status ghp_lower(const struct ghp_lowering *lowering, const struct ghp_split *splits,
+                          int rank, struct ghp_program *program)
 {
     struct ghp_bucket_plan buckets = {0};
     struct ghp_emitter e;
     enum ghp_status status = GHP_OK;
 
     *program = (struct ghp_program){0};
-    if (ghp_staging_trivial(how->staging)) status = ghp_problem_check(how->problem);
+    if (ghp_staging_trivial(lowering->staging)) status = ghp_problem_check(lowering->problem);
     if (status == GHP_OK)
-        status = ghp_model_check_sizes(how->model, how->problem.global_batch, how->problem.workers);
-    if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
-    if (status == GHP_OK) status = ghp_staging_check_tied(how->staging, how->model, splits);
+        status = ghp_model_check_sizes(lowering->model, lowering->problem.global_batch,
+                                       lowering->problem.workers);
     if (status == GHP_OK)
-        status = ghp_sync_check(how->method.sync,
-                                &(struct ghp_sync_place){how->model, splits, how->staging,
-                                                         ghp_method_clips(&how->method),
-                                                         how->problem.workers});
-    if (status == GHP_OK) status = ghp_lower_check_scaling(how, splits);
+        status = ghp_staging_check(lowering->staging, lowering->model, lowering->problem);
+    if (status == GHP_OK)
+        status = ghp_staging_check_tied(lowering->staging, lowering->model, splits);
+    if (status == GHP_OK)
+        status = ghp_sync_check(lowering->method.sync,
+                                &(struct ghp_sync_place){lowering->model, splits, lowering->staging,
+                                                         ghp_method_clips(&lowering->method),
+                                                         lowering->problem.workers});
+    if (status == GHP_OK) status = ghp_lower_check_scaling(lowering, splits);
     if (status != GHP_OK) return status;
-    e = ghp_emitter_of(how, rank, program);
+    e = ghp_emitter_of(lowering, rank, program);
     e.splits = splits;
     e.buckets = &buckets;
-    *program = (struct ghp_program){.how = *how,
+    *program = (struct ghp_program){.lowering = *lowering,
                                     .splits = splits,
                                     .rank = rank,
-                                    .problem = how->problem,
+                                    .problem = lowering->problem,
                                     .placement = e.placement,
-                                    .element_bytes = how->element_bytes,
-                                    .optimizer = ghp_lowering_optimizer(how),
-                                    .n_points = ghp_staging_micro_batches(how->staging) *
-                                                ghp_point_count(how->model)};
+                                    .element_bytes = lowering->element_bytes,
+                                    .optimizer = ghp_lowering_optimizer(lowering),
+                                    .n_points = ghp_staging_micro_batches(lowering->staging) *
+                                                ghp_point_count(lowering->model)};
     status = lower_with(&e, &buckets);
-    program->how.scratch = (struct ghp_scratch_source){0};
-    program->how.formats = (struct ghp_format_source){0};
+    program->lowering.scratch = (struct ghp_scratch_source){0};
+    program->lowering.formats = (struct ghp_format_source){0};
     free(e.recomputed);
     ghp_bucket_plan_release(&buckets);
     if (status != GHP_OK) ghp_program_release(program);
@@ -321,40 +331,41 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
 /* ---- all stages ---- */
 
 /* A faster worker may have more samples than the one that its stage waits for: its arena alone. */
-static enum ghp_status size_fullest(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                    int stage, struct ghp_programs *programs)
+static enum ghp_status size_fullest(const struct ghp_lowering *lowering,
+                                    const struct ghp_split *splits, int stage,
+                                    struct ghp_programs *programs)
 {
-    const struct ghp_staging *s = how->staging;
-    int rank = ghp_stage_fullest(s, stage, how->problem);
+    const struct ghp_staging *s = lowering->staging;
+    int rank = ghp_stage_fullest(s, stage, lowering->problem);
     struct ghp_program fullest = {0};
 
     if (s == NULL || s->shares == NULL || s->speeds == NULL ||
         s->shares[rank] == s->shares[programs->of[stage].rank])
         return GHP_OK;
-    GHP_TRY(ghp_lower(how, splits, rank, &fullest));
+    GHP_TRY(ghp_lower(lowering, splits, rank, &fullest));
     if (fullest.peak_bytes > programs->fullest_bytes) programs->fullest_bytes = fullest.peak_bytes;
     ghp_program_release(&fullest);
     return GHP_OK;
 }
 
-enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_lower_all(const struct ghp_lowering *lowering, const struct ghp_split *splits,
                               struct ghp_programs *programs)
 {
-    int n = ghp_staging_stages(how->staging);
+    int n = ghp_staging_stages(lowering->staging);
     enum ghp_status status = GHP_OK;
 
     *programs = (struct ghp_programs){0};
-    if (!ghp_staging_trivial(how->staging))
-        GHP_TRY(ghp_staging_check(how->staging, how->model, how->problem));
+    if (!ghp_staging_trivial(lowering->staging))
+        GHP_TRY(ghp_staging_check(lowering->staging, lowering->model, lowering->problem));
     for (int i = 0; i < n && status == GHP_OK; i++) {
-        int rank = ghp_stage_representative(how->staging, i, how->problem);
+        int rank = ghp_stage_representative(lowering->staging, i, lowering->problem);
 
-        status = ghp_lower(how, splits, rank, &programs->of[i]);
+        status = ghp_lower(lowering, splits, rank, &programs->of[i]);
         if (status == GHP_OK) programs->n = i + 1;
-        if (status == GHP_OK) status = size_fullest(how, splits, i, programs);
+        if (status == GHP_OK) status = size_fullest(lowering, splits, i, programs);
     }
-    if (status == GHP_OK && ghp_lowering_sync(how)->serves && !how->forward_only)
-        status = ghp_lower_server(how, splits, 0, &programs->server);
+    if (status == GHP_OK && ghp_lowering_sync(lowering)->serves && !lowering->forward_only)
+        status = ghp_lower_server(lowering, splits, 0, &programs->server);
     if (status != GHP_OK) ghp_programs_release(programs);
     return status;
 }

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split)
+int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *lowering, int layer,
+                                 struct ghp_split split)
 {
-    const struct ghp_layer *l = &how->model->layers[layer];
-    struct ghp_local local = ghp_local_of(how->model, layer, split, how->problem);
-    bool states = ghp_lowering_has_stats_delta(how, l) || ghp_lowering_averages(how);
-    int bytes = ghp_parameter_bytes(how->element_bytes);
+    const struct ghp_layer *l = &lowering->model->layers[layer];
+    struct ghp_local local = ghp_local_of(lowering->model, layer, split, lowering->problem);
+    bool states = ghp_lowering_has_stats_delta(lowering, l) || ghp_lowering_averages(lowering);
+    int bytes = ghp_parameter_bytes(lowering->element_bytes);
     int64_t sum = (states ? l->n_states : 0) * ghp_align(local.c * bytes);
     for (int p = 0; p < l->n_params; p++)
         sum += ghp_align(ghp_local_param_elements(&local, p) * bytes);
@@ -26,54 +27,54 @@ static bool has_positions(enum ghp_op op)
     return false;
 }
 
-int ghp_layer_reduce_tp_size(const struct ghp_lowering *how, int layer, struct ghp_split split)
+int ghp_layer_reduce_tp_size(const struct ghp_lowering *lowering, int layer, struct ghp_split split)
 {
-    const struct ghp_layer *l = &how->model->layers[layer];
+    const struct ghp_layer *l = &lowering->model->layers[layer];
     bool global = ghp_op_of(l->op)->has_batch_statistics && !l->norm.local_stats &&
-                  l->norm.ghost_batch == 0 && !ghp_lowering_differs(how);
+                  l->norm.ghost_batch == 0 && !ghp_lowering_differs(lowering);
     if (l->n_params == 0 || global) return 0;
     return has_positions(l->op) ? split.tp_size : ghp_split_sharers(split);
 }
 
-int ghp_lower_held(const struct ghp_lowering *how, int layer)
+int ghp_lower_held(const struct ghp_lowering *lowering, int layer)
 {
-    const struct ghp_layer *l = &how->model->layers[layer];
+    const struct ghp_layer *l = &lowering->model->layers[layer];
     if (l->n_params > 0) return layer;
-    return l->tied > 0 ? ghp_stage_partner(how->model, how->staging, layer) : -1;
+    return l->tied > 0 ? ghp_stage_partner(lowering->model, lowering->staging, layer) : -1;
 }
 
-bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *how, int layer)
+bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *lowering, int layer)
 {
-    return how->model->layers[layer].shared &&
-           ghp_stage_partner(how->model, how->staging, layer) < 0;
+    return lowering->model->layers[layer].shared &&
+           ghp_stage_partner(lowering->model, lowering->staging, layer) < 0;
 }
 
-struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *how,
+struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,
                                   const struct ghp_placement *placement,
                                   const struct ghp_bucket_range *range)
 {
     int workers = placement->problem.workers,
         tp_size = range->tp_size > 0 ? range->tp_size : workers;
     if (range->partner >= 0) {
-        const int stages[2] = {ghp_stage_of(how->staging, range->ready_layer),
-                               ghp_stage_of(how->staging, range->partner)};
-        return ghp_stage_partner_ranks(how->staging, placement, stages, tp_size);
+        const int stages[2] = {ghp_stage_of(lowering->staging, range->ready_layer),
+                               ghp_stage_of(lowering->staging, range->partner)};
+        return ghp_stage_partner_ranks(lowering->staging, placement, stages, tp_size);
     }
     return ghp_placement_ranks(placement, ghp_ranks_replica(placement->number, tp_size, workers));
 }
 
 /* Adds the gradients of the layer that comes next in backward order. */
-static void add_layer(const struct ghp_lowering *how, int workers, int layer, int64_t bytes,
+static void add_layer(const struct ghp_lowering *lowering, int workers, int layer, int64_t bytes,
                       struct ghp_bucket_range *range)
 {
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(how);
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(lowering);
     int replicas = range->tp_size > 0 ? workers / range->tp_size : 1;
     range->ready_layer = layer;
     range->gradient_bytes += bytes;
     range->bytes = range->gradient_bytes;
-    range->partner = ghp_stage_partner(how->model, how->staging, layer);
+    range->partner = ghp_stage_partner(lowering->model, lowering->staging, layer);
     if (sync->serves && range->tp_size > 0) {
-        int servers = how->method.sync.servers;
+        int servers = lowering->method.sync.servers;
         range->cut_bytes = ghp_align((range->gradient_bytes + servers - 1) / servers);
         range->bytes = range->cut_bytes * servers;
         range->holds_weights = true;
@@ -84,7 +85,7 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
     if (replicas < 2 || range->partner >= 0) return;
     if (sync->shard_bytes != NULL)
         range->shard_bytes =
-            sync->shard_bytes(&how->model->layers[layer], range->gradient_bytes, replicas);
+            sync->shard_bytes(&lowering->model->layers[layer], range->gradient_bytes, replicas);
     if (range->shard_bytes > 0) range->bytes = range->shard_bytes * replicas;
     range->holds_weights = range->shard_bytes > 0 || sync->replicas || sync->mixing != NULL;
 }
@@ -92,8 +93,8 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
 struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
                                           struct ghp_split split, int *bucket)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
-    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(e->how, layer, split),
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
+    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(e->lowering, layer, split),
                                    .partner = -1};
     *bucket = -1;
     if (l->n_params == 0) return own;
@@ -101,8 +102,8 @@ struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer
         *bucket = e->buckets->of_layer[layer];
         return e->buckets->ranges[*bucket];
     }
-    add_layer(e->how, e->placement.problem.workers, layer,
-              ghp_lower_gradient_bytes(e->how, layer, split), &own);
+    add_layer(e->lowering, e->placement.problem.workers, layer,
+              ghp_lower_gradient_bytes(e->lowering, layer, split), &own);
     return own;
 }
 
@@ -113,12 +114,12 @@ void ghp_bucket_plan_release(struct ghp_bucket_plan *plan)
     memset(plan, 0, sizeof *plan);
 }
 
-enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
                                      const struct ghp_placement *placement,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan)
 {
-    int n_layers = how->model->n_layers;
-    bool mixes = ghp_lowering_sync(how)->mixing != NULL; /* in one message */
+    int n_layers = lowering->model->n_layers;
+    bool mixes = ghp_lowering_sync(lowering)->mixing != NULL; /* in one message */
     *plan = (struct ghp_bucket_plan){0};
     plan->of_layer = ghp_alloc((size_t)n_layers, sizeof *plan->of_layer);
     plan->ranges = ghp_alloc((size_t)n_layers, sizeof *plan->ranges);
@@ -129,22 +130,22 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
     for (int layer = 0; layer < n_layers; layer++)
         plan->of_layer[layer] = -1;
     for (int layer = n_layers - 1; layer >= 0; layer--) {
-        int held = ghp_lower_held(how, layer);
+        int held = ghp_lower_held(lowering, layer);
         if (held < 0 || layer < placement->first_layer || layer >= placement->end_layer) continue;
-        int tp_size = ghp_layer_reduce_tp_size(how, held, splits[held]);
-        int64_t bytes = ghp_lower_gradient_bytes(how, held, splits[held]);
+        int tp_size = ghp_layer_reduce_tp_size(lowering, held, splits[held]);
+        int64_t bytes = ghp_lower_gradient_bytes(lowering, held, splits[held]);
         int open = plan->n, workers = placement->problem.workers;
         struct ghp_bucket_range own = {.tp_size = tp_size};
-        add_layer(how, workers, held, bytes, &own);
+        add_layer(lowering, workers, held, bytes, &own);
         for (int b = 0; b < plan->n; b++)
             if (plan->ranges[b].tp_size == tp_size && tp_size > 0 && own.partner < 0 &&
                 plan->ranges[b].partner < 0 &&
-                (plan->ranges[b].gradient_bytes < how->method.bucket_bytes || mixes) &&
+                (plan->ranges[b].gradient_bytes < lowering->method.bucket_bytes || mixes) &&
                 (plan->ranges[b].shard_bytes > 0) == (own.shard_bytes > 0))
                 open = b;
         plan->of_layer[held] = open;
         if (open < plan->n)
-            add_layer(how, workers, held, bytes, &plan->ranges[open]);
+            add_layer(lowering, workers, held, bytes, &plan->ranges[open]);
         else
             plan->ranges[plan->n++] = own;
     }

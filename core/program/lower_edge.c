@@ -11,7 +11,7 @@ static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struc
     struct ghp_layout widest = {GHP_LAYOUT_FULL, step->tp_size};
     int64_t samples = ghp_layout_samples(widest, e->placement.problem);
     int64_t whole = samples * ghp_reshard_channels(step, shape.c) * shape.h * shape.w *
-                    ghp_shape_element_bytes(shape, e->how->element_bytes);
+                    ghp_shape_element_bytes(shape, e->lowering->element_bytes);
     int64_t part = whole / step->tp_size;
     instr->local = (struct ghp_local){.n = samples, .c = shape.c, .h = shape.h, .w = shape.w};
     switch (step->op) {
@@ -47,7 +47,7 @@ static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struc
 static enum ghp_status emit_reshard(const struct ghp_emitter *e, int edge, struct ghp_layout from,
                                     struct ghp_layout to, bool backward)
 {
-    const struct ghp_model *model = e->how->model;
+    const struct ghp_model *model = e->lowering->model;
     struct ghp_reshard reshard;
     if (!ghp_reshard_find(from, to, &reshard))
         return GHP_FAIL(GHP_ERR_INTERNAL, "no reshard into '%s' exists; report this",
@@ -72,7 +72,7 @@ static enum ghp_status emit_reshard(const struct ghp_emitter *e, int edge, struc
 enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct ghp_layout dy,
                                   int point)
 {
-    const struct ghp_model *model = e->how->model;
+    const struct ghp_model *model = e->lowering->model;
     const struct ghp_layer *l = &model->layers[model->edges[edge].from];
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_ACCUMULATE, point);
     if (instr == NULL) return GHP_NO_MEMORY();
@@ -83,7 +83,7 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
                                       .c = ghp_layout_channels(dy, l->out.c),
                                       .h = ghp_layout_positions(dy, l->out.h),
                                       .w = l->out.w};
-    instr->bytes = ghp_local_in_elements(&instr->local) * e->how->element_bytes;
+    instr->bytes = ghp_local_in_elements(&instr->local) * e->lowering->element_bytes;
     instr->masks = ghp_fuse_sum(model, edge);
     return GHP_OK;
 }
@@ -91,10 +91,10 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
 enum ghp_status ghp_emit_edge_backward(const struct ghp_emitter *e, int edge,
                                        struct ghp_layouts from, struct ghp_split to)
 {
-    const struct ghp_model *model = e->how->model;
+    const struct ghp_model *model = e->lowering->model;
     if (!ghp_edge_needs_gradient(model, edge)) return GHP_OK;
     GHP_TRY(emit_reshard(e, edge, ghp_split_layouts(to).dx, from.dy, true));
-    if (ghp_placement_first_gradient(e->how, &e->placement, model->edges[edge].from) == edge)
+    if (ghp_placement_first_gradient(e->lowering, &e->placement, model->edges[edge].from) == edge)
         return GHP_OK;
     return ghp_emit_addition(e, edge, from.dy, ghp_emitter_edge_point(e, edge, true));
 }

@@ -30,15 +30,16 @@ static struct ghp_instr *append(struct ghp_program *program, enum ghp_instr_kind
     return instr;
 }
 
-struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
+struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *lowering, int rank,
                                   struct ghp_program *piece)
 {
-    int half = how->model->n_layers + how->model->n_edges;
+    int half = lowering->model->n_layers + lowering->model->n_edges;
     return (struct ghp_emitter){
-        .how = how,
+        .lowering = lowering,
         .program = piece,
         .rank = rank,
-        .placement = ghp_placement_of(how->staging, how->model->n_layers, how->problem, rank),
+        .placement =
+            ghp_placement_of(lowering->staging, lowering->model->n_layers, lowering->problem, rank),
         .half = half,
         .backward_base = half,
         .first = true,
@@ -48,7 +49,7 @@ struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
 
 int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward)
 {
-    const struct ghp_model *model = e->how->model;
+    const struct ghp_model *model = e->lowering->model;
     if (e->recompute_at >= 0) return e->recompute_at;
     return backward ? e->backward_base + ghp_point_backward(model, layer) - e->half
                     : e->forward_base + ghp_point_forward(model, layer);
@@ -56,7 +57,7 @@ int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward)
 
 int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward)
 {
-    const struct ghp_model *model = e->how->model;
+    const struct ghp_model *model = e->lowering->model;
     if (e->recompute_at >= 0) return e->recompute_at;
     return backward ? e->backward_base + ghp_point_backward_edge(model, edge) - e->half
                     : e->forward_base + ghp_point_forward_edge(model, edge);
@@ -77,7 +78,7 @@ struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer,
     struct ghp_instr *update = ghp_emitter_add(e, GHP_INSTR_UPDATE, point);
     if (update == NULL) return NULL;
     update->layer = layer;
-    update->optimizer = ghp_lowering_optimizer(e->how);
+    update->optimizer = ghp_lowering_optimizer(e->lowering);
     update->bytes = ghp_optimizer_written(update->optimizer, bytes);
     return update;
 }

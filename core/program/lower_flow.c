@@ -7,9 +7,9 @@ bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge)
     return model->layers[model->edges[edge].from].learns;
 }
 
-bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer)
+bool ghp_lower_needs_gradient(const struct ghp_lowering *lowering, int layer)
 {
-    return how->input_gradient || how->model->layers[layer].learns;
+    return lowering->input_gradient || lowering->model->layers[layer].learns;
 }
 
 /* Of two edges of one producer the one whose gradient comes first in backward order; -1: none yet. */
@@ -28,17 +28,17 @@ int ghp_lower_first_gradient(const struct ghp_model *model, int layer)
     return best;
 }
 
-int ghp_placement_first_gradient(const struct ghp_lowering *how,
+int ghp_placement_first_gradient(const struct ghp_lowering *lowering,
                                  const struct ghp_placement *placement, int layer)
 {
-    const struct ghp_model *model = how->model;
+    const struct ghp_model *model = lowering->model;
     const struct ghp_layer *l = &model->layers[layer];
-    int here = -1, later = -1, own = ghp_stage_of(how->staging, layer);
+    int here = -1, later = -1, own = ghp_stage_of(lowering->staging, layer);
     if (placement->n_stages == 1) return ghp_lower_first_gradient(model, layer);
     for (int i = 0; i < l->n_consumers; i++) {
         int edge = l->out_edges[i], carrier;
-        int stage = ghp_stage_of(how->staging, model->edges[edge].to);
-        ghp_remote_activation_readers(model, how->staging, layer, stage, &carrier);
+        int stage = ghp_stage_of(lowering->staging, model->edges[edge].to);
+        ghp_remote_activation_readers(model, lowering->staging, layer, stage, &carrier);
         if (stage == placement->stage)
             here = earlier_gradient(model, here, edge);
         else if (own == placement->stage && carrier == edge)
@@ -47,29 +47,30 @@ int ghp_placement_first_gradient(const struct ghp_lowering *how,
     return here >= 0 ? here : later;
 }
 
-struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
+struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *lowering,
                                          const struct ghp_placement *placement,
                                          const struct ghp_split *splits, int layer)
 {
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
     int carrier, readers;
     if (layer >= placement->first_layer) return ghp_split_layouts(splits[layer]);
-    readers =
-        ghp_remote_activation_readers(how->model, how->staging, layer, placement->stage, &carrier);
+    readers = ghp_remote_activation_readers(lowering->model, lowering->staging, layer,
+                                            placement->stage, &carrier);
     if (readers != 1) return (struct ghp_layouts){batch, batch, batch, batch};
-    struct ghp_layouts reader = ghp_split_layouts(splits[how->model->edges[carrier].to]);
+    struct ghp_layouts reader = ghp_split_layouts(splits[lowering->model->edges[carrier].to]);
     return (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
 }
 
-bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer)
+bool ghp_lower_recomputes(const struct ghp_lowering *lowering, int layer)
 {
-    if (how->staging == NULL || how->staging->recompute == NULL) return false;
-    while (ghp_op_in_place(&how->model->layers[layer]) && layer > 0) {
-        int from = how->model->layers[layer].inputs[0];
-        if (ghp_stage_of(how->staging, from) != ghp_stage_of(how->staging, layer)) return false;
+    if (lowering->staging == NULL || lowering->staging->recompute == NULL) return false;
+    while (ghp_op_in_place(&lowering->model->layers[layer]) && layer > 0) {
+        int from = lowering->model->layers[layer].inputs[0];
+        if (ghp_stage_of(lowering->staging, from) != ghp_stage_of(lowering->staging, layer))
+            return false;
         layer = from;
     }
-    return how->staging->recompute[layer];
+    return lowering->staging->recompute[layer];
 }
 
 bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool changed)
@@ -109,47 +110,47 @@ static bool writes_after(const struct ghp_model *model, int writer, int through,
     return after;
 }
 
-static int first_wanted(const struct ghp_lowering *how, const struct ghp_layer *l)
+static int first_wanted(const struct ghp_lowering *lowering, const struct ghp_layer *l)
 {
     for (int i = 0; i < l->n_inputs; i++)
-        if (ghp_lower_needs_gradient(how, l->inputs[i])) return i;
+        if (ghp_lower_needs_gradient(lowering, l->inputs[i])) return i;
     return -1;
 }
 
 /* The one input of an addition whose gradient is written into, among several that share it; -1: none. */
-static int writer_of(const struct ghp_lowering *how, const struct ghp_layer *l)
+static int writer_of(const struct ghp_lowering *lowering, const struct ghp_layer *l)
 {
     for (int i = 0; i < l->n_inputs; i++)
-        if (ghp_lower_needs_gradient(how, l->inputs[i]) &&
-            last_reader(how->model, l->inputs[i]) < 0)
+        if (ghp_lower_needs_gradient(lowering, l->inputs[i]) &&
+            last_reader(lowering->model, l->inputs[i]) < 0)
             return i;
     return -1;
 }
 
 /* Whether all of an addition's inputs that only read their gradient can share it with the one that does not. */
-static bool shares(const struct ghp_lowering *how, int layer)
+static bool shares(const struct ghp_lowering *lowering, int layer)
 {
-    const struct ghp_model *model = how->model;
+    const struct ghp_model *model = lowering->model;
     const struct ghp_layer *l = &model->layers[layer];
-    int writer = writer_of(how, l), stage = ghp_stage_of(how->staging, layer);
+    int writer = writer_of(lowering, l), stage = ghp_stage_of(lowering->staging, layer);
     for (int i = 0; i < l->n_inputs; i++) {
         int from = l->inputs[i], reader = last_reader(model, from);
-        if (!ghp_lower_needs_gradient(how, from)) continue;
-        if (ghp_stage_of(how->staging, from) != stage) return false;
+        if (!ghp_lower_needs_gradient(lowering, from)) continue;
+        if (ghp_stage_of(lowering->staging, from) != stage) return false;
         if (writer >= 0 && reader >= 0 && !writes_after(model, l->inputs[writer], layer, reader))
             return false;
     }
     return true;
 }
 
-bool ghp_lower_gradient_alias(const struct ghp_lowering *how, int layer, int input)
+bool ghp_lower_gradient_alias(const struct ghp_lowering *lowering, int layer, int input)
 {
-    const struct ghp_layer *l = &how->model->layers[layer];
-    if (!ghp_lower_needs_gradient(how, l->inputs[input])) return false;
+    const struct ghp_layer *l = &lowering->model->layers[layer];
+    if (!ghp_lower_needs_gradient(lowering, l->inputs[input])) return false;
     if (ghp_op_in_place(l)) return true;
     if (!ghp_op_of(l->op)->hands_gradient_on) return false;
-    if (!shares(how, layer)) return input == first_wanted(how, l);
-    return last_reader(how->model, l->inputs[input]) >= 0 || input == writer_of(how, l);
+    if (!shares(lowering, layer)) return input == first_wanted(lowering, l);
+    return last_reader(lowering->model, l->inputs[input]) >= 0 || input == writer_of(lowering, l);
 }
 
 bool ghp_layer_has_stats_delta(const struct ghp_layer *layer)
@@ -158,7 +159,8 @@ bool ghp_layer_has_stats_delta(const struct ghp_layer *layer)
            (layer->norm.ghost_batch > 0 || layer->norm.local_stats);
 }
 
-bool ghp_lowering_has_stats_delta(const struct ghp_lowering *how, const struct ghp_layer *layer)
+bool ghp_lowering_has_stats_delta(const struct ghp_lowering *lowering,
+                                  const struct ghp_layer *layer)
 {
-    return ghp_layer_has_stats_delta(layer) && !ghp_lowering_differs(how);
+    return ghp_layer_has_stats_delta(layer) && !ghp_lowering_differs(lowering);
 }

@@ -7,18 +7,19 @@
 static struct ghp_nchw16c nchw16c_of(const struct ghp_emitter *e, const struct ghp_layer *l,
                                      const struct ghp_local *local)
 {
-    const bool *nchw16c = e->how->nchw16c;
+    const bool *nchw16c = e->lowering->nchw16c;
     if (nchw16c == NULL) return (struct ghp_nchw16c){0};
     return (struct ghp_nchw16c){
         .requested = true,
         .x = l->n_inputs > 0 && nchw16c[l->inputs[0]] && ghp_whole_blocks(local->c),
-        .y = nchw16c[l - e->how->model->layers] && ghp_whole_blocks(local->k)};
+        .y = nchw16c[l - e->lowering->model->layers] && ghp_whole_blocks(local->k)};
 }
 
 static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                     enum ghp_pass pass)
 {
-    const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    const struct ghp_local local =
+        ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     bool backward = ghp_pass_is_backward(pass);
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_COMPUTE, ghp_emitter_point(e, layer, backward));
@@ -27,9 +28,9 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->backward = backward;
     instr->pass = pass;
     instr->local = local;
-    instr->nchw16c = nchw16c_of(e, &e->how->model->layers[layer], &local);
+    instr->nchw16c = nchw16c_of(e, &e->lowering->model->layers[layer], &local);
     if (ghp_op_of(local.op)->has_batch_statistics) {
-        bool own = local.norm.local_stats || ghp_lowering_differs(e->how);
+        bool own = local.norm.local_stats || ghp_lowering_differs(e->lowering);
         int64_t samples = own                          ? local.n
                           : local.norm.ghost_batch > 0 ? local.norm.ghost_batch
                                                        : e->placement.micro_batch;
@@ -60,9 +61,10 @@ static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp
 static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split, bool backward)
 {
-    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     struct ghp_ranks ranks = stat_ranks(e, &local, split.tp_size);
-    if (local.norm.local_stats || ranks.count == 1 || ghp_lowering_differs(e->how)) return GHP_OK;
+    if (local.norm.local_stats || ranks.count == 1 || ghp_lowering_differs(e->lowering))
+        return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_STAT_REDUCE, ghp_emitter_point(e, layer, backward));
     if (instr == NULL) return GHP_NO_MEMORY();
@@ -89,11 +91,11 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
     instr->local = *local;
     int64_t samples = ghp_layout_samples(ghp_split_layouts(split).y, e->placement.problem);
     int64_t labels = e->placement.n_stages == 1
-                         ? samples * ghp_model_labels(e->how->model) * (int64_t)sizeof(int32_t)
+                         ? samples * ghp_model_labels(e->lowering->model) * (int64_t)sizeof(int32_t)
                          : 0;
-    struct ghp_shape out = e->how->model->layers[0].out;
+    struct ghp_shape out = e->lowering->model->layers[0].out;
     instr->bytes =
-        ghp_local_out_elements(local) * ghp_shape_element_bytes(out, e->how->element_bytes) +
+        ghp_local_out_elements(local) * ghp_shape_element_bytes(out, e->lowering->element_bytes) +
         labels;
     return GHP_OK;
 }
@@ -108,19 +110,19 @@ int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
 
 enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
 {
-    int loss = e->how->model->n_layers - 1;
+    int loss = e->lowering->model->n_layers - 1;
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_LOAD, e->forward_base);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = loss;
-    instr->bytes = ghp_labels_bytes(e->how->model, e->splits[loss], e->placement.problem);
+    instr->bytes = ghp_labels_bytes(e->lowering->model, e->splits[loss], e->placement.problem);
     return GHP_OK;
 }
 
 static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
     GHP_TRY(ghp_split_check(l, split, e->placement.problem));
-    if (ghp_stage_takes_tp_size(e->how->staging, e->placement.stage, e->how->problem,
+    if (ghp_stage_takes_tp_size(e->lowering->staging, e->placement.stage, e->lowering->problem,
                                 split.tp_size))
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
@@ -132,15 +134,15 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
 enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
                                       struct ghp_split split, int point)
 {
-    int held = ghp_lower_held(e->how, layer);
+    int held = ghp_lower_held(e->lowering, layer);
     struct ghp_local local;
     struct ghp_instr *instr;
     if (held < 0) return GHP_OK;
-    local = ghp_local_of(e->how->model, held, held == layer ? split : ghp_split_of_owner(split),
-                         e->placement.problem);
+    local = ghp_local_of(e->lowering->model, held,
+                         held == layer ? split : ghp_split_of_owner(split), e->placement.problem);
     instr = ghp_emitter_add_update(
-        e, held, ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes),
-        point);
+        e, held,
+        ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->lowering->element_bytes), point);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->local = local;
     return GHP_OK;
@@ -155,13 +157,14 @@ enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
 enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
     GHP_TRY(check_split(e, layer, split));
-    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     if (ghp_op_of(l->op)->is_input) return emit_load(e, split, &local);
-    if (!e->how->forward_only && e->first && e->recompute_at < 0)
-        GHP_TRY(ghp_lowering_sync(e->how)->emit_before(e, layer, split));
-    if (ghp_local_has_pass(&local, GHP_PASS_STATS) && (local.parts > 0 || !e->how->forward_only)) {
+    if (!e->lowering->forward_only && e->first && e->recompute_at < 0)
+        GHP_TRY(ghp_lowering_sync(e->lowering)->emit_before(e, layer, split));
+    if (ghp_local_has_pass(&local, GHP_PASS_STATS) &&
+        (local.parts > 0 || !e->lowering->forward_only)) {
         GHP_TRY(emit_stats(e, layer, split, false));
         GHP_TRY(emit_stat_reduce(e, layer, split, false));
     }
@@ -171,7 +174,7 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
 static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
                                       struct ghp_bucket_range range, int bucket)
 {
-    struct ghp_ranks ranks = ghp_bucket_ranks(e->how, &e->placement, &range);
+    struct ghp_ranks ranks = ghp_bucket_ranks(e->lowering, &e->placement, &range);
     bool shards = range.shard_bytes > 0;
     if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
@@ -213,8 +216,9 @@ enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e)
 static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
                                 const struct ghp_local *local)
 {
-    bool single = ghp_staging_micro_batches(e->how->staging) == 1;
-    if (single || (e->splits != NULL && e->first) || ghp_lower_adds_weight_gradient(e->how, layer))
+    bool single = ghp_staging_micro_batches(e->lowering->staging) == 1;
+    if (single || (e->splits != NULL && e->first) ||
+        ghp_lower_adds_weight_gradient(e->lowering, layer))
         return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_ACCUMULATE, ghp_emitter_point(e, layer, true));
@@ -223,34 +227,34 @@ static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
     instr->backward = true;
     instr->pass = GHP_PASS_BACKWARD_WEIGHT;
     instr->local = *local;
-    instr->bytes = ghp_local_weight_elements(local) * ghp_parameter_bytes(e->how->element_bytes);
+    instr->bytes =
+        ghp_local_weight_elements(local) * ghp_parameter_bytes(e->lowering->element_bytes);
     return GHP_OK;
 }
 
 /* Whether an in-edge wants this layer's data gradient; an addition has nothing to do for those it hands its own on
  * to. */
-static bool makes_gradient(const struct ghp_lowering *how, int layer)
+static bool makes_gradient(const struct ghp_lowering *lowering, int layer)
 {
-    const struct ghp_layer *l = &how->model->layers[layer];
+    const struct ghp_layer *l = &lowering->model->layers[layer];
     bool makes = false;
     for (int i = 0; i < l->n_inputs; i++)
-        makes =
-            makes ||
-            (ghp_lower_needs_gradient(how, l->inputs[i]) &&
-             (!ghp_op_of(l->op)->hands_gradient_on || !ghp_lower_gradient_alias(how, layer, i)));
+        makes = makes || (ghp_lower_needs_gradient(lowering, l->inputs[i]) &&
+                          (!ghp_op_of(l->op)->hands_gradient_on ||
+                           !ghp_lower_gradient_alias(lowering, layer, i)));
     return makes;
 }
 
 enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split)
 {
-    const struct ghp_layer *l = &e->how->model->layers[layer];
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->how);
-    if (ghp_op_of(l->op)->is_input || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
-    struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
+    if (ghp_op_of(l->op)->is_input || !ghp_lower_needs_gradient(e->lowering, layer)) return GHP_OK;
+    struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     bool statistics = ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
-    bool own_sums =
-        ghp_lowering_has_stats_delta(e->how, l); /* its weight gradients are of its own samples */
+    bool own_sums = ghp_lowering_has_stats_delta(
+        e->lowering, l); /* its weight gradients are of its own samples */
     if (statistics) GHP_TRY(emit_stats(e, layer, split, true));
     if (statistics && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT)) {
@@ -260,7 +264,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
         if (sync->emit_ready != NULL) GHP_TRY(sync->emit_ready(e, layer, split));
     }
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
-    if (makes_gradient(e->how, layer) && ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))
+    if (makes_gradient(e->lowering, layer) && ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))
         return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
     return GHP_OK;
 }

@@ -7,30 +7,31 @@
 
 struct program_pass {
     const char *name;
-    enum ghp_status (*run)(const struct ghp_lowering *how, struct ghp_program *program);
+    enum ghp_status (*run)(const struct ghp_lowering *lowering, struct ghp_program *program);
 };
 
-static enum ghp_status choose_formats(const struct ghp_lowering *how, struct ghp_program *program)
+static enum ghp_status choose_formats(const struct ghp_lowering *lowering,
+                                      struct ghp_program *program)
 {
-    return ghp_program_choose_formats(how->model, program, &how->formats);
+    return ghp_program_choose_formats(lowering->model, program, &lowering->formats);
 }
 
-static enum ghp_status fuse(const struct ghp_lowering *how, struct ghp_program *program)
+static enum ghp_status fuse(const struct ghp_lowering *lowering, struct ghp_program *program)
 {
-    return ghp_program_fuse(how->model, program);
+    return ghp_program_fuse(lowering->model, program);
 }
 
-static enum ghp_status place(const struct ghp_lowering *how, struct ghp_program *program)
+static enum ghp_status place(const struct ghp_lowering *lowering, struct ghp_program *program)
 {
-    return how->unplaced ? GHP_OK : ghp_program_place(program);
+    return lowering->unplaced ? GHP_OK : ghp_program_place(program);
 }
 
 /* Updates first, then what takes their weights to other workers, or others' weights to this one. */
-static enum ghp_status list_flush(const struct ghp_lowering *how, struct ghp_program *program)
+static enum ghp_status list_flush(const struct ghp_lowering *lowering, struct ghp_program *program)
 {
     int n = program->n_instrs, *list;
 
-    if (how->forward_only) return GHP_OK;
+    if (lowering->forward_only) return GHP_OK;
     list = program->flush = ghp_alloc((size_t)n + 1, sizeof *list);
     if (list == NULL) return GHP_NO_MEMORY();
     for (int pass = 0; pass < 2; pass++)
@@ -49,10 +50,11 @@ static const struct program_pass passes[] = {
     {"placement", place},               /* where buffers lie in the arena */
 };
 
-enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *how, struct ghp_program *program)
+enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *lowering,
+                                     struct ghp_program *program)
 {
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
-        enum ghp_status status = passes[i].run(how, program);
+        enum ghp_status status = passes[i].run(lowering, program);
 
         if (status == GHP_OK) continue;
         ghp_status_prefix("%s", passes[i].name);

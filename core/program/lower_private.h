@@ -29,7 +29,7 @@ struct ghp_bucket_plan {
     } * ranges;
 };
 
-enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
                                      const struct ghp_placement *placement,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan);
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
@@ -40,15 +40,16 @@ struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer
 
 /* The layer whose parameters its stage has and updates before the layer's forward pass: itself, or its owner where that
  * is in another stage; -1: none. */
-int ghp_lower_held(const struct ghp_lowering *how, int layer);
+int ghp_lower_held(const struct ghp_lowering *lowering, int layer);
 
 /* Those who sum the gradients of a bucket: the replica group, and that of its partner in another stage. */
-struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *how,
+struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,
                                   const struct ghp_placement *placement,
                                   const struct ghp_bucket_range *range);
 
 /* 0: nothing to reduce, else the TP size whose replicas sum. */
-int ghp_layer_reduce_tp_size(const struct ghp_lowering *how, int layer, struct ghp_split split);
+int ghp_layer_reduce_tp_size(const struct ghp_lowering *lowering, int layer,
+                             struct ghp_split split);
 
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
@@ -56,34 +57,36 @@ bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
 /* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the placement's; the edge
  * whose gradient comes first into a layer's output, or remote activation. A gradient from a later stage comes last: it
  * is waited for right before the layer's own backward pass. */
-int ghp_placement_first_gradient(const struct ghp_lowering *how,
+int ghp_placement_first_gradient(const struct ghp_lowering *lowering,
                                  const struct ghp_placement *placement, int layer);
 
 /* Layouts of a layer's output as a stage sees it: its own, or its remote activation's (`x`, `dx` mean nothing then). */
-struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
+struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *lowering,
                                          const struct ghp_placement *placement,
                                          const struct ghp_split *splits, int layer);
 
 /* Whether the layer's output is recomputed in the backward pass: its own mark, or that of the tensor's maker it works
  * on; never of what works on a remote activation in place, which no longer is what was received. */
-bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer);
+bool ghp_lower_recomputes(const struct ghp_lowering *lowering, int layer);
 
 /* Appends a worker's or server's part in the exchange of a bucket of its own with the servers; NULL without memory. */
 struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp_instr_kind kind,
                                            int bucket, struct ghp_bucket_range range, int point);
 
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
-enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_buffers_assign(const struct ghp_lowering *lowering,
+                                   const struct ghp_split *splits,
                                    const struct ghp_bucket_plan *buckets,
                                    struct ghp_program *program);
 
 /* The program passes over a list with buffers, in the order of their table. */
-enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *how, struct ghp_program *program);
+enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *lowering,
+                                     struct ghp_program *program);
 
 /* ---- the emitter ---- */
 
 struct ghp_emitter {
-    const struct ghp_lowering *how;
+    const struct ghp_lowering *lowering;
     const struct ghp_split *splits;        /* NULL: a piece */
     const struct ghp_bucket_plan *buckets; /* NULL: a piece, whose bucket is its own layer */
     struct ghp_program *program;
@@ -98,31 +101,32 @@ struct ghp_emitter {
 };
 
 /* At the first forward and the last backward slot, as pieces are emitted. */
-struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
+struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *lowering, int rank,
                                   struct ghp_program *piece);
 
-static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowering *how)
+static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowering *lowering)
 {
-    return ghp_sync_ops_of(how->method.sync);
+    return ghp_sync_ops_of(lowering->method.sync);
 }
 
 /* Whether weights and running statistics are averaged over workers. */
-static inline bool ghp_lowering_averages(const struct ghp_lowering *how)
+static inline bool ghp_lowering_averages(const struct ghp_lowering *lowering)
 {
-    return ghp_lowering_sync(how)->replicas && ghp_lowering_sync(how)->mixing == NULL &&
-           how->problem.workers > 1;
+    return ghp_lowering_sync(lowering)->replicas && ghp_lowering_sync(lowering)->mixing == NULL &&
+           lowering->problem.workers > 1;
 }
 
 /* Whether weights meet others' between two steps (sync/mixing.c); whether batch statistics are each worker's own. */
-bool ghp_lowering_mixes(const struct ghp_lowering *how);
-static inline bool ghp_lowering_differs(const struct ghp_lowering *how)
+bool ghp_lowering_mixes(const struct ghp_lowering *lowering);
+static inline bool ghp_lowering_differs(const struct ghp_lowering *lowering)
 {
-    return ghp_lowering_averages(how) || ghp_lowering_sync(how)->mixing != NULL;
+    return ghp_lowering_averages(lowering) || ghp_lowering_sync(lowering)->mixing != NULL;
 }
 
-static inline const struct ghp_optimizer *ghp_lowering_optimizer(const struct ghp_lowering *how)
+static inline const struct ghp_optimizer *
+ghp_lowering_optimizer(const struct ghp_lowering *lowering)
 {
-    return how->method.optimizer != NULL ? how->method.optimizer : &ghp_optimizer_sgd;
+    return lowering->method.optimizer != NULL ? lowering->method.optimizer : &ghp_optimizer_sgd;
 }
 
 /* Points (program.h) in the emitter's slot. */
@@ -191,11 +195,12 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
 /* ---- between stages ---- */
 
 /* Whether the edge brings a tensor from another stage, for itself and all later readers in its own. */
-bool ghp_edge_carries(const struct ghp_lowering *how, int edge, int *from_stage, int *to_stage);
+bool ghp_edge_carries(const struct ghp_lowering *lowering, int edge, int *from_stage,
+                      int *to_stage);
 
 /* The transfer of the edge's tensor, or gradient. `producer` and `remote_activation`: layouts on both sides. */
-struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edge, bool backward,
-                                         struct ghp_layouts producer,
+struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *lowering, int edge,
+                                         bool backward, struct ghp_layouts producer,
                                          struct ghp_layouts remote_activation);
 
 /* kind: SEND or RECEIVE. */

@@ -3,11 +3,11 @@
 #include "core/model/precision.h"
 #include "core/program/lower_private.h"
 
-static enum ghp_status check_batches_layer(const struct ghp_lowering *how, int layer,
+static enum ghp_status check_batches_layer(const struct ghp_lowering *lowering, int layer,
                                            const struct ghp_split *split)
 {
-    const struct ghp_layer *l = &how->model->layers[layer];
-    const char *name = how->method.scaling->name;
+    const struct ghp_layer *l = &lowering->model->layers[layer];
+    const char *name = lowering->method.scaling->name;
     char text[32];
 
     if (l->tied > 0 || l->shared)
@@ -23,8 +23,8 @@ static enum ghp_status check_batches_layer(const struct ghp_lowering *how, int l
                         "lars",
                         l->name, text, name);
     }
-    if (l->n_params > 0 && how->problem.workers > 1 &&
-        ghp_layer_reduce_tp_size(how, layer, (struct ghp_split){GHP_SPLIT_DATA, 1}) == 0)
+    if (l->n_params > 0 && lowering->problem.workers > 1 &&
+        ghp_layer_reduce_tp_size(lowering, layer, (struct ghp_split){GHP_SPLIT_DATA, 1}) == 0)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "layer '%s' takes statistics of the global batch, so no worker has a "
@@ -35,31 +35,32 @@ static enum ghp_status check_batches_layer(const struct ghp_lowering *how, int l
     return GHP_OK;
 }
 
-static enum ghp_status check_staging(const struct ghp_lowering *how)
+static enum ghp_status check_staging(const struct ghp_lowering *lowering)
 {
-    const struct ghp_staging *s = how->staging;
+    const struct ghp_staging *s = lowering->staging;
 
     if (s == NULL || (s->n < 2 && s->shares == NULL)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "--lr-scaling %s is for workers that have all layers and equally many samples; "
                     "leave stages and unequal shares out, or use --lr-scaling linear",
-                    how->method.scaling->name);
+                    lowering->method.scaling->name);
 }
 
-enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *how,
+enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *lowering,
                                         const struct ghp_split *splits)
 {
-    GHP_TRY(ghp_lr_scaling_check(how->method.scaling, how->method.optimizer,
-                                 ghp_method_clips(&how->method)));
-    if (!ghp_lr_scaling_takes_norms(how->method.scaling)) return GHP_OK;
-    if (ghp_sync_wants_data(how->method.sync))
+    GHP_TRY(ghp_lr_scaling_check(lowering->method.scaling, lowering->method.optimizer,
+                                 ghp_method_clips(&lowering->method)));
+    if (!ghp_lr_scaling_takes_norms(lowering->method.scaling)) return GHP_OK;
+    if (ghp_sync_wants_data(lowering->method.sync))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' no worker has the sum of all gradients, whose norms --lr-scaling "
                         "%s takes; use --lr-scaling none or linear, or --sync allreduce",
-                        ghp_sync_ops_of(how->method.sync)->name, how->method.scaling->name);
-    GHP_TRY(check_staging(how));
-    for (int i = 0; i < how->model->n_layers && how->method.scaling->batches; i++)
-        GHP_TRY(check_batches_layer(how, i, splits != NULL ? &splits[i] : NULL));
+                        ghp_sync_ops_of(lowering->method.sync)->name,
+                        lowering->method.scaling->name);
+    GHP_TRY(check_staging(lowering));
+    for (int i = 0; i < lowering->model->n_layers && lowering->method.scaling->batches; i++)
+        GHP_TRY(check_batches_layer(lowering, i, splits != NULL ? &splits[i] : NULL));
     return GHP_OK;
 }
 
@@ -68,12 +69,13 @@ enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
 {
     struct ghp_instr *norm;
 
-    if (e->how->method.scaling == NULL || !e->how->method.scaling->batches) return GHP_OK;
+    if (e->lowering->method.scaling == NULL || !e->lowering->method.scaling->batches) return GHP_OK;
     norm = ghp_emitter_add(e, GHP_INSTR_NORM, ghp_emitter_point(e, layer, true));
     if (norm == NULL) return GHP_NO_MEMORY();
     norm->layer = layer;
     norm->backward = true;
     norm->local = *local;
-    norm->bytes = ghp_local_weight_elements(local) * ghp_parameter_bytes(e->how->element_bytes);
+    norm->bytes =
+        ghp_local_weight_elements(local) * ghp_parameter_bytes(e->lowering->element_bytes);
     return GHP_OK;
 }

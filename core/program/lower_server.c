@@ -10,7 +10,7 @@
 static enum ghp_status emit_buckets(const struct ghp_emitter *e, enum ghp_instr_kind kind,
                                     bool backward)
 {
-    int n = e->how->model->n_layers;
+    int n = e->lowering->model->n_layers;
 
     for (int k = 0; k < n; k++) {
         int layer = backward ? n - 1 - k : k, b = e->buckets->of_layer[layer];
@@ -35,7 +35,7 @@ static enum ghp_status add_buffer(struct ghp_buffer_assignment *k, enum ghp_buff
     struct ghp_buffer buffer =
         ghp_describe_bytes(kind, range->ready_layer, pieces * range->cut_bytes);
 
-    buffer.elements = buffer.bytes / ghp_parameter_bytes(k->how->element_bytes);
+    buffer.elements = buffer.bytes / ghp_parameter_bytes(k->lowering->element_bytes);
     buffer.persistent = true;
     *id = -1;
     return ghp_buffer_assignment_demand(k, id, buffer);
@@ -57,7 +57,8 @@ static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
                                   .moment = {-1, -1}};
     if (range->cut_bytes == 0) return GHP_OK;
     GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->weight_shard));
-    GHP_TRY(add_buffer(k, GHP_BUFFER_ARRIVALS, range, k->how->problem.workers, &bucket->buffer));
+    GHP_TRY(
+        add_buffer(k, GHP_BUFFER_ARRIVALS, range, k->lowering->problem.workers, &bucket->buffer));
     GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->gradient_shard));
     program->buffers[bucket->gradient_shard].storage = bucket->buffer;
     for (int m = 0; m < program->optimizer->n_moments; m++)
@@ -70,8 +71,8 @@ static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
 static enum ghp_status make_mixed(struct ghp_buffer_assignment *k,
                                   const struct ghp_bucket_range *range, struct ghp_bucket *bucket)
 {
-    const struct ghp_mixing *mixing = ghp_lowering_sync(k->how)->mixing;
-    int workers = k->how->problem.workers, moments = k->program->optimizer->n_moments;
+    const struct ghp_mixing *mixing = ghp_lowering_sync(k->lowering)->mixing;
+    int workers = k->lowering->problem.workers, moments = k->program->optimizer->n_moments;
 
     *bucket = (struct ghp_bucket){.tp_size = range->tp_size,
                                   .bytes = range->bytes,
@@ -115,8 +116,8 @@ static void assign(struct ghp_program *program)
 static enum ghp_status lower_server(const struct ghp_emitter *e)
 {
     struct ghp_program *program = e->program;
-    struct ghp_buffer_assignment k = {.how = e->how, .program = program};
-    bool mixes = ghp_lowering_mixes(e->how);
+    struct ghp_buffer_assignment k = {.lowering = e->lowering, .program = program};
+    bool mixes = ghp_lowering_mixes(e->lowering);
 
     if (!mixes) {
         GHP_TRY(emit_buckets(e, GHP_INSTR_UPDATE, true));
@@ -133,26 +134,28 @@ static enum ghp_status lower_server(const struct ghp_emitter *e)
     return ghp_program_place(program);
 }
 
-enum ghp_status ghp_lower_server(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                 int server, struct ghp_program *program)
+enum ghp_status ghp_lower_server(const struct ghp_lowering *lowering,
+                                 const struct ghp_split *splits, int server,
+                                 struct ghp_program *program)
 {
     struct ghp_bucket_plan buckets = {0};
-    struct ghp_emitter e = ghp_emitter_of(how, how->problem.workers + server, program);
+    struct ghp_emitter e = ghp_emitter_of(lowering, lowering->problem.workers + server, program);
     enum ghp_status status;
 
-    GHP_ASSERT(server >= 0 && server < how->method.sync.servers);
-    e.placement = ghp_placement_of(how->staging, how->model->n_layers, how->problem, 0);
+    GHP_ASSERT(server >= 0 && server < lowering->method.sync.servers);
+    e.placement =
+        ghp_placement_of(lowering->staging, lowering->model->n_layers, lowering->problem, 0);
     e.splits = splits;
     e.buckets = &buckets;
-    *program = (struct ghp_program){.how = *how,
+    *program = (struct ghp_program){.lowering = *lowering,
                                     .splits = splits,
                                     .rank = e.rank,
-                                    .problem = how->problem,
+                                    .problem = lowering->problem,
                                     .placement = e.placement,
-                                    .element_bytes = how->element_bytes,
-                                    .optimizer = ghp_lowering_optimizer(how),
+                                    .element_bytes = lowering->element_bytes,
+                                    .optimizer = ghp_lowering_optimizer(lowering),
                                     .n_points = 1};
-    status = ghp_bucket_plan_init(how, &e.placement, splits, &buckets);
+    status = ghp_bucket_plan_init(lowering, &e.placement, splits, &buckets);
     if (status == GHP_OK) status = lower_server(&e);
     ghp_bucket_plan_release(&buckets);
     if (status != GHP_OK) ghp_program_release(program);

@@ -3,34 +3,34 @@
 
 #include <stdlib.h>
 
-bool ghp_edge_carries(const struct ghp_lowering *how, int edge, int *from_stage, int *to_stage)
+bool ghp_edge_carries(const struct ghp_lowering *lowering, int edge, int *from_stage, int *to_stage)
 {
-    const struct ghp_edge *e = &how->model->edges[edge];
+    const struct ghp_edge *e = &lowering->model->edges[edge];
     int carrier;
-    *from_stage = ghp_stage_of(how->staging, e->from);
-    *to_stage = ghp_stage_of(how->staging, e->to);
+    *from_stage = ghp_stage_of(lowering->staging, e->from);
+    *to_stage = ghp_stage_of(lowering->staging, e->to);
     if (*from_stage == *to_stage) return false;
-    ghp_remote_activation_readers(how->model, how->staging, e->from, *to_stage, &carrier);
+    ghp_remote_activation_readers(lowering->model, lowering->staging, e->from, *to_stage, &carrier);
     return carrier == edge;
 }
 
-struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edge, bool backward,
-                                         struct ghp_layouts producer,
+struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *lowering, int edge,
+                                         bool backward, struct ghp_layouts producer,
                                          struct ghp_layouts remote_activation)
 {
-    const struct ghp_shape shape = how->model->layers[how->model->edges[edge].from].out;
+    const struct ghp_shape shape = lowering->model->layers[lowering->model->edges[edge].from].out;
     int from, to;
-    ghp_edge_carries(how, edge, &from, &to);
+    ghp_edge_carries(lowering, edge, &from, &to);
     return (struct ghp_transfer){
-        .staging = how->staging,
-        .whole = how->problem,
-        .n_layers = how->model->n_layers,
+        .staging = lowering->staging,
+        .whole = lowering->problem,
+        .n_layers = lowering->model->n_layers,
         .from_stage = backward ? to : from,
         .to_stage = backward ? from : to,
         .from = backward ? remote_activation.dy : producer.y,
         .to = backward ? producer.dy : remote_activation.y,
         .shape = shape,
-        .element_bytes = ghp_shape_element_bytes(shape, how->element_bytes),
+        .element_bytes = ghp_shape_element_bytes(shape, lowering->element_bytes),
     };
 }
 
@@ -42,7 +42,7 @@ enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_ki
     if (instr == NULL) return GHP_NO_MEMORY();
     struct ghp_traffic traffic =
         sends ? ghp_transfer_sent(transfer, e->rank) : ghp_transfer_received(transfer, e->rank);
-    const struct ghp_edge *at = &e->how->model->edges[edge];
+    const struct ghp_edge *at = &e->lowering->model->edges[edge];
     instr->backward = transfer->from_stage > transfer->to_stage;
     instr->layer = sends == instr->backward ? at->to : at->from; /* the one of this stage */
     instr->edge = edge;
@@ -56,14 +56,14 @@ enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_ki
 static void sides_of(const struct ghp_emitter *e, int edge, struct ghp_layouts *producer,
                      struct ghp_layouts *remote_activation)
 {
-    const struct ghp_lowering *how = e->how;
-    const struct ghp_edge *at = &how->model->edges[edge];
-    int stage = ghp_stage_of(how->staging, at->to);
+    const struct ghp_lowering *lowering = e->lowering;
+    const struct ghp_edge *at = &lowering->model->edges[edge];
+    int stage = ghp_stage_of(lowering->staging, at->to);
     struct ghp_placement reader = {.stage = stage,
-                                   .n_stages = ghp_staging_stages(how->staging),
-                                   .first_layer = how->staging->stage[stage].first_layer};
+                                   .n_stages = ghp_staging_stages(lowering->staging),
+                                   .first_layer = lowering->staging->stage[stage].first_layer};
     *producer = ghp_split_layouts(e->splits[at->from]);
-    *remote_activation = ghp_placement_layouts(how, &reader, e->splits, at->from);
+    *remote_activation = ghp_placement_layouts(lowering, &reader, e->splits, at->from);
 }
 
 enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind,
@@ -72,7 +72,7 @@ enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_ins
     struct ghp_layouts producer, remote_activation;
     sides_of(e, edge, &producer, &remote_activation);
     struct ghp_transfer transfer =
-        ghp_edge_transfer_of(e->how, edge, backward, producer, remote_activation);
+        ghp_edge_transfer_of(e->lowering, edge, backward, producer, remote_activation);
     return ghp_emit_transfer(e, kind, edge, &transfer, point);
 }
 
@@ -105,15 +105,15 @@ enum ghp_status ghp_emit_arrival(const struct ghp_emitter *e, int edge, bool bac
 
 enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_step slot, int point)
 {
-    int micro = e->micro, n = e->how->model->n_edges, from, to;
+    int micro = e->micro, n = e->lowering->model->n_edges, from, to;
     enum ghp_status status = GHP_OK;
     if (e->placement.n_stages == 1) return GHP_OK;
     e->micro = slot.micro;
     for (int i = 0; i < n && status == GHP_OK; i++) {
         int edge = slot.backward ? n - 1 - i : i;
-        if (!ghp_edge_carries(e->how, edge, &from, &to)) continue;
+        if (!ghp_edge_carries(e->lowering, edge, &from, &to)) continue;
         if ((slot.backward ? from : to) != e->placement.stage) continue;
-        if (slot.backward && !ghp_edge_needs_gradient(e->how->model, edge)) continue;
+        if (slot.backward && !ghp_edge_needs_gradient(e->lowering->model, edge)) continue;
         status = ghp_emit_edge_transfer(e, GHP_INSTR_RECEIVE, edge, slot.backward, point);
     }
     e->micro = micro;

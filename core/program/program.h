@@ -100,7 +100,7 @@ struct ghp_bucket {
 
 struct ghp_program {
     /* What it was lowered from, but for scratch and formats; and one split a layer. All pointers are borrowed. */
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     const struct ghp_split *splits;
     int rank;                       /* of a server: behind all workers' */
     struct ghp_problem problem;     /* all workers, the global batch */

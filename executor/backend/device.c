@@ -54,10 +54,10 @@ static enum ghp_status host_move(struct ghp_backend *backend, enum ghp_device_st
     (void)backend;
     (void)stream;
     switch (m->kind) {
-    case GHP_MOVE_TAKE: ghp_pack_take(m->how, m->from, m->index, m->to); break;
-    case GHP_MOVE_PUT: ghp_pack_put(m->how, m->from, m->index, m->to); break;
-    case GHP_MOVE_SPLIT: ghp_pack_split(m->how, m->from, m->to); break;
-    case GHP_MOVE_JOIN: ghp_pack_join(m->how, m->from, m->to); break;
+    case GHP_MOVE_TAKE: ghp_pack_take(m->pack, m->from, m->index, m->to); break;
+    case GHP_MOVE_PUT: ghp_pack_put(m->pack, m->from, m->index, m->to); break;
+    case GHP_MOVE_SPLIT: ghp_pack_split(m->pack, m->from, m->to); break;
+    case GHP_MOVE_JOIN: ghp_pack_join(m->pack, m->from, m->to); break;
     }
     return GHP_OK;
 }
@@ -184,7 +184,7 @@ enum ghp_status ghp_device_clear(struct ghp_device device, enum ghp_device_strea
 enum ghp_status ghp_device_move(struct ghp_device device, enum ghp_device_stream stream,
                                 const struct ghp_move *m)
 {
-    GHP_ASSERT(ghp_device_is_host(device) || !(m->how.whole_nchw16c || m->how.part_nchw16c));
+    GHP_ASSERT(ghp_device_is_host(device) || !(m->pack.whole_nchw16c || m->pack.part_nchw16c));
     return ghp_device_complete(device).ops->move(device.backend, stream, m);
 }
 

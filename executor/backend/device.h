@@ -45,7 +45,7 @@ enum ghp_move_kind { GHP_MOVE_TAKE, GHP_MOVE_PUT, GHP_MOVE_SPLIT, GHP_MOVE_JOIN 
 
 struct ghp_move {
     enum ghp_move_kind kind;
-    struct ghp_pack how;
+    struct ghp_pack pack;
     const void *from;
     void *to;
     int index; /* TAKE, PUT */

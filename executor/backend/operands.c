@@ -93,17 +93,17 @@ struct fill {
     double centre, span;
 };
 
-static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struct fill how)
+static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struct fill fill)
 {
     enum { CHUNK = 1024 };
     uint32_t random[CHUNK];
     if (tensor == NULL) return;
     for (int64_t first = 0; first < elements; first += CHUNK) {
-        uint32_t counter[4] = {(uint32_t)(first / 4), how.stream, 0, 0};
+        uint32_t counter[4] = {(uint32_t)(first / 4), fill.stream, 0, 0};
         int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
         ghp_random_fill(1, counter, (count + 3) / 4, random);
         for (int64_t i = 0; i < count; i++) {
-            double value = how.span * ((double)(random[i] >> 8) * 0x1p-23 - 1.0 + how.centre);
+            double value = fill.span * ((double)(random[i] >> 8) * 0x1p-23 - 1.0 + fill.centre);
             if (element_bytes == 8)
                 ((double *)tensor)[first + i] = value;
             else if (element_bytes == 4)
@@ -116,13 +116,13 @@ static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struc
 
 /* Fills a tensor of the set. */
 typedef enum ghp_status fill_fn(const struct ghp_operand_set *set, void *tensor, int64_t elements,
-                                int element_bytes, struct fill how);
+                                int element_bytes, struct fill fill);
 
 static enum ghp_status fill_on_host(const struct ghp_operand_set *set, void *tensor,
-                                    int64_t elements, int element_bytes, struct fill how)
+                                    int64_t elements, int element_bytes, struct fill fill)
 {
     (void)set;
-    fill_tensor(tensor, elements, element_bytes, how);
+    fill_tensor(tensor, elements, element_bytes, fill);
     return GHP_OK;
 }
 
@@ -304,7 +304,7 @@ enum { PATTERN_ELEMENTS = 1 << 20 };
 
 /* The first elements from the host, the others as copies of them, twice as many each time. */
 static enum ghp_status fill_on_device(const struct ghp_operand_set *set, void *tensor,
-                                      int64_t elements, int element_bytes, struct fill how)
+                                      int64_t elements, int element_bytes, struct fill fill)
 {
     int64_t first = elements < PATTERN_ELEMENTS ? elements : PATTERN_ELEMENTS;
     void *host;
@@ -313,7 +313,7 @@ static enum ghp_status fill_on_device(const struct ghp_operand_set *set, void *t
     if (tensor == NULL || elements == 0) return GHP_OK;
     host = ghp_alloc((size_t)first, (size_t)element_bytes);
     if (host == NULL) return GHP_NO_MEMORY();
-    fill_tensor(host, first, element_bytes, how);
+    fill_tensor(host, first, element_bytes, fill);
     status = ghp_device_write(set->device, tensor, host, first * element_bytes);
     for (int64_t done = first; done < elements && status == GHP_OK;) {
         int64_t more = elements - done < done ? elements - done : done;

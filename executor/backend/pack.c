@@ -11,21 +11,21 @@ struct stride {
     int64_t from, to;
 };
 
-static void copy_blocks(const struct ghp_pack *how, const char *from, char *to,
+static void copy_blocks(const struct ghp_pack *pack, const char *from, char *to,
                         struct stride stride)
 {
-    if (how->block_bytes == 4) {
-        for (int64_t r = 0; r < how->rows; r++)
+    if (pack->block_bytes == 4) {
+        for (int64_t r = 0; r < pack->rows; r++)
             memcpy(to + r * stride.to, from + r * stride.from, 4);
-    } else if (how->block_bytes == 8) {
-        for (int64_t r = 0; r < how->rows; r++)
+    } else if (pack->block_bytes == 8) {
+        for (int64_t r = 0; r < pack->rows; r++)
             memcpy(to + r * stride.to, from + r * stride.from, 8);
-    } else if (how->block_bytes == 64) {
-        for (int64_t r = 0; r < how->rows; r++)
+    } else if (pack->block_bytes == 64) {
+        for (int64_t r = 0; r < pack->rows; r++)
             memcpy(to + r * stride.to, from + r * stride.from, 64);
     } else {
-        for (int64_t r = 0; r < how->rows; r++)
-            memcpy(to + r * stride.to, from + r * stride.from, (size_t)how->block_bytes);
+        for (int64_t r = 0; r < pack->rows; r++)
+            memcpy(to + r * stride.to, from + r * stride.from, (size_t)pack->block_bytes);
     }
 }
 
@@ -37,14 +37,14 @@ struct side {
 };
 
 /* Of a tensor of so many slices, the slice with that index. */
-static struct side side_of(const struct ghp_pack *how, bool nchw16c, int parts, int index)
+static struct side side_of(const struct ghp_pack *pack, bool nchw16c, int parts, int index)
 {
-    int64_t row = parts * how->block_bytes, unit = ghp_gcd(how->block_bytes, how->lane_bytes);
+    int64_t row = parts * pack->block_bytes, unit = ghp_gcd(pack->block_bytes, pack->lane_bytes);
 
-    return (struct side){.lane = nchw16c ? how->pixels * how->lane_bytes : how->lane_bytes,
-                         .pixel = nchw16c ? how->lane_bytes : row,
-                         .sample = row * how->pixels,
-                         .first = index * (how->block_bytes / unit)};
+    return (struct side){.lane = nchw16c ? pack->pixels * pack->lane_bytes : pack->lane_bytes,
+                         .pixel = nchw16c ? pack->lane_bytes : row,
+                         .sample = row * pack->pixels,
+                         .first = index * (pack->block_bytes / unit)};
 }
 
 struct turn {
@@ -63,10 +63,10 @@ static int64_t unit_at(const struct side *side, int64_t unit, int64_t unit_bytes
 
 /* By units of channels that both formats keep together. Pixels innermost: what lies blocked is read or written in
  * order. */
-static inline void turn_units(const struct ghp_pack *how, const struct turn *t, int64_t unit_bytes)
+static inline void turn_units(const struct ghp_pack *pack, const struct turn *t, int64_t unit_bytes)
 {
-    int64_t samples = how->rows / how->pixels, units = how->block_bytes / unit_bytes,
-            in_lane = how->lane_bytes / unit_bytes;
+    int64_t samples = pack->rows / pack->pixels, units = pack->block_bytes / unit_bytes,
+            in_lane = pack->lane_bytes / unit_bytes;
 
     for (int64_t n = 0; n < samples; n++)
         for (int64_t i = 0; i < units; i++) {
@@ -74,82 +74,82 @@ static inline void turn_units(const struct ghp_pack *how, const struct turn *t, 
                 t->from + n * t->out.sample + unit_at(&t->out, i, unit_bytes, in_lane);
             char *to = t->to + n * t->in.sample + unit_at(&t->in, i, unit_bytes, in_lane);
 
-            for (int64_t p = 0; p < how->pixels; p++)
+            for (int64_t p = 0; p < pack->pixels; p++)
                 memcpy(to + p * t->in.pixel, from + p * t->out.pixel, (size_t)unit_bytes);
         }
 }
 
-static void turn_slice(const struct ghp_pack *how, const struct turn *t)
+static void turn_slice(const struct ghp_pack *pack, const struct turn *t)
 {
-    int64_t unit = ghp_gcd(how->block_bytes, how->lane_bytes);
+    int64_t unit = ghp_gcd(pack->block_bytes, pack->lane_bytes);
 
     if (unit == 64)
-        turn_units(how, t, 64);
+        turn_units(pack, t, 64);
     else
-        turn_units(how, t, unit);
+        turn_units(pack, t, unit);
 }
 
 /* Both sides blocked: the rows are samples. */
-static struct ghp_pack by_samples(const struct ghp_pack *how)
+static struct ghp_pack by_samples(const struct ghp_pack *pack)
 {
-    return (struct ghp_pack){.rows = how->rows / how->pixels,
-                             .block_bytes = how->block_bytes * how->pixels,
-                             .parts = how->parts};
+    return (struct ghp_pack){.rows = pack->rows / pack->pixels,
+                             .block_bytes = pack->block_bytes * pack->pixels,
+                             .parts = pack->parts};
 }
 
-int64_t ghp_pack_row(struct ghp_pack how)
+int64_t ghp_pack_row(struct ghp_pack pack)
 {
-    return how.row_bytes > 0 ? how.row_bytes : how.parts * how.block_bytes;
+    return pack.row_bytes > 0 ? pack.row_bytes : pack.parts * pack.block_bytes;
 }
 
-int64_t ghp_pack_valid(struct ghp_pack how, int index)
+int64_t ghp_pack_valid(struct ghp_pack pack, int index)
 {
-    int64_t left = ghp_pack_row(how) - index * how.block_bytes;
+    int64_t left = ghp_pack_row(pack) - index * pack.block_bytes;
 
-    return left < 0 ? 0 : left < how.block_bytes ? left : how.block_bytes;
+    return left < 0 ? 0 : left < pack.block_bytes ? left : pack.block_bytes;
 }
 
-void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part)
+void ghp_pack_take(struct ghp_pack pack, const void *whole, int index, void *part)
 {
-    if (how.whole_nchw16c != how.part_nchw16c) {
-        turn_slice(&how,
-                   &(struct turn){whole, part, side_of(&how, how.whole_nchw16c, how.parts, index),
-                                  side_of(&how, how.part_nchw16c, 1, 0)});
+    if (pack.whole_nchw16c != pack.part_nchw16c) {
+        turn_slice(&pack, &(struct turn){whole, part,
+                                         side_of(&pack, pack.whole_nchw16c, pack.parts, index),
+                                         side_of(&pack, pack.part_nchw16c, 1, 0)});
         return;
     }
-    if (how.whole_nchw16c) how = by_samples(&how);
-    int64_t block = how.block_bytes, row = ghp_pack_row(how), valid = ghp_pack_valid(how, index);
-    how.block_bytes = valid;
+    if (pack.whole_nchw16c) pack = by_samples(&pack);
+    int64_t block = pack.block_bytes, row = ghp_pack_row(pack), valid = ghp_pack_valid(pack, index);
+    pack.block_bytes = valid;
     if (valid > 0)
-        copy_blocks(&how, (const char *)whole + index * block, part,
+        copy_blocks(&pack, (const char *)whole + index * block, part,
                     (struct stride){.from = row, .to = block});
-    for (int64_t r = 0; valid < block && r < how.rows; r++)
+    for (int64_t r = 0; valid < block && r < pack.rows; r++)
         memset((char *)part + r * block + valid, 0, (size_t)(block - valid));
 }
 
-void ghp_pack_put(struct ghp_pack how, const void *part, int index, void *whole)
+void ghp_pack_put(struct ghp_pack pack, const void *part, int index, void *whole)
 {
-    if (how.whole_nchw16c != how.part_nchw16c) {
-        turn_slice(&how, &(struct turn){part, whole, side_of(&how, how.part_nchw16c, 1, 0),
-                                        side_of(&how, how.whole_nchw16c, how.parts, index)});
+    if (pack.whole_nchw16c != pack.part_nchw16c) {
+        turn_slice(&pack, &(struct turn){part, whole, side_of(&pack, pack.part_nchw16c, 1, 0),
+                                         side_of(&pack, pack.whole_nchw16c, pack.parts, index)});
         return;
     }
-    if (how.whole_nchw16c) how = by_samples(&how);
-    int64_t block = how.block_bytes, row = ghp_pack_row(how), valid = ghp_pack_valid(how, index);
-    how.block_bytes = valid;
+    if (pack.whole_nchw16c) pack = by_samples(&pack);
+    int64_t block = pack.block_bytes, row = ghp_pack_row(pack), valid = ghp_pack_valid(pack, index);
+    pack.block_bytes = valid;
     if (valid > 0)
-        copy_blocks(&how, part, (char *)whole + index * block,
+        copy_blocks(&pack, part, (char *)whole + index * block,
                     (struct stride){.from = block, .to = row});
 }
 
-void ghp_pack_split(struct ghp_pack how, const void *whole, void *parts)
+void ghp_pack_split(struct ghp_pack pack, const void *whole, void *parts)
 {
-    for (int i = 0; i < how.parts; i++)
-        ghp_pack_take(how, whole, i, (char *)parts + i * how.rows * how.block_bytes);
+    for (int i = 0; i < pack.parts; i++)
+        ghp_pack_take(pack, whole, i, (char *)parts + i * pack.rows * pack.block_bytes);
 }
 
-void ghp_pack_join(struct ghp_pack how, const void *parts, void *whole)
+void ghp_pack_join(struct ghp_pack pack, const void *parts, void *whole)
 {
-    for (int i = 0; i < how.parts; i++)
-        ghp_pack_put(how, (const char *)parts + i * how.rows * how.block_bytes, i, whole);
+    for (int i = 0; i < pack.parts; i++)
+        ghp_pack_put(pack, (const char *)parts + i * pack.rows * pack.block_bytes, i, whole);
 }

@@ -29,17 +29,17 @@ struct ghp_pack {        /* rows of blocks */
  *
  * Local
  * Tested    tests/executor/backend/test_pack.c */
-void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part);
+void ghp_pack_take(struct ghp_pack pack, const void *whole, int index, void *part);
 
 /* The reverse: slice `index` of every row of `whole` = part. */
-void ghp_pack_put(struct ghp_pack how, const void *part, int index, void *whole);
+void ghp_pack_put(struct ghp_pack pack, const void *part, int index, void *whole);
 
 /* Bytes of a whole row, and of slice `index` those that are in it. */
-int64_t ghp_pack_row(struct ghp_pack how);
-int64_t ghp_pack_valid(struct ghp_pack how, int index);
+int64_t ghp_pack_row(struct ghp_pack pack);
+int64_t ghp_pack_valid(struct ghp_pack pack, int index);
 
 /* All slices, one after the other: split whole -> [parts] of part, and join back. */
-void ghp_pack_split(struct ghp_pack how, const void *whole, void *parts);
-void ghp_pack_join(struct ghp_pack how, const void *parts, void *whole);
+void ghp_pack_split(struct ghp_pack pack, const void *whole, void *parts);
+void ghp_pack_join(struct ghp_pack pack, const void *parts, void *whole);
 
 #endif

@@ -245,7 +245,7 @@ static void put_option(const char *name, const char *value, void *context)
     put(context, name, value != NULL ? json_string(value) : json_null());
 }
 
-static void put_how(json_t *o, const struct ghp_setup *s)
+static void put_setup(json_t *o, const struct ghp_setup *s)
 {
     const struct ghp_plan *plan = &s->session_plans[0].plan;
 
@@ -276,7 +276,7 @@ json_t *ghp_compare_json(const struct ghp_comparison *ab, const struct ghp_setup
         return NULL;
     }
     put(o, "format", json_string("ghp.comparison/2"));
-    put_how(o, s);
+    put_setup(o, s);
     put(o, "warmup_steps", json_integer(ab->warmup_steps));
     put(o, "steps", json_integer(ab->steps));
     put(o, "interval_coverage", real_or_null(coverage > 0, coverage));

@@ -45,7 +45,7 @@ static enum ghp_status check(const struct ghp_setup *s, const struct ghp_session
         return GHP_FAIL(GHP_ERR_USAGE, "backend '%s' has its own memory, which may not hold both",
                         s->exec.backend_ops->name);
     ghp_session_plan_describe(s, &described);
-    if (!ghp_state_can_carry(&described.rank_plan.how))
+    if (!ghp_state_can_carry(&described.rank_plan.lowering))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "the synchroniser or learning-rate scaling of '%s' has state of its own",
                         e->path);

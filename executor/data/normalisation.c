@@ -199,22 +199,22 @@ enum ghp_status ghp_normalisation_init(struct ghp_data *data,
                                        const struct ghp_data_request *request)
 {
     struct ghp_normalisation *n = &data->normalisation;
-    const char *how = request->normalise != NULL ? request->normalise : usual(data);
-    bool trains = strcmp(how, "train") == 0;
+    const char *normalise = request->normalise != NULL ? request->normalise : usual(data);
+    bool trains = strcmp(normalise, "train") == 0;
 
     n->mean = ghp_alloc((size_t)data->shape.c, sizeof *n->mean);
     n->deviation = ghp_alloc((size_t)data->shape.c, sizeof *n->deviation);
     if (n->mean == NULL || n->deviation == NULL) return GHP_NO_MEMORY();
     if (trains)
         GHP_TRY(take_training_set(data));
-    else if (strcmp(how, "imagenet") == 0)
+    else if (strcmp(normalise, "imagenet") == 0)
         GHP_TRY(take_imagenet(data));
-    else if (strcmp(how, "unit") == 0)
+    else if (strcmp(normalise, "unit") == 0)
         GHP_TRY(take_unit(data));
-    else if (strcmp(how, "none") == 0)
+    else if (strcmp(normalise, "none") == 0)
         GHP_TRY(take_none(data));
     else
-        GHP_TRY(take_given(data, how));
+        GHP_TRY(take_given(data, normalise));
     return has_bytes(data) ? make_table(data, trains ? 1 : GHP_DATA_BYTE_VALUES - 1) : GHP_OK;
 }
 

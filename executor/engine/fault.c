@@ -81,7 +81,7 @@ static bool pulls_to_leaders(const struct ghp_program *program)
 
 static bool has_effect(enum ghp_fault fault, const struct ghp_program *program)
 {
-    const struct ghp_model *model = program->how.model;
+    const struct ghp_model *model = program->lowering.model;
     const struct ghp_split *splits = program->splits;
 
     switch (fault) {

@@ -46,7 +46,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
                                                     const struct ghp_step *step)
 {
     const struct ghp_placement *placement = &program->placement;
-    const struct ghp_layer *layer = &program->how.model->layers[instr->layer];
+    const struct ghp_layer *layer = &program->lowering.model->layers[instr->layer];
     struct ghp_split split = program->splits[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(split).x;
     struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in);
@@ -61,8 +61,9 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
 
     if (split.kind == GHP_SPLIT_ROWS)
         args.first_row = placement->number % split.tp_size * instr->local.vocabulary;
-    args.adds_weight = layer->shared && ghp_stage_partner(program->how.model, program->how.staging,
-                                                          instr->layer) < 0;
+    args.adds_weight =
+        layer->shared &&
+        ghp_stage_partner(program->lowering.model, program->lowering.staging, instr->layer) < 0;
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = step->first_sample + at.first_sample;
     args.valid_samples = valid_in(at, step->valid);

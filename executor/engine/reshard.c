@@ -79,20 +79,20 @@ static enum ghp_status copy(const struct ghp_reshard_job *e, void *to, const voi
                            (struct ghp_copy){to, from, bytes, GHP_COPY_ON_DEVICE});
 }
 
-static enum ghp_status move(const struct ghp_reshard_job *e, struct ghp_move how)
+static enum ghp_status move(const struct ghp_reshard_job *e, struct ghp_move request)
 {
-    return ghp_device_move(e->device, GHP_DEVICE_STREAM_COMPUTE, &how);
+    return ghp_device_move(e->device, GHP_DEVICE_STREAM_COMPUTE, &request);
 }
 
 /* All slices of x, one after the other, into `parts`; and back from the scratch into y. */
-static enum ghp_status split(const struct ghp_reshard_job *e, struct ghp_pack how, void *parts)
+static enum ghp_status split(const struct ghp_reshard_job *e, struct ghp_pack pack, void *parts)
 {
-    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, how, e->x, parts, 0});
+    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, pack, e->x, parts, 0});
 }
 
-static enum ghp_status join(const struct ghp_reshard_job *e, struct ghp_pack how)
+static enum ghp_status join(const struct ghp_reshard_job *e, struct ghp_pack pack)
 {
-    return move(e, (struct ghp_move){GHP_MOVE_JOIN, how, e->scratch, e->y, 0});
+    return move(e, (struct ghp_move){GHP_MOVE_JOIN, pack, e->scratch, e->y, 0});
 }
 
 static enum ghp_status gather(const struct ghp_reshard_job *e, void *to)

@@ -37,7 +37,7 @@ struct ghp_server {
 
 /* ---- messages ---- */
 
-static enum ghp_status fail_missing(const struct ghp_server_messages *how,
+static enum ghp_status fail_missing(const struct ghp_server_messages *exchange,
                                     const struct ghp_p2p_message *messages, int n)
 {
     char missing[256] = "";
@@ -46,7 +46,9 @@ static enum ghp_status fail_missing(const struct ghp_server_messages *how,
         size_t used = strlen(missing);
         bool done = false;
 
-        if (how->channel->ops->poll(how->channel, how->first_slot + i, &done) == GHP_OK && done)
+        if (exchange->channel->ops->poll(exchange->channel, exchange->first_slot + i, &done) ==
+                GHP_OK &&
+            done)
             continue;
         if (used + 16 < sizeof missing)
             snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "",
@@ -55,26 +57,27 @@ static enum ghp_status fail_missing(const struct ghp_server_messages *how,
     return GHP_FAIL(GHP_ERR_COMM,
                     "rank %d waited %.0f s in '%s': %s rank(s) %s; see why they stopped, or raise "
                     "--watchdog if they are only slow",
-                    how->control->rank, how->limit_s, how->label,
+                    exchange->control->rank, exchange->limit_s, exchange->label,
                     messages[0].receives ? "nothing arrived from" : "not taken by", missing);
 }
 
-enum ghp_status ghp_server_carry(const struct ghp_server_messages *how,
+enum ghp_status ghp_server_carry(const struct ghp_server_messages *exchange,
                                  const struct ghp_p2p_message *messages, int n)
 {
     struct ghp_backoff_wait wait = ghp_backoff_begin(&backoff);
     bool done = false;
 
     for (int i = 0; i < n; i++)
-        GHP_TRY(how->channel->ops->post(how->channel, how->first_slot + i, &messages[i]));
+        GHP_TRY(exchange->channel->ops->post(exchange->channel, exchange->first_slot + i,
+                                             &messages[i]));
     for (int i = 0; i < n;) {
-        GHP_TRY(how->channel->ops->poll(how->channel, how->first_slot + i, &done));
+        GHP_TRY(exchange->channel->ops->poll(exchange->channel, exchange->first_slot + i, &done));
         if (done) {
             i++;
             continue;
         }
-        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > how->limit_s)
-            return fail_missing(how, messages, n);
+        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > exchange->limit_s)
+            return fail_missing(exchange, messages, n);
     }
     return GHP_OK;
 }
@@ -231,7 +234,7 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
     update.decays = ghp_optimizer_decays(
-        update.optimizer, &s->program.how.model->layers[parameter->layer], parameter->slot);
+        update.optimizer, &s->program.lowering.model->layers[parameter->layer], parameter->slot);
     return update;
 }
 
@@ -358,18 +361,18 @@ static int buffer_of(const struct ghp_bucket *cut, int64_t tensor)
 /* A tensor of every bucket, from or to a worker who does nothing else meanwhile. */
 static enum ghp_status move_tensor(struct ghp_server *s, int worker, bool receives)
 {
-    const struct ghp_server_messages how = {.channel = s->channel,
-                                            .control = s->exec.transport->control,
-                                            .first_slot = spare_slot(s),
-                                            .limit_s = s->exec.transport->control->watchdog_s,
-                                            .label = "tensors of servers"};
+    const struct ghp_server_messages exchange = {.channel = s->channel,
+                                                 .control = s->exec.transport->control,
+                                                 .first_slot = spare_slot(s),
+                                                 .limit_s = s->exec.transport->control->watchdog_s,
+                                                 .label = "tensors of servers"};
 
     for (int b = 0; b < s->program.n_buckets; b++) {
         const struct ghp_bucket *cut = &s->program.buckets[b];
 
         if (is_served(s, b))
             GHP_TRY(ghp_server_carry(
-                &how,
+                &exchange,
                 &(struct ghp_p2p_message){.data = at(s, buffer_of(cut, s->words[worker].tensor)),
                                           .bytes = cut->cut_bytes,
                                           .peer = worker,
@@ -437,7 +440,8 @@ static enum ghp_status check_missing(const struct ghp_server *s)
         "from worker(s) %s; see why they stopped, or raise --watchdog if they are only "
         "slow",
         s->number, s->exec.transport->control->rank, s->exec.transport->control->watchdog_s,
-        s->program.how.model->layers[s->layout.buffers[s->layout.buckets[waiting].buffer].layer]
+        s->program.lowering.model
+            ->layers[s->layout.buffers[s->layout.buckets[waiting].buffer].layer]
             .name,
         missing);
 }

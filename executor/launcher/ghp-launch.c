@@ -449,7 +449,7 @@ static enum ghp_status check_damage(struct launch *l, const struct ghp_job *job)
 }
 
 /* What to do after ghp-launch has ended: --resume only where this training has a checkpoint. */
-static const char *how_to_continue(const struct launch *l)
+static const char *continue_hint(const struct launch *l)
 {
     if (l->kept >= 0) return "go on with --resume";
     return l->began ? "start it again with --overwrite, as it has no checkpoint yet"
@@ -460,8 +460,7 @@ static const char *how_to_continue(const struct launch *l)
 static void say_diverged(struct launch *l, struct ghp_job *job)
 {
     find_kept(l);
-    ghp_note("gave up, as a restart would end the same: %s; then %s", job->said,
-             how_to_continue(l));
+    ghp_note("gave up, as a restart would end the same: %s; then %s", job->said, continue_hint(l));
 }
 
 /* What follows a failed attempt: says it, sets the plan, and waits. */
@@ -486,12 +485,12 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
         return GHP_FAIL(GHP_ERR_COMM,
                         "gave up: %d failures in a row without a newer checkpoint, the last: %s; "
                         "see why, then %s",
-                        l->restart.failures, why, how_to_continue(l));
+                        l->restart.failures, why, continue_hint(l));
     case GHP_RESTART_TOO_FEW_LEFT:
         return GHP_FAIL(GHP_ERR_COMM,
                         "gave up: %d workers are left, and the smallest plan is for %d; make a "
                         "plan for fewer, then %s",
-                        left, l->plans.workers[l->plans.n - 1], how_to_continue(l));
+                        left, l->plans.workers[l->plans.n - 1], continue_hint(l));
     }
     pause_s = ghp_restart_pause_s(&l->restart);
     ghp_note("in %g s %d workers go on by '%s' from step %lld", pause_s,
@@ -527,7 +526,7 @@ static void say_stopped(struct launch *l)
     if (l->kept > 0)
         ghp_note("ended by a signal; --resume goes on from step %lld", (long long)l->kept);
     else
-        ghp_note("ended by a signal, before there was a checkpoint; %s", how_to_continue(l));
+        ghp_note("ended by a signal, before there was a checkpoint; %s", continue_hint(l));
 }
 
 static enum ghp_status keep_going(struct launch *l, int *exit_code)

@@ -65,7 +65,7 @@ enum ghp_status ghp_replan_predict(const char *path, int workers,
     const char *set[GHP_SLOWDOWN_SETS];
     struct ghp_what_if what_if = {.set = set, .workers = workers};
     struct ghp_prediction predicted = {0};
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_plan plan;
     enum ghp_status status;
 
@@ -74,8 +74,8 @@ enum ghp_status ghp_replan_predict(const char *path, int workers,
         set[i] = sets[i];
     GHP_TRY(ghp_plan_load_for(path, workers, &plan));
     GHP_TRY_GOTO(status, ghp_what_if_apply(&what_if, &plan.profile, NULL), done);
-    how = ghp_plan_lowering(&plan, &plan.profile);
-    status = ghp_plan_predict(&how, plan.splits, &plan.profile, &predicted);
+    lowering = ghp_plan_lowering(&plan, &plan.profile);
+    status = ghp_plan_predict(&lowering, plan.splits, &plan.profile, &predicted);
     *step_s = predicted.step_s;
 done:
     ghp_plan_release(&plan);

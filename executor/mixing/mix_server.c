@@ -164,7 +164,7 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)flat_at(s, cut->moment[m], i).at + skipped;
     update.decays = ghp_optimizer_decays(
-        update.optimizer, &s->program.how.model->layers[parameter->layer], parameter->slot);
+        update.optimizer, &s->program.lowering.model->layers[parameter->layer], parameter->slot);
     return update;
 }
 
@@ -246,9 +246,9 @@ static int64_t slowest(const struct ghp_mix_server *s)
 static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool holds = !s->program.how.method.sync.other && s->fault != GHP_FAULT_DROP_REDUCTION;
+    bool holds = !s->program.lowering.method.sync.other && s->fault != GHP_FAULT_DROP_REDUCTION;
 
-    if (holds && slowest(s) < c->clock - s->program.how.method.sync.argument) {
+    if (holds && slowest(s) < c->clock - s->program.lowering.method.sync.argument) {
         c->state = HELD;
         return GHP_OK;
     }
@@ -286,8 +286,9 @@ static void take_sum(struct ghp_mix_server *s, double divisor)
 static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool printed = s->program.how.method.sync.other, loses = s->fault == GHP_FAULT_DROP_REDUCTION;
-    int64_t pi = s->program.how.method.sync.argument;
+    bool printed = s->program.lowering.method.sync.other,
+         loses = s->fault == GHP_FAULT_DROP_REDUCTION;
+    int64_t pi = s->program.lowering.method.sync.argument;
     bool triggers = c->count + 1 >= pi;
 
     c->count++;
@@ -310,7 +311,7 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 
 static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
 {
-    const struct ghp_sync_ops *ops = s->program.how.method.sync.ops;
+    const struct ghp_sync_ops *ops = s->program.lowering.method.sync.ops;
     struct client *c = &s->clients[worker];
     bool drops = s->fault == GHP_FAULT_DROP_REDUCTION && c->clock % 2 == 1;
 
@@ -341,11 +342,11 @@ static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
 static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool receives)
 {
     const struct client *c = &s->clients[worker];
-    const struct ghp_server_messages how = {.channel = s->channel,
-                                            .control = s->exec.transport->control,
-                                            .first_slot = SLOTS * s->workers,
-                                            .limit_s = s->exec.transport->control->watchdog_s,
-                                            .label = "tensors of servers"};
+    const struct ghp_server_messages exchange = {.channel = s->channel,
+                                                 .control = s->exec.transport->control,
+                                                 .first_slot = SLOTS * s->workers,
+                                                 .limit_s = s->exec.transport->control->watchdog_s,
+                                                 .label = "tensors of servers"};
     bool weights = c->word.tensor == GHP_BUFFER_WEIGHT, drops = receives && s->count.received > 0;
     struct ghp_flat tensor =
         !weights ? flat_at(s, cut_of(s)->moment[c->word.tensor - GHP_BUFFER_MOMENT], worker)
@@ -353,7 +354,7 @@ static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool re
                  : x_of(s);
 
     if (weights && !receives && s->since > 0) take_sum(s, s->workers);
-    return ghp_server_carry(&how,
+    return ghp_server_carry(&exchange,
                             &(struct ghp_p2p_message){.data = tensor.at,
                                                       .bytes = cut_of(s)->cut_bytes,
                                                       .peer = worker,
@@ -364,13 +365,13 @@ static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool re
 
 static enum ghp_status say_settled(struct ghp_mix_server *s, int worker)
 {
-    const struct ghp_server_messages how = {.channel = s->channel,
-                                            .control = s->exec.transport->control,
-                                            .first_slot = SLOTS * s->workers,
-                                            .limit_s = s->exec.transport->control->watchdog_s,
-                                            .label = "telling a worker"};
+    const struct ghp_server_messages exchange = {.channel = s->channel,
+                                                 .control = s->exec.transport->control,
+                                                 .first_slot = SLOTS * s->workers,
+                                                 .limit_s = s->exec.transport->control->watchdog_s,
+                                                 .label = "telling a worker"};
 
-    return ghp_server_carry(&how,
+    return ghp_server_carry(&exchange,
                             &(struct ghp_p2p_message){.data = &s->number,
                                                       .bytes = sizeof s->number,
                                                       .peer = worker,
@@ -396,7 +397,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
     default:
         c->state = ENDED;
         s->running--;
-        c->leaves = s->program.how.method.sync.ops == &ghp_sync_aladdin;
+        c->leaves = s->program.lowering.method.sync.ops == &ghp_sync_aladdin;
         return c->leaves ? offer(s, worker) : GHP_OK;
     }
     return await_word(s, worker);

@@ -50,14 +50,14 @@ static enum ghp_status check_message(const struct ghp_mixer_place *place,
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' a worker sends %lld bytes of weights, and a message has at most "
                         "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",
-                        place->program->how.method.sync.ops->name, (long long)mix->bytes,
+                        place->program->lowering.method.sync.ops->name, (long long)mix->bytes,
                         (int)GHP_P2P_MESSAGE_BYTES,
                         (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
     if (cut_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "by '%s' a server has %lld bytes of weights, and a message has at most %d; "
                     "plan with --servers %lld or more",
-                    place->program->how.method.sync.ops->name, (long long)cut_bytes,
+                    place->program->lowering.method.sync.ops->name, (long long)cut_bytes,
                     (int)GHP_P2P_MESSAGE_BYTES,
                     (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
 }
@@ -68,15 +68,15 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
 
     *mixer = NULL;
     if (mix_of(place->program) == NULL) return GHP_OK;
-    GHP_TRY(check_message(place, ops_of(place->program->how.method.sync)));
+    GHP_TRY(check_message(place, ops_of(place->program->lowering.method.sync)));
     m = ghp_alloc(1, sizeof *m);
     if (m == NULL) return GHP_NO_MEMORY();
     m->place = *place;
     m->instr = mix_of(place->program);
     m->rank = place->program->rank;
     m->workers = place->program->problem.workers;
-    m->servers = place->program->how.method.sync.servers;
-    m->ops = ops_of(place->program->how.method.sync);
+    m->servers = place->program->lowering.method.sync.servers;
+    m->ops = ops_of(place->program->lowering.method.sync);
     m->n_slots =
         m->ops->slots * (m->servers > 0 ? m->servers : m->workers) + m->ops->other_slots + 1;
     m->slots = ghp_alloc((size_t)m->n_slots, sizeof *m->slots);
@@ -128,12 +128,13 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
     m->g = m->x;
     m->g.at = address[m->instr->at.x[0]];
     m->cut_bytes = m->servers > 0 ? bucket->cut_bytes : m->instr->bytes;
-    for (int c = 0; c < m->place.program->how.method.sync.ops->mixing->copies; c++) {
+    for (int c = 0; c < m->place.program->lowering.method.sync.ops->mixing->copies; c++) {
         m->copies[c] = m->x;
         m->copies[c].at = (char *)address[m->instr->at.scratch] + c * m->instr->bytes;
         ghp_flat_clear(m->copies[c]);
     }
-    return m->instr->mix.traffic.beside > 0 ? ghp_task_thread_open(2, carry, m, &m->thread) : GHP_OK;
+    return m->instr->mix.traffic.beside > 0 ? ghp_task_thread_open(2, carry, m, &m->thread)
+                                            : GHP_OK;
 }
 
 /* ---- messages ---- */
@@ -245,7 +246,7 @@ bool ghp_mixer_is_served(const struct ghp_mixer *m)
     return m->servers > 0;
 }
 
-static struct ghp_server_messages how_of(const struct ghp_mixer *m, const char *label)
+static struct ghp_server_messages exchange_of(const struct ghp_mixer *m, const char *label)
 {
     const struct ghp_control *control = m->place.exec->transport->control;
 
@@ -258,10 +259,10 @@ static struct ghp_server_messages how_of(const struct ghp_mixer *m, const char *
 
 static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_word word)
 {
-    const struct ghp_server_messages how = how_of(m, "telling the servers");
+    const struct ghp_server_messages exchange = exchange_of(m, "telling the servers");
 
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_carry(&how,
+        GHP_TRY(ghp_server_carry(&exchange,
                                  &(struct ghp_p2p_message){.data = &word,
                                                            .bytes = sizeof word,
                                                            .peer = m->workers + s,
@@ -273,12 +274,12 @@ static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_word word)
 static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_word word)
 {
     struct ghp_flat whole = word.tensor == GHP_BUFFER_WEIGHT ? m->x : m->g;
-    const struct ghp_server_messages how = how_of(m, "tensors of servers");
+    const struct ghp_server_messages exchange = exchange_of(m, "tensors of servers");
 
     GHP_TRY(tell(m, word));
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(
-            ghp_server_carry(&how,
+            ghp_server_carry(&exchange,
                              &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
                                                        .bytes = m->cut_bytes,
                                                        .peer = m->workers + s,
@@ -324,7 +325,7 @@ enum ghp_status ghp_mixer_mix(struct ghp_mixer *m, const struct ghp_step *of)
 /* A message that waits to be received stays: it is the other side's to send. */
 enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
 {
-    struct ghp_server_messages how;
+    struct ghp_server_messages exchange;
     int number;
 
     GHP_TRY(halt(m));
@@ -332,11 +333,11 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
     if (m->ops->in_step) return GHP_OK;
     if (m->servers == 0) return ghp_mixer_meet(m, false);
     if (!m->gave_weights) return GHP_OK;
-    how = how_of(m, "settling with the servers");
+    exchange = exchange_of(m, "settling with the servers");
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
     GHP_TRY(tell(m, (struct ghp_mix_word){.kind = GHP_MIX_SETTLE}));
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_carry(&how,
+        GHP_TRY(ghp_server_carry(&exchange,
                                  &(struct ghp_p2p_message){.data = &number,
                                                            .bytes = sizeof(number),
                                                            .peer = m->workers + s,

@@ -76,7 +76,7 @@ static enum ghp_status join(const struct ghp_session_plan *e,
                             struct ghp_prediction_errors *prediction_errors)
 {
     const struct ghp_profile *profile = &e->plan.profile;
-    struct ghp_lowering how = ghp_plan_lowering(&e->plan, profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(&e->plan, profile);
     bool costed = profile->n_ops > 0 || profile->analytic.flops_per_s > 0;
     struct ghp_prospect prospect = {.program = ghp_worker_program(e->worker),
                                     .stage = ghp_worker_placement(e->worker)->stage,
@@ -85,9 +85,9 @@ static enum ghp_status join(const struct ghp_session_plan *e,
     struct ghp_programs programs = {0};
     enum ghp_status status = GHP_OK;
 
-    how.element_bytes = prospect.program->element_bytes; /* as it runs */
-    if (costed && how.staging != NULL) {
-        GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
+    lowering.element_bytes = prospect.program->element_bytes; /* as it runs */
+    if (costed && lowering.staging != NULL) {
+        GHP_TRY(ghp_lower_all(&lowering, e->plan.splits, &programs));
         prospect.programs = &programs;
     }
     status =

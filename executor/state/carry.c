@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
-bool ghp_state_can_carry(const struct ghp_lowering *how)
+bool ghp_state_can_carry(const struct ghp_lowering *lowering)
 {
-    return ghp_sync_replicas(how->method.sync, how->problem.workers) == 1 &&
-           how->method.sync.servers == 0 && !ghp_sync_runs_free(how->method.sync) &&
-           how->method.scaling == NULL;
+    return ghp_sync_replicas(lowering->method.sync, lowering->problem.workers) == 1 &&
+           lowering->method.sync.servers == 0 && !ghp_sync_runs_free(lowering->method.sync) &&
+           lowering->method.scaling == NULL;
 }
 
 struct carrying {
@@ -42,7 +42,7 @@ enum ghp_status ghp_state_carry(struct ghp_worker *from, struct ghp_worker *to)
 {
     struct carrying c = {.from = from, .to = to};
     int64_t largest = 0;
-    enum ghp_status status = ghp_tensors_list(ghp_worker_program(from)->how.model, &c.list);
+    enum ghp_status status = ghp_tensors_list(ghp_worker_program(from)->lowering.model, &c.list);
 
     for (int i = 0; status == GHP_OK && i < c.list.n; i++)
         if (c.list.items[i].param->elements > largest) largest = c.list.items[i].param->elements;

@@ -9,7 +9,7 @@
 #include "executor/engine/worker.h"
 
 /* Whether weights, statistics and moments are all that such a training is. Local. */
-bool ghp_state_can_carry(const struct ghp_lowering *how);
+bool ghp_state_can_carry(const struct ghp_lowering *lowering);
 
 /* Weights, statistics and moments of one training into another worker of the same rank, model and optimizer, to the
  * bit. `from` is flushed and stays as it is; nothing is pending in `to`.

@@ -95,8 +95,8 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
 
     *c = (struct ghp_checkpoint_contents){
         .element_bytes = ghp_parameter_bytes(program->element_bytes),
-        .replicas = ghp_sync_replicas(program->how.method.sync, program->problem.workers)};
-    GHP_TRY(ghp_tensors_list(program->how.model, &c->list));
+        .replicas = ghp_sync_replicas(program->lowering.method.sync, program->problem.workers)};
+    GHP_TRY(ghp_tensors_list(program->lowering.model, &c->list));
     most = (1 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof *c->entries);
     c->tensors = ghp_alloc(most, sizeof *c->tensors);
@@ -114,7 +114,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         for (int i = 0; i < c->list.n_params; i++)
             GHP_TRY(add_each(c, &c->list.items[i], moment, ghp_moment_kind(m)));
     }
-    return c->replicas > 1 ? add_kept(program->how.method.sync, c) : GHP_OK;
+    return c->replicas > 1 ? add_kept(program->lowering.method.sync, c) : GHP_OK;
 }
 
 int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int i)
@@ -207,7 +207,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
                                                       (uint64_t)checkpoint.samples};
     struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 8] = {
         {"format", format},
-        {model_key, ghp_worker_program(worker)->how.model->name},
+        {model_key, ghp_worker_program(worker)->lowering.model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
     struct ghp_safetensors_list list = {.n = c->n,
                                         .tensors = c->tensors,
@@ -224,7 +224,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         snprintf(texts[i], sizeof texts[i], "%" PRIu64, numbers[i]);
         metadata[3 + i] = (struct ghp_metadatum){ghp_checkpoint_number_names[i], texts[i]};
     }
-    ghp_sync_format(ghp_worker_program(worker)->how.method.sync, sync);
+    ghp_sync_format(ghp_worker_program(worker)->lowering.method.sync, sync);
     snprintf(workers, sizeof workers, "%d", c->replicas);
     metadata[3 + GHP_CHECKPOINT_NUMBERS] = (struct ghp_metadatum){ghp_checkpoint_sync_key, sync};
     metadata[4 + GHP_CHECKPOINT_NUMBERS] =

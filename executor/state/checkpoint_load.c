@@ -68,11 +68,11 @@ static enum ghp_status check_sync(const char *path, const struct ghp_safetensors
 {
     const char *made_by = ghp_safetensors_metadata(file, ghp_checkpoint_sync_key),
                *over = ghp_safetensors_metadata(file, ghp_checkpoint_workers_key);
-    bool differ = ghp_sync_replicas(program->how.method.sync, program->problem.workers) > 1;
+    bool differ = ghp_sync_replicas(program->lowering.method.sync, program->problem.workers) > 1;
     char sync[GHP_SYNC_TEXT_BYTES], workers[GHP_CHECKPOINT_NUMBER_BYTES];
 
     if (made_by == NULL && !differ) return GHP_OK;
-    ghp_sync_format(program->how.method.sync, sync);
+    ghp_sync_format(program->lowering.method.sync, sync);
     snprintf(workers, sizeof workers, "%d", program->problem.workers);
     if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
         return GHP_OK;
@@ -187,9 +187,10 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
     GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_program(worker)), done);
-    GHP_TRY_GOTO(status,
-                 ghp_file_orientation(path, file, ghp_worker_program(worker)->how.model, &oriented),
-                 done);
+    GHP_TRY_GOTO(
+        status,
+        ghp_file_orientation(path, file, ghp_worker_program(worker)->lowering.model, &oriented),
+        done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c, oriented), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_rates(path, file, worker), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);

@@ -7,9 +7,10 @@
 /* Layers of its own, where batch norms over a worker's own samples are over as many consecutive ones: the same sums. */
 static enum ghp_status own_model(const struct ghp_rank_plan *like, struct ghp_alone *alone)
 {
-    const struct ghp_model *model = like->how.model;
+    const struct ghp_model *model = like->lowering.model;
     size_t bytes = (size_t)model->n_layers * sizeof *model->layers;
-    bool replicas = ghp_sync_replicas(like->how.method.sync, like->how.problem.workers) > 1;
+    bool replicas =
+        ghp_sync_replicas(like->lowering.method.sync, like->lowering.problem.workers) > 1;
 
     alone->model = *model;
     alone->model.layers = ghp_alloc((size_t)model->n_layers, sizeof *model->layers);
@@ -17,18 +18,18 @@ static enum ghp_status own_model(const struct ghp_rank_plan *like, struct ghp_al
     memcpy(alone->model.layers, model->layers, bytes);
     for (int i = 0; i < model->n_layers && !replicas; i++) {
         struct ghp_norm *norm = &alone->model.layers[i].norm;
-        int stage = ghp_stage_of(like->how.staging, i);
+        int stage = ghp_stage_of(like->lowering.staging, i);
 
         if (model->layers[i].op != GHP_OP_BATCH_NORM || !norm->local_stats) continue;
-        if (like->how.staging != NULL && like->how.staging->shares != NULL)
+        if (like->lowering.staging != NULL && like->lowering.staging->shares != NULL)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layer '%s' takes statistics of each worker's own samples, and with "
                             "unequal shares one worker cannot do the same; plan with "
                             "--load-balance equal to verify",
                             model->layers[i].name);
-        struct ghp_placement placement =
-            ghp_placement_of(like->how.staging, model->n_layers, like->how.problem,
-                             ghp_stage_representative(like->how.staging, stage, like->how.problem));
+        struct ghp_placement placement = ghp_placement_of(
+            like->lowering.staging, model->n_layers, like->lowering.problem,
+            ghp_stage_representative(like->lowering.staging, stage, like->lowering.problem));
         norm->ghost_batch = ghp_local_of(model, i, like->splits[i], placement.problem).n;
         norm->local_stats = false;
     }
@@ -41,31 +42,32 @@ enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec,
 {
     enum ghp_status status = GHP_OK;
     struct ghp_rank_plan rank_plan = *like;
-    int replicas = ghp_sync_replicas(like->how.method.sync, like->how.problem.workers);
+    int replicas = ghp_sync_replicas(like->lowering.method.sync, like->lowering.problem.workers);
 
     *alone = (struct ghp_alone){
-        .splits = ghp_alloc((size_t)like->how.model->n_layers, sizeof *alone->splits)};
+        .splits = ghp_alloc((size_t)like->lowering.model->n_layers, sizeof *alone->splits)};
     if (alone->splits == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, own_model(like, alone), fail);
-    rank_plan.how.model = &alone->model;
-    for (int i = 0; i < like->how.model->n_layers; i++)
+    rank_plan.lowering.model = &alone->model;
+    for (int i = 0; i < like->lowering.model->n_layers; i++)
         alone->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     rank_plan.splits = alone->splits;
-    rank_plan.how.staging = NULL;
-    if (ghp_lr_scaling_takes_norms(like->how.method.scaling) && like->how.method.scaling->batches) {
+    rank_plan.lowering.staging = NULL;
+    if (ghp_lr_scaling_takes_norms(like->lowering.method.scaling) &&
+        like->lowering.method.scaling->batches) {
         alone->batches.micro_batches =
-            like->how.problem.workers * ghp_staging_micro_batches(like->how.staging);
-        rank_plan.how.staging = &alone->batches;
+            like->lowering.problem.workers * ghp_staging_micro_batches(like->lowering.staging);
+        rank_plan.lowering.staging = &alone->batches;
     }
-    rank_plan.how.nchw16c = NULL;
-    rank_plan.how.method.sync = (struct ghp_sync){0};
-    rank_plan.how.problem.workers = 1;
-    rank_plan.how.problem.global_batch /= replicas;
+    rank_plan.lowering.nchw16c = NULL;
+    rank_plan.lowering.method.sync = (struct ghp_sync){0};
+    rank_plan.lowering.problem.workers = 1;
+    rank_plan.lowering.problem.global_batch /= replicas;
     rank_plan.rank = 0;
     rank_plan.run.fault = GHP_FAULT_NONE;
     rank_plan.run.groups = 1;
     rank_plan.run.profile = NULL;
-    rank_plan.how.prefetch = false; /* nobody hints */
+    rank_plan.lowering.prefetch = false; /* nobody hints */
     rank_plan.run.emulated_step_s = 0;
     GHP_TRY_GOTO(status, ghp_rank_plan_open(exec, &rank_plan, &alone->worker), fail);
     GHP_TRY_GOTO(status, ghp_worker_connect(alone->worker), fail);

@@ -68,13 +68,13 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     struct ghp_step step = {.data = data, .set = set};
     struct ghp_worker *evaluator = NULL;
     double begin = ghp_now_s();
-    int64_t *samples = ghp_alloc((size_t)rank_plan.how.problem.global_batch, sizeof *samples);
+    int64_t *samples = ghp_alloc((size_t)rank_plan.lowering.problem.global_batch, sizeof *samples);
 
     *evaluation = (struct ghp_evaluation){0};
     if (samples == NULL) return GHP_NO_MEMORY();
-    rank_plan.how.forward_only = true;
-    rank_plan.how.method.clip_norm = 0;
-    rank_plan.how.method.scaling = NULL;
+    rank_plan.lowering.forward_only = true;
+    rank_plan.lowering.method.clip_norm = 0;
+    rank_plan.lowering.method.scaling = NULL;
     rank_plan.run.lender = worker;
     rank_plan.run.profile = NULL;
     rank_plan.run.fault = GHP_FAULT_NONE;
@@ -85,7 +85,8 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
     GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, stop, evaluation), done);
-    if (ghp_model_tokens(rank_plan.how.model) > 0) evaluation->perplexity = exp(evaluation->loss);
+    if (ghp_model_tokens(rank_plan.lowering.model) > 0)
+        evaluation->perplexity = exp(evaluation->loss);
     evaluation->seconds = ghp_now_s() - begin;
     status = ghp_worker_return_mean(worker);
 done:

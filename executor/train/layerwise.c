@@ -161,7 +161,7 @@ static bool holds_value(const struct check *c, const struct ghp_traced *item,
     struct ghp_layouts layouts = ghp_split_layouts(program->splits[item->layer]);
     struct ghp_window_at at =
         ghp_placement_window(placement, item->kind == GHP_TRACED_OUTPUT ? layouts.y : layouts.dy,
-                             program->how.model->layers[item->layer].out);
+                             program->lowering.model->layers[item->layer].out);
     int64_t sample = index[0] % placement->micro_batch - at.first_sample,
             channel = index[1] - at.first_channel, position = index[2] - at.first_position;
 
@@ -175,8 +175,8 @@ static bool holds_parameter(const struct check *c, const struct ghp_traced *item
 {
     const struct ghp_program *program = ghp_worker_program(c->request->worker);
     const struct ghp_tensor *t = &c->plan.list.items[item->entry];
-    const struct ghp_op_facts *facts = ghp_op_of(program->how.model->layers[item->layer].op);
-    struct ghp_local local = ghp_local_of(program->how.model, item->layer,
+    const struct ghp_op_facts *facts = ghp_op_of(program->lowering.model->layers[item->layer].op);
+    struct ghp_local local = ghp_local_of(program->lowering.model, item->layer,
                                           program->splits[item->layer], placement->problem);
     struct ghp_shard shard =
         ghp_shard_of(&(t->is_state ? facts->states : facts->params)[t->slot], &local,
@@ -192,7 +192,7 @@ static int rank_of(const struct check *c, const struct ghp_traced *item, int64_t
 
     for (int rank = 0; rank < program->problem.workers; rank++) {
         struct ghp_placement placement = ghp_placement_of(
-            program->how.staging, program->how.model->n_layers, program->problem, rank);
+            program->lowering.staging, program->lowering.model->n_layers, program->problem, rank);
 
         if (item->layer < placement.first_layer || item->layer >= placement.end_layer) continue;
         if (item->entry < 0 ? holds_value(c, item, &placement, index)

@@ -7,7 +7,7 @@ struct ghp_rank_plan ghp_rank_plan_of(const struct ghp_worker *worker)
 {
     const struct ghp_program *program = ghp_worker_program(worker);
 
-    return (struct ghp_rank_plan){.how = program->how,
+    return (struct ghp_rank_plan){.lowering = program->lowering,
                                   .splits = program->splits,
                                   .rank = program->rank,
                                   .run = *ghp_worker_run_options(worker)};
@@ -15,19 +15,19 @@ struct ghp_rank_plan ghp_rank_plan_of(const struct ghp_worker *worker)
 
 /* What needs tensors in host memory. */
 static enum ghp_status check_device(const struct ghp_exec_context *exec,
-                                    const struct ghp_lowering *how)
+                                    const struct ghp_lowering *lowering)
 {
-    const struct ghp_method *method = &how->method;
+    const struct ghp_method *method = &lowering->method;
     const char *backend = exec->backend_ops->name;
 
-    if (ghp_device_is_host(ghp_exec_context_device(exec)) || how->forward_only) return GHP_OK;
+    if (ghp_device_is_host(ghp_exec_context_device(exec)) || lowering->forward_only) return GHP_OK;
     if (ghp_lr_scaling_takes_norms(method->scaling))
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "--lr-scaling %s takes norms in host memory, and backend '%s' has gradients on a "
             "device; plan with --lr-scaling none or linear, or give --backend onednn",
             method->scaling->name, backend);
-    if (ghp_sync_replicas(method->sync, how->problem.workers) > 1 || method->sync.servers > 0)
+    if (ghp_sync_replicas(method->sync, lowering->problem.workers) > 1 || method->sync.servers > 0)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "by '%s' weights are averaged or served in host memory, and backend '%s' has them on "
@@ -41,17 +41,17 @@ enum ghp_status ghp_rank_plan_open(const struct ghp_exec_context *exec,
                                    struct ghp_worker **worker)
 {
     const struct ghp_exec_context whole = ghp_exec_context_complete(*exec);
-    struct ghp_lowering how = rank_plan->how;
+    struct ghp_lowering lowering = rank_plan->lowering;
     struct ghp_executable executable = {0};
     enum ghp_status status;
 
     *worker = NULL;
-    GHP_TRY(check_device(&whole, &how));
+    GHP_TRY(check_device(&whole, &lowering));
     ghp_kernels_init(&executable.kernels, exec->backend_ops, exec->backend, rank_plan->run.profile);
-    how.formats = ghp_kernels_formats(&executable.kernels);
-    how.scratch = ghp_kernels_scratch(&executable.kernels);
-    how.prefetch = how.prefetch && ghp_device_is_host(ghp_exec_context_device(&whole));
-    status = ghp_lower(&how, rank_plan->splits, rank_plan->rank, &executable.program);
+    lowering.formats = ghp_kernels_formats(&executable.kernels);
+    lowering.scratch = ghp_kernels_scratch(&executable.kernels);
+    lowering.prefetch = lowering.prefetch && ghp_device_is_host(ghp_exec_context_device(&whole));
+    status = ghp_lower(&lowering, rank_plan->splits, rank_plan->rank, &executable.program);
     if (status == GHP_OK) return ghp_worker_open(&whole, &executable, &rank_plan->run, worker);
     ghp_kernels_release(&executable.kernels);
     return status;
@@ -65,9 +65,9 @@ enum ghp_status ghp_rank_plan_lower_server(const struct ghp_exec_context *exec,
     enum ghp_status status;
 
     *programs = (struct ghp_server_programs){0};
-    GHP_TRY(check_device(&whole, &rank_plan->how));
-    GHP_TRY(ghp_lower_server(&rank_plan->how, rank_plan->splits, server, &programs->own));
-    status = ghp_lower(&rank_plan->how, rank_plan->splits, 0, &programs->layout);
+    GHP_TRY(check_device(&whole, &rank_plan->lowering));
+    GHP_TRY(ghp_lower_server(&rank_plan->lowering, rank_plan->splits, server, &programs->own));
+    status = ghp_lower(&rank_plan->lowering, rank_plan->splits, 0, &programs->layout);
     if (status != GHP_OK) ghp_program_release(&programs->own);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "executor/engine/server.h"
 
 struct ghp_rank_plan {
-    struct ghp_lowering how;        /* but for scratch and formats, which are the kernels' */
+    struct ghp_lowering lowering;   /* but for scratch and formats, which are the kernels' */
     const struct ghp_split *splits; /* one a layer; borrowed */
     int rank;
     struct ghp_run_options run;

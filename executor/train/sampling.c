@@ -23,8 +23,8 @@ struct ghp_sampling {
 
 static enum ghp_status check_layers(const struct ghp_rank_plan *rank_plan)
 {
-    for (int i = 0; i < rank_plan->how.model->n_layers; i++) {
-        const struct ghp_layer *layer = &rank_plan->how.model->layers[i];
+    for (int i = 0; i < rank_plan->lowering.model->n_layers; i++) {
+        const struct ghp_layer *layer = &rank_plan->lowering.model->layers[i];
         char text[32];
 
         if (layer->n_states > 0)
@@ -46,28 +46,28 @@ static enum ghp_status check_layers(const struct ghp_rank_plan *rank_plan)
 static enum ghp_status check(const struct ghp_sampling_request *r)
 {
     const struct ghp_rank_plan *rank_plan = r->rank_plan;
-    const struct ghp_problem *problem = &rank_plan->how.problem;
+    const struct ghp_problem *problem = &rank_plan->lowering.problem;
 
     if (!ghp_device_is_host(ghp_exec_context_device(r->exec)))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg takes norms in host memory, and backend '%s' has gradients "
                         "on a device; leave it out, or give --backend onednn",
                         r->exec->backend_ops->name);
-    if (ghp_sync_ops_of(rank_plan->how.method.sync)->equality != GHP_SYNC_EQUALS_ONE_WORKER)
+    if (ghp_sync_ops_of(rank_plan->lowering.method.sync)->equality != GHP_SYNC_EQUALS_ONE_WORKER)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg is for gradients that are summed over all workers, and by "
                         "'%s' they are not; plan with --sync allreduce",
-                        ghp_sync_ops_of(rank_plan->how.method.sync)->name);
+                        ghp_sync_ops_of(rank_plan->lowering.method.sync)->name);
     if (problem->global_batch != problem->workers)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg takes the norm of each sample's gradient, so it trains one "
                         "sample a worker in a step, not %" PRId64 " over %d; plan with --batch %d",
                         problem->global_batch, problem->workers, problem->workers);
-    if (rank_plan->how.method.scaling != NULL && rank_plan->how.method.scaling->batches)
+    if (rank_plan->lowering.method.scaling != NULL && rank_plan->lowering.method.scaling->batches)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg weights gradients, whose norms --lr-scaling %s compares; "
                         "plan with --lr-scaling none",
-                        rank_plan->how.method.scaling->name);
+                        rank_plan->lowering.method.scaling->name);
     if (r->ignores)
         return GHP_FAIL(
             GHP_ERR_INPUT,
@@ -81,7 +81,7 @@ static enum ghp_status check(const struct ghp_sampling_request *r)
 enum ghp_status ghp_sampling_open(const struct ghp_sampling_request *r,
                                   struct ghp_sampling **result)
 {
-    int workers = r->rank_plan->how.problem.workers, rank = r->rank_plan->rank;
+    int workers = r->rank_plan->lowering.problem.workers, rank = r->rank_plan->rank;
     int64_t own = (r->samples - rank + workers - 1) / workers;
     enum ghp_status status;
     struct ghp_sampling *s;

@@ -44,5 +44,6 @@ static enum ghp_status serve_sums(struct ghp_setup *s, const struct ghp_session_
 enum ghp_status ghp_session_plan_serve(struct ghp_setup *s, struct ghp_session_plan *e)
 {
     ghp_session_plan_describe(s, e);
-    return e->rank_plan.how.method.sync.ops->mixing != NULL ? serve_mixes(s, e) : serve_sums(s, e);
+    return e->rank_plan.lowering.method.sync.ops->mixing != NULL ? serve_mixes(s, e)
+                                                                 : serve_sums(s, e);
 }

@@ -22,10 +22,12 @@ static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *p
 static enum ghp_status hash_stage(const struct ghp_rank_plan *rank_plan, int stage,
                                   const struct ghp_program *own, uint64_t *hash)
 {
-    int rank = ghp_stage_representative(rank_plan->how.staging, stage, rank_plan->how.problem);
+    int rank =
+        ghp_stage_representative(rank_plan->lowering.staging, stage, rank_plan->lowering.problem);
     struct ghp_program other = {0};
 
-    if (rank != own->rank) GHP_TRY(ghp_lower(&rank_plan->how, rank_plan->splits, rank, &other));
+    if (rank != own->rank)
+        GHP_TRY(ghp_lower(&rank_plan->lowering, rank_plan->splits, rank, &other));
     *hash = ghp_program_hash(rank != own->rank ? &other : own, *hash);
     ghp_program_release(&other);
     return GHP_OK;
@@ -38,10 +40,10 @@ static enum ghp_status hash_programs(struct ghp_session_plan *e)
     struct ghp_program server = {0};
 
     e->program_hash = GHP_HASH_SEED;
-    for (int k = 0; k < ghp_staging_stages(rank_plan->how.staging); k++)
+    for (int k = 0; k < ghp_staging_stages(rank_plan->lowering.staging); k++)
         GHP_TRY(hash_stage(rank_plan, k, ghp_worker_program(e->worker), &e->program_hash));
-    if (rank_plan->how.method.sync.servers == 0) return GHP_OK;
-    GHP_TRY(ghp_lower_server(&rank_plan->how, rank_plan->splits, 0, &server));
+    if (rank_plan->lowering.method.sync.servers == 0) return GHP_OK;
+    GHP_TRY(ghp_lower_server(&rank_plan->lowering, rank_plan->splits, 0, &server));
     if (server.n_instrs > 0) e->program_hash = ghp_program_hash(&server, e->program_hash);
     ghp_program_release(&server);
     return GHP_OK;
@@ -74,7 +76,7 @@ void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_pla
 
     e->comparable = is_comparable(s, &plan->profile);
     e->rank_plan = (struct ghp_rank_plan){
-        .how = ghp_plan_lowering(plan, &plan->profile),
+        .lowering = ghp_plan_lowering(plan, &plan->profile),
         .splits = plan->splits,
         .rank = s->rank,
         .run = {.seed = (uint64_t)s->options->seed,
@@ -87,9 +89,9 @@ void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_pla
                 .mixing = &ghp_mixing,
                 .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
                 .profile = e->comparable ? &plan->profile : NULL}};
-    e->rank_plan.how.element_bytes = s->element_bytes;
-    e->rank_plan.how.scratch = (struct ghp_scratch_source){0};
-    if (!e->comparable) e->rank_plan.how.nchw16c = NULL;
+    e->rank_plan.lowering.element_bytes = s->element_bytes;
+    e->rank_plan.lowering.scratch = (struct ghp_scratch_source){0};
+    if (!e->comparable) e->rank_plan.lowering.nchw16c = NULL;
 }
 
 /* ", measured with 2 threads a worker, and these have 1"; "" if the numbers are equal, or not known. */

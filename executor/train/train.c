@@ -108,7 +108,7 @@ static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
         .gradient_norm = r.gradient_norm,
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     line.tokens_per_s =
-        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->how.model);
+        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->lowering.model);
     ghp_training_keep_line(t, &line);
     return GHP_OK;
 }
@@ -338,7 +338,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     t->done = t->first_step;
     status = make_up(t, &ends);
     if (status == GHP_OK && !ends && t->done < t->steps)
-        status = ghp_sync_runs_free(ghp_worker_program(t->worker)->how.method.sync)
+        status = ghp_sync_runs_free(ghp_worker_program(t->worker)->lowering.method.sync)
                      ? ghp_training_run_free(t)
                      : run_steps(t);
     ghp_stop_end(&t->stop);
@@ -346,7 +346,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));
-    if (!ghp_sync_runs_free(ghp_worker_program(t->worker)->how.method.sync))
+    if (!ghp_sync_runs_free(ghp_worker_program(t->worker)->lowering.method.sync))
         GHP_TRY(note_results(t));
     if (t->snapshot == NULL) return GHP_OK;
     ghp_memory_pause(t->memory);

@@ -103,7 +103,7 @@ static void show(struct free_run *f)
         .learning_rate =
             ghp_lr_schedule_rate(t->training_config->schedule, t->first_step + steps - 1)};
     line.tokens_per_s =
-        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->how.model);
+        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->lowering.model);
     while (t->losses.steps < steps)
         ghp_losses_add(&t->losses, line.loss);
     f->shown = all;
@@ -145,7 +145,7 @@ static void note_signal(struct free_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);
     int ahead =
-        f->in_step ? ghp_sync_staleness(ghp_worker_program(f->t->worker)->how.method.sync) : 0;
+        f->in_step ? ghp_sync_staleness(ghp_worker_program(f->t->worker)->lowering.method.sync) : 0;
 
     if (ghp_training_stop(f->t) == NULL || ghp_stop_noted() == 0 || mine->signal != 0) return;
     mine->signal = ghp_stop_noted();
@@ -231,7 +231,7 @@ enum ghp_status ghp_training_run_free(struct ghp_training *t)
     const struct ghp_program *program = ghp_worker_program(t->worker);
     struct free_run f = {.t = t,
                          .workers = program->problem.workers,
-                         .in_step = ghp_sync_keeps_step(program->how.method.sync),
+                         .in_step = ghp_sync_keeps_step(program->lowering.method.sync),
                          .own = t->first_step,
                          .noted = t->first_step,
                          .done = t->first_step,

@@ -131,13 +131,15 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec,
                                  struct ghp_snapshot *snapshot)
 {
     enum ghp_status status;
-    const struct ghp_replicas_how how = {
-        ghp_sync_replicas(like->how.method.sync, like->how.problem.workers), like->how.method.sync};
+    const struct ghp_replicas_config config = {
+        ghp_sync_replicas(like->lowering.method.sync, like->lowering.problem.workers),
+        like->lowering.method.sync};
     struct ghp_alone alone;
 
     GHP_TRY(ghp_alone_open(exec, like, &training_config->init, &alone));
-    status = how.n > 1 ? ghp_verify_replicas(alone.worker, &how, training_config, steps, snapshot)
-                       : ghp_verify_train(alone.worker, training_config, steps, snapshot);
+    status = config.n > 1
+                 ? ghp_verify_replicas(alone.worker, &config, training_config, steps, snapshot)
+                 : ghp_verify_train(alone.worker, training_config, steps, snapshot);
     ghp_alone_close(&alone);
     return status;
 }

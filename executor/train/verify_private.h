@@ -11,7 +11,7 @@
 
 #include "executor/train/verify.h"
 
-struct ghp_replicas_how {
+struct ghp_replicas_config {
     int n; /* replicas; the worker's batch is one's */
     struct ghp_sync sync;
 };
@@ -41,7 +41,8 @@ void ghp_replicas_push(struct ghp_replicas *r, int64_t t);
  *
  * Local
  * Tested   tests/executor/train/test_sync.c */
-enum ghp_status ghp_verify_replicas(struct ghp_worker *worker, const struct ghp_replicas_how *how,
+enum ghp_status ghp_verify_replicas(struct ghp_worker *worker,
+                                    const struct ghp_replicas_config *config,
                                     struct ghp_training_config *training_config, int64_t steps,
                                     struct ghp_snapshot *snapshot);
 

@@ -47,19 +47,19 @@ static enum ghp_status use(struct ghp_replicas *r, int i, bool moments)
 }
 
 /* All begin with the worker's first weights. */
-static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas_how *how,
+static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas_config *config,
                             struct ghp_replicas *r)
 {
-    int n = how->n;
+    int n = config->n;
 
     *r = (struct ghp_replicas){
         .worker = worker,
-        .sync = how->sync,
+        .sync = config->sync,
         .n = n,
-        .rows = ghp_sync_ops_of(how->sync)->mixing != NULL ? 2 * n + 2 : n + 1,
+        .rows = ghp_sync_ops_of(config->sync)->mixing != NULL ? 2 * n + 2 : n + 1,
         .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
         .element_bytes = ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes)};
-    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->how.model, &r->list));
+    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &r->list));
     r->entries = r->list.n + r->n_moments * r->list.n_params;
     r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof *r->whole);
     r->losses = ghp_alloc((size_t)n, sizeof *r->losses);
@@ -150,12 +150,13 @@ static void combine(struct ghp_replicas *r, int64_t t)
         give_mean(r, t);
 }
 
-enum ghp_status ghp_verify_replicas(struct ghp_worker *worker, const struct ghp_replicas_how *how,
+enum ghp_status ghp_verify_replicas(struct ghp_worker *worker,
+                                    const struct ghp_replicas_config *config,
                                     struct ghp_training_config *training_config, int64_t steps,
                                     struct ghp_snapshot *s)
 {
     struct ghp_replicas r;
-    enum ghp_status status = open(worker, how, &r);
+    enum ghp_status status = open(worker, config, &r);
 
     ghp_progress_begin("replicas in turn", 0, steps);
     for (int64_t t = 0; t < steps && status == GHP_OK; t++) {

@@ -240,11 +240,11 @@ static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_
 static enum ghp_status merge_costs(const struct ghp_plan *a, const struct ghp_plan *b,
                                    struct ghp_profile *profile)
 {
-    struct ghp_lowering how = ghp_plan_lowering(a, &a->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(a, &a->profile);
     struct ghp_programs programs;
     enum ghp_status status;
 
-    GHP_TRY(ghp_lower_all(&how, a->splits, &programs));
+    GHP_TRY(ghp_lower_all(&lowering, a->splits, &programs));
     status = ghp_profile_subset_of(&a->profile, programs.of, programs.n, profile);
     ghp_programs_release(&programs);
     if (status != GHP_OK) return status;

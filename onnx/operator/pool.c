@@ -165,15 +165,15 @@ struct reduction {
 
 /* The layers of a reduction: x's elements are shape, of which the pixels are taken together. */
 static enum ghp_status layers_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                 struct reduction how, struct ghp_shape shape, int *layer)
+                                 struct reduction reduction, struct ghp_shape shape, int *layer)
 {
-    struct ghp_layer like = {.op = how.op, .n_inputs = 1, .inputs = {*layer}};
+    struct ghp_layer like = {.op = reduction.op, .n_inputs = 1, .inputs = {*layer}};
     struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
 
-    if (how.op == GHP_OP_MAX_POOL)
+    if (reduction.op == GHP_OP_MAX_POOL)
         like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};
-    GHP_TRY(ghp_onnx_emit(im, &like, how.sum ? ghp_onnx_part(hint, ".mean") : hint, layer));
-    if (!how.sum) return GHP_OK;
+    GHP_TRY(ghp_onnx_emit(im, &like, reduction.sum ? ghp_onnx_part(hint, ".mean") : hint, layer));
+    if (!reduction.sum) return GHP_OK;
     like = (struct ghp_layer){.op = GHP_OP_ACTIVATION,
                               .n_inputs = 1,
                               .inputs = {*layer},
@@ -183,7 +183,7 @@ static enum ghp_status layers_of(struct ghp_onnx_import *im, const struct ghp_on
 
 /* The axes that stay become the channels, the others pixels. */
 static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                              struct reduction how)
+                              struct reduction reduction)
 {
     bool reduced[GHP_ONNX_MAX_DIMS], keep = ghp_onnx_int(node, "keepdims", 1) != 0;
     int order[GHP_ONNX_MAX_DIMS], at = 0, n = 0, layer;
@@ -192,7 +192,7 @@ static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_
     struct ghp_onnx_array *x, *from, moved, made;
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    GHP_TRY(read_reduced(im, node, x, how.since, reduced));
+    GHP_TRY(read_reduced(im, node, x, reduction.since, reduced));
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < x->n; i++)
             if (reduced[i] == (pass == 1)) order[at++] = i;
@@ -209,7 +209,7 @@ static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_
     ghp_onnx_permute(&moved, order);
     if (from == x) shape = ghp_onnx_shape(x);
     GHP_TRY(ghp_onnx_settle(im, from, shape, &layer));
-    GHP_TRY(layers_of(im, node, how, shape, &layer));
+    GHP_TRY(layers_of(im, node, reduction, shape, &layer));
     made = ghp_onnx_of_layer(im, layer, n, dims);
     return ghp_onnx_define(im, node, 0, &made);
 }

@@ -97,11 +97,11 @@ static enum ghp_status play(struct second_best *r, const int *choice, struct ghp
                             struct ghp_timing *timing, struct ghp_term *terms)
 {
     const struct ghp_instance *in = r->job->instance;
-    struct ghp_lowering how = *in->how;
+    struct ghp_lowering lowering = *in->lowering;
 
-    how.method.bucket_bytes = r->job->bucket_bytes;
+    lowering.method.bucket_bytes = r->job->bucket_bytes;
     ghp_instance_splits(in, choice, r->splits);
-    GHP_TRY(ghp_lower(&how, r->splits, 0, program));
+    GHP_TRY(ghp_lower(&lowering, r->splits, 0, program));
     GHP_TRY(ghp_simulate(program, in->profile, timing));
     memset(terms, 0, (size_t)in->n_layers * sizeof *terms);
     ghp_terms_of(program, timing, in->n_layers, terms);
@@ -361,7 +361,7 @@ static enum ghp_status find_all(struct second_best *r, struct ghp_alternatives *
 enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
                                          struct ghp_alternatives *alternatives)
 {
-    const struct ghp_model *model = job->instance->how->model;
+    const struct ghp_model *model = job->instance->lowering->model;
     size_t layers = (size_t)model->n_layers;
     struct second_best r = {.job = job, .model = model};
     int *choice = ghp_alloc(layers, sizeof *choice);

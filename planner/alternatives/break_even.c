@@ -78,12 +78,12 @@ static enum ghp_status update_costs(struct costed *p, bool all)
 static enum ghp_status costed_init(const struct pair *pair, const struct ghp_split *splits,
                                    struct costed *p)
 {
-    struct ghp_lowering how = ghp_plan_lowering(pair->plan, pair->whole);
+    struct ghp_lowering lowering = ghp_plan_lowering(pair->plan, pair->whole);
     enum ghp_status status;
     size_t comms;
 
     *p = (struct costed){0};
-    GHP_TRY(ghp_lower(&how, splits, 0, &p->program));
+    GHP_TRY(ghp_lower(&lowering, splits, 0, &p->program));
     GHP_TRY_GOTO(status, ghp_profile_subset(pair->whole, &p->program, &p->profile), out);
     comms = (size_t)p->profile.n_comms;
     p->machine = p->profile.machine;
@@ -233,18 +233,20 @@ static enum ghp_status walk(struct pair *p, enum ghp_quantity quantity, bool up,
 static enum ghp_status step_of_batch(const struct pair *p, const struct ghp_split *splits,
                                      int64_t batch, double *step_s)
 {
-    struct ghp_lowering how = ghp_plan_lowering(p->plan, p->whole);
+    struct ghp_lowering lowering = ghp_plan_lowering(p->plan, p->whole);
     struct ghp_program program;
     struct ghp_timing timing;
     enum ghp_status status;
 
-    how.problem.global_batch = batch;
-    how.unplaced = true;
+    lowering.problem.global_batch = batch;
+    lowering.unplaced = true;
     *step_s = NAN;
-    if (ghp_model_check_sizes(how.model, batch, how.problem.workers) != GHP_OK) return GHP_OK;
-    for (int v = 0; v < how.model->n_layers; v++)
-        if (ghp_split_check(&how.model->layers[v], splits[v], how.problem) != GHP_OK) return GHP_OK;
-    GHP_TRY(ghp_lower(&how, splits, 0, &program));
+    if (ghp_model_check_sizes(lowering.model, batch, lowering.problem.workers) != GHP_OK)
+        return GHP_OK;
+    for (int v = 0; v < lowering.model->n_layers; v++)
+        if (ghp_split_check(&lowering.model->layers[v], splits[v], lowering.problem) != GHP_OK)
+            return GHP_OK;
+    GHP_TRY(ghp_lower(&lowering, splits, 0, &program));
     status = ghp_simulate(&program, p->whole, &timing);
     if (status == GHP_OK) *step_s = timing.step_s;
     if (status == GHP_OK) ghp_timing_release(&timing);

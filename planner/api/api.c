@@ -225,9 +225,9 @@ int ghp_plan_cost(const struct ghp_plan *plan, const struct ghp_profile *profile
 
     *cost = (struct ghp_step_cost){0};
     if (profile != NULL) {
-        struct ghp_lowering how = ghp_plan_lowering(plan, profile);
+        struct ghp_lowering lowering = ghp_plan_lowering(plan, profile);
 
-        status = ghp_plan_predict(&how, plan->splits, profile, &predicted);
+        status = ghp_plan_predict(&lowering, plan->splits, profile, &predicted);
     }
     if (status != GHP_OK) return leave(callers, status);
     *cost = (struct ghp_step_cost){.step_s = predicted.step_s,

@@ -55,11 +55,11 @@ static enum ghp_status copy_plan(const struct ghp_setting *s, const struct ghp_s
 static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_candidate *c,
                                int64_t bucket_bytes, struct ghp_prediction *predicted)
 {
-    struct ghp_lowering how = s->how;
+    struct ghp_lowering lowering = s->lowering;
 
-    how.method.bucket_bytes = bucket_bytes;
-    how.staging = ghp_staging_or_none(&c->staging);
-    return ghp_plan_predict(&how, c->splits, s->request->profile, predicted);
+    lowering.method.bucket_bytes = bucket_bytes;
+    lowering.staging = ghp_staging_or_none(&c->staging);
+    return ghp_plan_predict(&lowering, c->splits, s->request->profile, predicted);
 }
 
 enum ghp_status ghp_candidate_of_splits(const struct ghp_setting *setting,
@@ -81,7 +81,7 @@ static enum ghp_status tune_kept(const struct ghp_setting *s, const struct ghp_s
     double best_s = r->kept[0].step_s;
 
     *kept = 0;
-    *bucket_bytes = s->how.method.bucket_bytes;
+    *bucket_bytes = s->lowering.method.bucket_bytes;
     if (s->request->method.bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
     for (int k = 0; k < r->n_kept; k++)
         for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); b++) {
@@ -121,26 +121,26 @@ enum ghp_status ghp_candidate_of_search(const struct ghp_setting *setting,
 /* The fastest bucket size: the search's, unless another one tried in time is faster and fits. */
 static enum ghp_status tune(const struct ghp_setting *s, struct ghp_candidate *c)
 {
-    struct ghp_lowering how = s->how;
+    struct ghp_lowering lowering = s->lowering;
     double best_s;
 
-    c->bucket_bytes = s->how.method.bucket_bytes;
+    c->bucket_bytes = s->lowering.method.bucket_bytes;
     GHP_TRY(predict(s, c, c->bucket_bytes, &c->predicted));
     if (s->request->method.bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
     best_s = c->predicted.step_s;
-    how.staging = ghp_staging_or_none(&c->staging);
+    lowering.staging = ghp_staging_or_none(&c->staging);
     for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); b++) {
         double step_s;
         int64_t peak = 0;
 
-        how.method.bucket_bytes = ghp_candidate_bucket_sizes[b];
-        GHP_TRY(ghp_plan_predict_step(&how, c->splits, s->request->profile, &step_s,
+        lowering.method.bucket_bytes = ghp_candidate_bucket_sizes[b];
+        GHP_TRY(ghp_plan_predict_step(&lowering, c->splits, s->request->profile, &step_s,
                                       s->request->memory_bytes > 0 ? &peak : NULL));
         if (!ghp_candidate_fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
         best_s = step_s;
-        c->bucket_bytes = how.method.bucket_bytes;
+        c->bucket_bytes = lowering.method.bucket_bytes;
     }
-    return c->bucket_bytes == s->how.method.bucket_bytes
+    return c->bucket_bytes == s->lowering.method.bucket_bytes
                ? GHP_OK
                : predict(s, c, c->bucket_bytes, &c->predicted);
 }
@@ -179,7 +179,7 @@ void ghp_candidate_release(struct ghp_candidate *candidate)
 bool ghp_candidate_is_tuned(const struct ghp_setting *setting,
                             const struct ghp_candidate *candidate)
 {
-    return candidate->bucket_bytes != setting->how.method.bucket_bytes;
+    return candidate->bucket_bytes != setting->lowering.method.bucket_bytes;
 }
 
 int ghp_candidate_split_layers(const struct ghp_setting *setting,

@@ -176,8 +176,8 @@ static enum ghp_status find_data(const struct ghp_setting *s, const struct ghp_m
     if (data.splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < s->model->n_layers; v++)
         data.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    own.how.model = model;
-    own.how.method.sync = sync;
+    own.lowering.model = model;
+    own.lowering.method.sync = sync;
     status = ghp_candidate_of_partition(&own, &data, found);
     found->sync = sync;
     free(data.splits);
@@ -362,11 +362,11 @@ enum ghp_status ghp_find_given_recomputed(const struct ghp_setting *setting, dou
 static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_partition *found,
                                struct ghp_prediction *predicted)
 {
-    struct ghp_lowering how = s->how;
+    struct ghp_lowering lowering = s->lowering;
 
     if (!found->found) return GHP_OK;
-    how.staging = ghp_staging_or_none(&found->staging);
-    return ghp_plan_predict(&how, found->splits, s->request->profile, predicted);
+    lowering.staging = ghp_staging_or_none(&found->staging);
+    return ghp_plan_predict(&lowering, found->splits, s->request->profile, predicted);
 }
 
 enum ghp_status ghp_find_stages(const struct ghp_setting *setting,

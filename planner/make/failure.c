@@ -12,14 +12,14 @@ static enum ghp_status fail_splits(const struct ghp_setting *s)
 
     for (int v = 0; v < s->model->n_layers; v++) {
         if (s->instance->n_choices[v] > 0) continue;
-        GHP_TRY(ghp_split_check(&s->model->layers[v], data, s->how.problem));
+        GHP_TRY(ghp_split_check(&s->model->layers[v], data, s->lowering.problem));
     }
     return GHP_OK;
 }
 
 enum ghp_status ghp_fail_memory(const struct ghp_setting *s, const struct ghp_search_result *r)
 {
-    const struct ghp_problem *problem = &s->how.problem;
+    const struct ghp_problem *problem = &s->lowering.problem;
     char limit[32], least[32];
 
     ghp_bytes_format((double)s->request->memory_bytes, limit, sizeof limit);

@@ -5,10 +5,11 @@
 
 #include <stdlib.h>
 
-enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_formats_decide(const struct ghp_lowering *lowering,
+                                   const struct ghp_split *splits,
                                    const struct ghp_profile *profile, bool **nchw16c)
 {
-    size_t layers = (size_t)how->model->n_layers;
+    size_t layers = (size_t)lowering->model->n_layers;
     struct ghp_split *data = ghp_alloc(layers, sizeof *data);
     bool *found = ghp_alloc(layers, sizeof *found), choice = false;
     enum ghp_status status = data == NULL || found == NULL ? GHP_NO_MEMORY() : GHP_OK;
@@ -16,8 +17,8 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     for (size_t v = 0; v < layers && data != NULL; v++)
         data[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     if (status == GHP_OK)
-        status =
-            ghp_memory_format_decide(how, splits != NULL ? splits : data, profile, found, &choice);
+        status = ghp_memory_format_decide(lowering, splits != NULL ? splits : data, profile, found,
+                                          &choice);
     if (status == GHP_ERR_INFEASIBLE) {
         status = GHP_OK;
         choice = false;

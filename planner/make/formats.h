@@ -19,7 +19,8 @@
  * nchw16c   one a layer, owned by the caller; NULL: there is no choice
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of lowering and costing */
-enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
+enum ghp_status ghp_formats_decide(const struct ghp_lowering *lowering,
+                                   const struct ghp_split *splits,
                                    const struct ghp_profile *profile, bool **nchw16c);
 
 #endif

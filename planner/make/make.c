@@ -140,10 +140,10 @@ static enum ghp_status attempt_run(struct attempt *a, const struct ghp_model *mo
 static bool formats_hold(const struct attempt *a)
 {
     const struct ghp_staging *staging = &a->choice.plan.staging;
-    struct ghp_lowering how = a->setting.how;
+    struct ghp_lowering lowering = a->setting.lowering;
 
-    how.staging = ghp_staging_or_none(staging);
-    return how.nchw16c == NULL || ghp_plan_formats_hold(&how, how.nchw16c);
+    lowering.staging = ghp_staging_or_none(staging);
+    return lowering.nchw16c == NULL || ghp_plan_formats_hold(&lowering, lowering.nchw16c);
 }
 
 /* Formats for the next attempt: the best for the plan chosen, after that none.
@@ -152,15 +152,16 @@ static bool formats_hold(const struct attempt *a)
 static enum ghp_status next_formats(const struct attempt *a, int attempt, bool **nchw16c)
 {
     const struct ghp_candidate *plan = &a->choice.plan;
-    struct ghp_lowering how = a->setting.how;
+    struct ghp_lowering lowering = a->setting.lowering;
 
     free(*nchw16c);
     *nchw16c = NULL;
-    how.method.bucket_bytes = plan->bucket_bytes;
-    how.staging = ghp_staging_or_none(&plan->staging);
-    if (attempt == 0) GHP_TRY(ghp_formats_decide(&how, plan->splits, a->request.profile, nchw16c));
+    lowering.method.bucket_bytes = plan->bucket_bytes;
+    lowering.staging = ghp_staging_or_none(&plan->staging);
+    if (attempt == 0)
+        GHP_TRY(ghp_formats_decide(&lowering, plan->splits, a->request.profile, nchw16c));
     if (*nchw16c == NULL)
-        *nchw16c = ghp_alloc((size_t)how.model->n_layers, sizeof **nchw16c); /* zeroed */
+        *nchw16c = ghp_alloc((size_t)lowering.model->n_layers, sizeof **nchw16c); /* zeroed */
     return *nchw16c == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 

@@ -16,7 +16,7 @@ enum { SOME_SETS = 2000 };            /* of each plan */
 
 struct recompute_search {
     const struct ghp_recompute_job *job;
-    const struct ghp_lowering *how;
+    const struct ghp_lowering *lowering;
     int layers;
     struct ghp_split *splits; /* of the plan that is looked at */
     int most;                 /* sets of layers for each plan */
@@ -79,12 +79,12 @@ static enum ghp_status look_at(struct recompute_search *r, const struct ghp_stag
 /* Whether the splits can be in so many micro-batches. */
 static bool can_be(const struct recompute_search *r, const struct ghp_staging *staging)
 {
-    struct ghp_problem problem = r->how->problem;
+    struct ghp_problem problem = r->lowering->problem;
 
-    if (ghp_staging_check(staging, r->how->model, problem) != GHP_OK) return false;
+    if (ghp_staging_check(staging, r->lowering->model, problem) != GHP_OK) return false;
     problem.global_batch /= ghp_staging_micro_batches(staging);
     for (int v = 0; v < r->layers; v++)
-        if (ghp_split_check(&r->how->model->layers[v], r->splits[v], problem) != GHP_OK)
+        if (ghp_split_check(&r->lowering->model->layers[v], r->splits[v], problem) != GHP_OK)
             return false;
     return true;
 }
@@ -195,11 +195,11 @@ static enum ghp_status look_again(struct recompute_search *r)
 enum ghp_status ghp_recompute_plan_compute(const struct ghp_recompute_job *job,
                                            struct ghp_partition *found)
 {
-    struct recompute_search r = {.job = job, .how = job->partition->how, .best = found};
+    struct recompute_search r = {.job = job, .lowering = job->partition->lowering, .best = found};
     enum ghp_status status;
 
     *found = (struct ghp_partition){.bound_s = INFINITY};
-    r.layers = r.how->model->n_layers;
+    r.layers = r.lowering->model->n_layers;
     r.splits = ghp_alloc((size_t)r.layers, sizeof *r.splits);
     status = r.splits == NULL ? GHP_NO_MEMORY() : look_at_shared(&r);
     if (status == GHP_OK && job->search_stages) status = look_at_staged(&r);

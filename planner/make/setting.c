@@ -12,7 +12,8 @@ static enum ghp_status set_formats(const bool *given, struct ghp_setting *s)
 {
     size_t layers = (size_t)s->model->n_layers;
 
-    if (given == NULL) return ghp_formats_decide(&s->how, NULL, s->request->profile, &s->nchw16c);
+    if (given == NULL)
+        return ghp_formats_decide(&s->lowering, NULL, s->request->profile, &s->nchw16c);
     s->nchw16c = ghp_alloc(layers, sizeof *s->nchw16c);
     if (s->nchw16c == NULL) return GHP_NO_MEMORY();
     memcpy(s->nchw16c, given, layers * sizeof *s->nchw16c);
@@ -24,15 +25,15 @@ static enum ghp_status fill(const bool *nchw16c, struct ghp_setting *s)
     const struct ghp_plan_request *w = s->request;
     int workers = w->problem.workers;
 
-    s->how = ghp_lowering_of(s->model, w->problem, w->profile);
-    s->how.method = w->method;
-    if (w->method.bucket_bytes == GHP_BUCKET_AUTO) s->how.method.bucket_bytes = 0;
+    s->lowering = ghp_lowering_of(s->model, w->problem, w->profile);
+    s->lowering.method = w->method;
+    if (w->method.bucket_bytes == GHP_BUCKET_AUTO) s->lowering.method.bucket_bytes = 0;
     GHP_TRY(set_formats(nchw16c, s));
-    s->how.nchw16c = s->nchw16c;
+    s->lowering.nchw16c = s->nchw16c;
     s->instance = ghp_alloc(1, sizeof *s->instance);
     if (s->instance == NULL) return GHP_NO_MEMORY();
-    GHP_TRY(ghp_instance_init(&s->how, w->profile, w->groups > 0 ? workers / w->groups : workers,
-                              s->instance));
+    GHP_TRY(ghp_instance_init(&s->lowering, w->profile,
+                              w->groups > 0 ? workers / w->groups : workers, s->instance));
     GHP_TRY(ghp_domain_init(s->instance, &s->domain));
     return w->force != NULL && !ghp_request_has_stages(w) ? ghp_force_restrict(w->force, &s->domain)
                                                           : GHP_OK;
@@ -74,7 +75,7 @@ struct ghp_partition_job ghp_setting_partition_job(const struct ghp_setting *set
 {
     const struct ghp_plan_request *w = setting->request;
 
-    return (struct ghp_partition_job){.how = &setting->how,
+    return (struct ghp_partition_job){.lowering = &setting->lowering,
                                       .profile = w->profile,
                                       .space = w->space,
                                       .limit_bytes = w->memory_bytes,

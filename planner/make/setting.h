@@ -11,11 +11,10 @@ struct ghp_setting {
     const struct ghp_plan_request *request;
     const struct ghp_model *model; /* borrowed */
     bool *nchw16c; /* one a layer: whether outputs lie blocked; NULL: nobody says; owned */
-    struct ghp_lowering how; /* without stages; the bucket size that is searched with */
-    struct ghp_instance
-        *instance;            /* costs; owned. Searches add memory spans when they need them */
-    struct ghp_domain domain; /* what the request leaves open, its strategy aside */
-    double began_s;           /* on ghp_now_s's clock */
+    struct ghp_lowering lowering;  /* without stages; the bucket size that is searched with */
+    struct ghp_instance *instance; /* costs; owned. Searches add memory spans when they need them */
+    struct ghp_domain domain;      /* what the request leaves open, its strategy aside */
+    double began_s;                /* on ghp_now_s's clock */
 };
 
 /* Lowers and costs every piece of the model's plans. A setting stays where it is: its instance points into it.

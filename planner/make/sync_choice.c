@@ -26,28 +26,28 @@ static enum ghp_status predict_by(const struct ghp_plan_request *request,
                                   const struct ghp_plan *plan, struct ghp_sync sync,
                                   struct ghp_prediction *predicted)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, request->profile);
 
-    how.method.sync = sync;
-    return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
+    lowering.method.sync = sync;
+    return ghp_plan_predict(&lowering, plan->splits, request->profile, predicted);
 }
 
 /* Gives a lowering of these splits the fastest bucket size: its own, or one of those tried till then. */
-static enum ghp_status find_bucket(struct ghp_lowering *how, const struct ghp_split *splits,
+static enum ghp_status find_bucket(struct ghp_lowering *lowering, const struct ghp_split *splits,
                                    const struct ghp_profile *profile, double deadline_s)
 {
-    int64_t best_bytes = how->method.bucket_bytes;
+    int64_t best_bytes = lowering->method.bucket_bytes;
     double best_s = INFINITY, step_s;
 
     for (int b = -1; b < GHP_CANDIDATE_BUCKET_SIZES; b++) {
         if (b >= 0 && ghp_now_s() > deadline_s) break;
-        if (b >= 0) how->method.bucket_bytes = ghp_candidate_bucket_sizes[b];
-        GHP_TRY(ghp_plan_predict_step(how, splits, profile, &step_s, NULL));
+        if (b >= 0) lowering->method.bucket_bytes = ghp_candidate_bucket_sizes[b];
+        GHP_TRY(ghp_plan_predict_step(lowering, splits, profile, &step_s, NULL));
         if (step_s >= best_s) continue;
         best_s = step_s;
-        best_bytes = how->method.bucket_bytes;
+        best_bytes = lowering->method.bucket_bytes;
     }
-    how->method.bucket_bytes = best_bytes;
+    lowering->method.bucket_bytes = best_bytes;
     return GHP_OK;
 }
 
@@ -57,12 +57,12 @@ static enum ghp_status predict_allreduce(const struct ghp_plan_request *request,
                                          const struct ghp_plan *plan, double deadline_s,
                                          struct ghp_prediction *predicted)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, request->profile);
 
-    how.method.sync = allreduce;
+    lowering.method.sync = allreduce;
     if (request->method.bucket_bytes == GHP_BUCKET_AUTO)
-        GHP_TRY(find_bucket(&how, plan->splits, request->profile, deadline_s));
-    return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
+        GHP_TRY(find_bucket(&lowering, plan->splits, request->profile, deadline_s));
+    return ghp_plan_predict(&lowering, plan->splits, request->profile, predicted);
 }
 
 /* What the sharded update saves and costs beside an all-reduce of the same splits; `why`: behind it, may be empty. */
@@ -182,20 +182,20 @@ static enum ghp_status predict_data(const struct ghp_plan_request *request,
                                     const struct ghp_model *model, struct ghp_sync sync,
                                     double deadline_s, struct ghp_prediction *predicted)
 {
-    struct ghp_lowering how = ghp_lowering_of(model, request->problem, request->profile);
+    struct ghp_lowering lowering = ghp_lowering_of(model, request->problem, request->profile);
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
     enum ghp_status status = GHP_OK;
 
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < model->n_layers; v++)
         splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    how.method = request->method;
-    how.method.sync = sync;
+    lowering.method = request->method;
+    lowering.method.sync = sync;
     if (request->method.bucket_bytes == GHP_BUCKET_AUTO)
-        how.method.bucket_bytes = usual_bucket_bytes;
+        lowering.method.bucket_bytes = usual_bucket_bytes;
     if (request->method.bucket_bytes == GHP_BUCKET_AUTO)
-        status = find_bucket(&how, splits, request->profile, deadline_s);
-    if (status == GHP_OK) status = ghp_plan_predict(&how, splits, request->profile, predicted);
+        status = find_bucket(&lowering, splits, request->profile, deadline_s);
+    if (status == GHP_OK) status = ghp_plan_predict(&lowering, splits, request->profile, predicted);
     free(splits);
     return status;
 }

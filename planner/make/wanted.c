@@ -10,19 +10,19 @@ enum { RIVALS = 3 }; /* of the search's fastest plans */
 static enum ghp_status add_plan(const struct ghp_setting *s, const struct ghp_candidate *plan,
                                 double most_s, struct ghp_wanted *wanted)
 {
-    struct ghp_lowering how = s->how;
+    struct ghp_lowering lowering = s->lowering;
     struct ghp_programs programs;
     struct ghp_prediction predicted;
     enum ghp_status status;
 
-    how.method.bucket_bytes = plan->bucket_bytes;
-    how.staging = ghp_staging_or_none(&plan->staging);
-    if (plan->sync.ops != NULL) how.method.sync = plan->sync;
+    lowering.method.bucket_bytes = plan->bucket_bytes;
+    lowering.staging = ghp_staging_or_none(&plan->staging);
+    if (plan->sync.ops != NULL) lowering.method.sync = plan->sync;
     if (most_s < INFINITY) {
-        GHP_TRY(ghp_plan_predict(&how, plan->splits, s->request->profile, &predicted));
+        GHP_TRY(ghp_plan_predict(&lowering, plan->splits, s->request->profile, &predicted));
         if (predicted.step_s > most_s) return GHP_OK;
     }
-    GHP_TRY(ghp_lower_all(&how, plan->splits, &programs));
+    GHP_TRY(ghp_lower_all(&lowering, plan->splits, &programs));
     status = ghp_wanted_add(wanted, s->request->profile, programs.of, programs.n);
     ghp_programs_release(&programs);
     return status;

@@ -135,14 +135,14 @@ static bool has_twin(const struct ghp_plan *plan, int rank)
 }
 
 /* The program of data parallelism, which ghp-run may turn to. */
-static enum ghp_status lower_data(struct ghp_lowering how, const struct ghp_candidate *data,
+static enum ghp_status lower_data(struct ghp_lowering lowering, const struct ghp_candidate *data,
                                   struct ghp_program *program)
 {
-    how.staging = ghp_staging_or_none(&data->staging);
-    how.unplaced = true;
-    how.method.bucket_bytes = data->bucket_bytes;
-    if (data->sync.ops != NULL) how.method.sync = data->sync;
-    return ghp_lower(&how, data->splits, 0, program);
+    lowering.staging = ghp_staging_or_none(&data->staging);
+    lowering.unplaced = true;
+    lowering.method.bucket_bytes = data->bucket_bytes;
+    if (data->sync.ops != NULL) lowering.method.sync = data->sync;
+    return ghp_lower(&lowering, data->splits, 0, program);
 }
 
 /* The entries that the plan's programs ask for: of every worker whose shapes differ from the others' of its stage, and
@@ -150,19 +150,19 @@ static enum ghp_status lower_data(struct ghp_lowering how, const struct ghp_cand
 static enum ghp_status write_profile(const struct ghp_profile *profile,
                                      const struct ghp_candidate *data, struct ghp_plan *plan)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, profile);
     struct ghp_program *programs = ghp_alloc((size_t)plan->problem.workers + 1, sizeof *programs);
     enum ghp_status status = programs == NULL ? GHP_NO_MEMORY() : GHP_OK;
     int n = 0;
 
-    how.unplaced = true;
+    lowering.unplaced = true;
     for (int r = 0; r < plan->problem.workers && status == GHP_OK; r++) {
         if (has_twin(plan, r)) continue;
-        status = ghp_lower(&how, plan->splits, r, &programs[n]);
+        status = ghp_lower(&lowering, plan->splits, r, &programs[n]);
         n += status == GHP_OK;
     }
     if (status == GHP_OK && data != NULL && (!ghp_plan_is_data(plan) || data->sync.ops != NULL)) {
-        status = lower_data(how, data, &programs[n]);
+        status = lower_data(lowering, data, &programs[n]);
         n += status == GHP_OK;
     }
     if (status == GHP_OK) status = ghp_profile_subset_of(profile, programs, n, &plan->profile);

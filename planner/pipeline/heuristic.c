@@ -22,7 +22,8 @@ struct ruling {
  * there and back. */
 static bool prefers_data(const struct ruling *r, const struct ghp_layer *l)
 {
-    double n = r->job->how->problem.workers, batch = (double)r->job->how->problem.global_batch;
+    double n = r->job->lowering->problem.workers,
+           batch = (double)r->job->lowering->problem.global_batch;
     double weights = 2 * (n - 1) / n * (double)ghp_layer_weights(l);
     double activations = 2 * (n - 1) / n * batch * (double)ghp_shape_elements(l->out);
 
@@ -49,12 +50,13 @@ static int find_cut(const struct ruling *r)
 /* `out` as far as it divides in the rear, whatever keeps channels apart by channel, else whole; data in the front. */
 static void split_rear(const struct ruling *r, const struct ghp_staging *s, int tp_size)
 {
-    const struct ghp_lowering *how = r->job->how;
+    const struct ghp_lowering *lowering = r->job->lowering;
 
     for (int v = 0; v < r->model->n_layers; v++) {
-        int stage = ghp_stage_of(s, v), rank = ghp_stage_representative(s, stage, how->problem);
+        int stage = ghp_stage_of(s, v),
+            rank = ghp_stage_representative(s, stage, lowering->problem);
         struct ghp_placement placement =
-            ghp_placement_of(s, r->model->n_layers, how->problem, rank);
+            ghp_placement_of(s, r->model->n_layers, lowering->problem, rank);
         struct ghp_split choices[GHP_MAX_CHOICES];
         int n =
             ghp_split_choices(&r->model->layers[v], placement.problem, choices, GHP_MAX_CHOICES);
@@ -66,7 +68,7 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
                            choices[i].kind == GHP_SPLIT_CHANNEL);
 
             if (tp_size % choices[i].tp_size == 0 && choices[i].kind != GHP_SPLIT_IN && better &&
-                ghp_stage_takes_tp_size(s, stage, how->problem, choices[i].tp_size))
+                ghp_stage_takes_tp_size(s, stage, lowering->problem, choices[i].tp_size))
                 r->splits[v] = choices[i];
         }
     }
@@ -89,16 +91,16 @@ static void couple(const struct ruling *r, const struct ghp_staging *s)
 static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, int tp_size,
                                 double *step_s)
 {
-    struct ghp_lowering how = *r->job->how;
+    struct ghp_lowering lowering = *r->job->lowering;
     struct ghp_prediction p;
 
     *step_s = INFINITY;
-    if (ghp_staging_check(s, r->model, how.problem) != GHP_OK) return GHP_OK;
-    how.staging = ghp_staging_or_none(s);
+    if (ghp_staging_check(s, r->model, lowering.problem) != GHP_OK) return GHP_OK;
+    lowering.staging = ghp_staging_or_none(s);
     split_rear(r, s, tp_size);
     couple(r, s);
-    if (how.staging == NULL && ghp_problem_check(how.problem) != GHP_OK) return GHP_OK;
-    GHP_TRY(ghp_plan_predict(&how, r->splits, r->job->profile, &p));
+    if (lowering.staging == NULL && ghp_problem_check(lowering.problem) != GHP_OK) return GHP_OK;
+    GHP_TRY(ghp_plan_predict(&lowering, r->splits, r->job->profile, &p));
     r->best->plans++;
     if (r->job->limit_bytes > 0 && p.peak_bytes > r->job->limit_bytes) return GHP_OK;
     *step_s = p.step_s;
@@ -115,7 +117,7 @@ static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, i
 
 static int round_groups(const struct ruling *r)
 {
-    const struct ghp_problem *problem = &r->job->how->problem;
+    const struct ghp_problem *problem = &r->job->lowering->problem;
     struct ghp_closed_form_setting setting = {.workers = problem->workers,
                                               .global_batch = (double)problem->global_batch};
     struct ghp_closed_form_network net = ghp_closed_form_network_of(r->model, r->cut - 1);
@@ -146,8 +148,8 @@ static struct ghp_staging separated(const struct ruling *r, int group, int rear)
 /* Deals unequally where equal shares do not come out. */
 static void fit_grains(const struct ruling *r, struct ghp_staging *s)
 {
-    int64_t samples = r->job->how->problem.global_batch /
-                      (r->job->how->problem.workers / ghp_staging_group(s, 0));
+    int64_t samples = r->job->lowering->problem.global_batch /
+                      (r->job->lowering->problem.workers / ghp_staging_group(s, 0));
 
     for (int i = 0; i < s->n; i++)
         s->stage[i].grain = samples % s->stage[i].workers == 0 ? 0 : 1;
@@ -171,7 +173,7 @@ static enum ghp_status grow_rear(struct ruling *r, int group)
 static enum ghp_status rule(struct ruling *r)
 {
     const struct ghp_staging shared = {0};
-    int workers = r->job->how->problem.workers, group;
+    int workers = r->job->lowering->problem.workers, group;
     double step_s;
 
     r->cut = find_cut(r);
@@ -183,7 +185,7 @@ static enum ghp_status rule(struct ruling *r)
 
 enum ghp_status ghp_heuristic(const struct ghp_partition_job *job, struct ghp_partition *partition)
 {
-    struct ruling r = {.job = job, .model = job->how->model, .best = partition};
+    struct ruling r = {.job = job, .model = job->lowering->model, .best = partition};
     size_t layers = (size_t)r.model->n_layers;
     enum ghp_status status;
 

@@ -40,7 +40,7 @@ static enum ghp_status simulate_rank(const struct balance *b, int rank, int64_t 
                                      double *step_s)
 {
     struct ghp_staging staging = {.shares = b->trial, .speeds = b->speed};
-    struct ghp_lowering how = *b->job->how;
+    struct ghp_lowering lowering = *b->job->lowering;
     struct ghp_program program = {0};
     struct ghp_timing timing = {0};
     enum ghp_status status;
@@ -50,8 +50,8 @@ static enum ghp_status simulate_rank(const struct balance *b, int rank, int64_t 
 
         b->trial[r] = block == own ? samples : block == rest ? b->most + 1 - samples : 1;
     }
-    how.staging = &staging;
-    GHP_TRY(ghp_lower(&how, b->splits, rank, &program));
+    lowering.staging = &staging;
+    GHP_TRY(ghp_lower(&lowering, b->splits, rank, &program));
     status = ghp_simulate(&program, b->job->profile, &timing);
     *step_s = timing.step_s;
     ghp_timing_release(&timing);
@@ -115,9 +115,9 @@ static enum ghp_status balance_open(const struct ghp_partition_job *job, const d
 
     *b = (struct balance){.job = job,
                           .speed = speed,
-                          .workers = job->how->problem.workers,
+                          .workers = job->lowering->problem.workers,
                           .block = block,
-                          .units = job->how->problem.global_batch / block};
+                          .units = job->lowering->problem.global_batch / block};
     blocks = blocks_of(b);
     b->most = b->units - (blocks - 1);
     b->grain = grain_of(b->units, shares, b->workers);
@@ -238,7 +238,7 @@ static enum ghp_status level(const struct balance *b, int64_t *shares, double *w
 static enum ghp_status find_splits(const struct ghp_partition_job *job, int block,
                                    const struct ghp_staging *staging, struct ghp_partition *a)
 {
-    int layers = job->how->model->n_layers;
+    int layers = job->lowering->model->n_layers;
     struct ghp_partition_job own = *job;
 
     *a = (struct ghp_partition){.found = true, .staging = *staging, .plans = 1};
@@ -264,11 +264,11 @@ static bool within_blocks(const struct ghp_partition *a, int layers, int block)
 static enum ghp_status peak_of(const struct ghp_partition_job *job, const struct ghp_partition *a,
                                int64_t *bytes)
 {
-    struct ghp_lowering how = *job->how;
+    struct ghp_lowering lowering = *job->lowering;
     struct ghp_programs programs;
 
-    how.staging = &a->staging;
-    GHP_TRY(ghp_lower_all(&how, a->splits, &programs));
+    lowering.staging = &a->staging;
+    GHP_TRY(ghp_lower_all(&lowering, a->splits, &programs));
     *bytes = ghp_programs_peak_bytes(&programs);
     ghp_programs_release(&programs);
     return GHP_OK;
@@ -278,16 +278,16 @@ static enum ghp_status peak_of(const struct ghp_partition_job *job, const struct
 static enum ghp_status plan_blocks(const struct ghp_partition_job *job, const double *speed,
                                    int block, int64_t *shares, struct ghp_partition *a)
 {
-    const struct ghp_problem problem = job->how->problem;
+    const struct ghp_problem problem = job->lowering->problem;
     struct ghp_staging staging = {.shares = shares, .speeds = speed};
     struct balance b = {0};
     enum ghp_status status;
 
     ghp_speeds_deal(speed, problem.workers, block, problem.global_batch, shares);
     *a = (struct ghp_partition){0};
-    if (ghp_staging_check(&staging, job->how->model, problem) != GHP_OK) return GHP_OK;
+    if (ghp_staging_check(&staging, job->lowering->model, problem) != GHP_OK) return GHP_OK;
     GHP_TRY(find_splits(job, block, &staging, a));
-    a->found = a->found && within_blocks(a, job->how->model->n_layers, block);
+    a->found = a->found && within_blocks(a, job->lowering->model->n_layers, block);
     if (!a->found) return GHP_OK;
     GHP_TRY_GOTO(status, balance_open(job, speed, block, shares, &b), done);
     b.splits = a->splits;
@@ -311,7 +311,7 @@ static bool is_better(const struct ghp_partition_job *job, const struct ghp_part
 enum ghp_status ghp_load_balance_compute(const struct ghp_partition_job *job, const double *speed,
                                          struct ghp_partition *best)
 {
-    const struct ghp_problem problem = job->how->problem;
+    const struct ghp_problem problem = job->lowering->problem;
     enum ghp_status status = GHP_OK;
 
     *best = (struct ghp_partition){.bound_s = INFINITY};

@@ -11,13 +11,14 @@ static bool in_line(const struct ghp_instr *instr)
 
 /* The least over a layer's splits, updates apart. */
 static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
-                                const struct ghp_lowering *how, int layer, int tp_sizes,
+                                const struct ghp_lowering *lowering, int layer, int tp_sizes,
                                 double least[2])
 {
     struct ghp_split splits[GHP_MAX_CHOICES];
     struct ghp_program piece = {0};
     enum ghp_status status = GHP_OK;
-    int n = ghp_split_choices(&how->model->layers[layer], how->problem, splits, GHP_MAX_CHOICES);
+    int n = ghp_split_choices(&lowering->model->layers[layer], lowering->problem, splits,
+                              GHP_MAX_CHOICES);
 
     least[0] = least[1] = INFINITY;
     for (int i = 0; i < n && status == GHP_OK; i++) {
@@ -25,13 +26,13 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
 
         if (tp_sizes % splits[i].tp_size != 0) continue;
         piece.n_instrs = 0;
-        status = ghp_lower_layer(how, layer, splits[i], 0, &piece);
+        status = ghp_lower_layer(lowering, layer, splits[i], 0, &piece);
         for (int k = 0; k < piece.n_instrs && status == GHP_OK; k++) {
             struct ghp_cost cost;
 
             if (!in_line(&piece.instrs[k])) continue;
-            status = ghp_profile_cost(lower_bounds->profile, &piece.instrs[k], how->problem.workers,
-                                      &cost);
+            status = ghp_profile_cost(lower_bounds->profile, &piece.instrs[k],
+                                      lowering->problem.workers, &cost);
             /* where they are least: in a stage of one worker, or run by all at once */
             cost.seconds -= fmax(cost.contention_s, 0);
             if (status == GHP_OK) sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += cost.seconds;
@@ -46,17 +47,17 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
 static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bounds,
                                         struct ghp_lower_bound *f)
 {
-    struct ghp_lowering how = *lower_bounds->how;
-    int n = how.model->n_layers, workers = f->workers > 0 ? f->workers : f->tp_sizes;
+    struct ghp_lowering lowering = *lower_bounds->lowering;
+    int n = lowering.model->n_layers, workers = f->workers > 0 ? f->workers : f->tp_sizes;
 
-    how.problem = (struct ghp_problem){.workers = workers, .global_batch = f->share * workers};
+    lowering.problem = (struct ghp_problem){.workers = workers, .global_batch = f->share * workers};
     f->work = ghp_alloc(2 * ((size_t)n + 1), sizeof *f->work);
     if (f->work == NULL) return GHP_NO_MEMORY();
     f->update = f->work + n + 1;
     for (int v = 0; v < n; v++) {
         double least[2];
 
-        GHP_TRY(least_of(lower_bounds, &how, v, f->tp_sizes, least));
+        GHP_TRY(least_of(lower_bounds, &lowering, v, f->tp_sizes, least));
         f->work[v + 1] = f->work[v] + least[0];
         f->update[v + 1] = f->update[v] + least[1];
     }

@@ -22,7 +22,7 @@ enum { GHP_LOWER_BOUNDS = 4096 }; /* a power of two */
 
 /* A table of those that were asked for. */
 struct ghp_lower_bounds {
-    const struct ghp_lowering *how; /* without staging */
+    const struct ghp_lowering *lowering; /* without staging */
     const struct ghp_profile *profile;
     bool ghost_batches; /* a batch norm over ghost batches: the stage's workers matter */
     struct ghp_lower_bound *of[GHP_LOWER_BOUNDS];

@@ -81,8 +81,8 @@ static enum ghp_status prune(void *context, const struct ghp_partition_prefix *p
 static enum ghp_status lone_bound(struct partition_search *a, const struct ghp_staging *s,
                                   double *bound_s)
 {
-    struct ghp_problem whole = a->job->how->problem;
-    struct ghp_partition_prefix part = {.end = a->job->how->model->n_layers,
+    struct ghp_problem whole = a->job->lowering->problem;
+    struct ghp_partition_prefix part = {.end = a->job->lowering->model->n_layers,
                                         .workers = whole.workers,
                                         .grain = whole.workers,
                                         .groups = 1,
@@ -172,7 +172,7 @@ static bool has_choices(const struct ghp_instance *in)
 struct trial {
     const struct ghp_partition_job *job;
     struct ghp_staging staging;
-    struct ghp_lowering how; /* with it */
+    struct ghp_lowering lowering; /* with it */
     struct ghp_instance instance;
     struct ghp_domain domain;
     struct ghp_search_result result;
@@ -214,9 +214,10 @@ static enum ghp_status trial_run(struct trial *t, const char *force, const struc
                                  .cutoff_s = cutoff_s,
                                  .solver = t->job->solver};
 
-    t->how = *t->job->how;
-    t->how.staging = &t->staging;
-    GHP_TRY(ghp_instance_init(&t->how, t->job->profile, t->how.problem.workers, &t->instance));
+    t->lowering = *t->job->lowering;
+    t->lowering.staging = &t->staging;
+    GHP_TRY(ghp_instance_init(&t->lowering, t->job->profile, t->lowering.problem.workers,
+                              &t->instance));
     GHP_TRY(ghp_domain_init(&t->instance, &t->domain));
     if (force != NULL) GHP_TRY(ghp_force_restrict(force, &t->domain));
     if (!has_choices(&t->instance)) {
@@ -340,7 +341,7 @@ static enum ghp_status try_all(struct partition_search *a)
 
 static enum ghp_status find_readers(struct partition_search *a)
 {
-    const struct ghp_model *model = a->job->how->model;
+    const struct ghp_model *model = a->job->lowering->model;
 
     a->first_reader = ghp_alloc((size_t)model->n_layers, sizeof *a->first_reader);
     if (a->first_reader == NULL) return GHP_NO_MEMORY();
@@ -366,13 +367,13 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
     a->job = job;
     a->result = result;
     a->dropped_s = INFINITY;
-    a->lower_bounds.how = job->how;
+    a->lower_bounds.lowering = job->lowering;
     a->lower_bounds.profile = job->profile;
     a->list_until_s = ghp_now_s() + list_share * fmax(0, job->deadline_s - ghp_now_s());
     status = find_readers(a);
     if (status == GHP_OK)
         status = ghp_partition_each(
-            job->how->model, job->how->problem, &job->space,
+            job->lowering->model, job->lowering->problem, &job->space,
             &(struct ghp_partition_visitor){.visit = note, .prune = prune, .context = a});
     if (a->cut) { /* nothing is known of those that were not listed */
         result->proven = false;
@@ -395,7 +396,7 @@ enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,
     enum ghp_status status;
 
     *result = (struct ghp_partition){.outer = 1, .searched = 1};
-    GHP_TRY(ghp_staging_check(staging, job->how->model, job->how->problem));
+    GHP_TRY(ghp_staging_check(staging, job->lowering->model, job->lowering->problem));
     status = trial_run(&t, force, NULL, 0, job->deadline_s);
     if (status == GHP_OK) {
         result->plans = t.result.plans;

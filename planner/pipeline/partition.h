@@ -53,8 +53,8 @@ enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_pro
                                    const struct ghp_partition_visitor *visitor);
 
 struct ghp_partition_job {
-    const struct ghp_lowering *how;    /* without staging */
-    const struct ghp_profile *profile; /* finalized */
+    const struct ghp_lowering *lowering; /* without staging */
+    const struct ghp_profile *profile;   /* finalized */
     struct ghp_partition_space space;
     int64_t limit_bytes; /* 0: none */
     double deadline_s;   /* on ghp_now_s's clock */

@@ -20,8 +20,8 @@ struct option { /* a layer that may be recomputed */
 
 struct sets {
     const struct ghp_partition_job *job;
-    struct ghp_staging staging; /* with `mark` */
-    struct ghp_lowering how;    /* with it */
+    struct ghp_staging staging;   /* with `mark` */
+    struct ghp_lowering lowering; /* with it */
     const struct ghp_split *splits;
     bool *mark; /* the set, one a layer */
     struct option *options;
@@ -59,7 +59,7 @@ static enum ghp_status keep(struct sets *s, double step_s, int64_t peak_bytes)
     r->found = true;
     r->step_s = step_s;
     r->peak_bytes = peak_bytes;
-    memcpy(r->recompute, s->mark, (size_t)s->how.model->n_layers * sizeof *s->mark);
+    memcpy(r->recompute, s->mark, (size_t)s->lowering.model->n_layers * sizeof *s->mark);
     return GHP_OK;
 }
 
@@ -70,8 +70,8 @@ static enum ghp_status lower_set(struct sets *s, struct ghp_programs *programs, 
     for (int i = 0; i < s->n; i++)
         any = any || s->mark[s->options[i].layer];
     s->staging.recompute = any ? s->mark : NULL;
-    s->how.staging = ghp_staging_or_none(&s->staging);
-    GHP_TRY(ghp_lower_all(&s->how, s->splits, programs));
+    s->lowering.staging = ghp_staging_or_none(&s->staging);
+    GHP_TRY(ghp_lower_all(&s->lowering, s->splits, programs));
     *peak_bytes = ghp_programs_peak_bytes(programs);
     s->result->plans++;
     if (s->result->least_bytes == 0 || *peak_bytes < s->result->least_bytes)
@@ -145,7 +145,7 @@ static void read_stage(struct sets *s, int stage, const struct ghp_program *prog
         if (buffer->storage != b || !is_kept(buffer, point)) continue;
         s->kept_bytes[stage] += (double)buffer->bytes;
         if (buffer->layer >= 0 && !buffer->persistent)
-            of_layer[maker_of(s->how.model, buffer->layer)].bytes += (double)buffer->bytes;
+            of_layer[maker_of(s->lowering.model, buffer->layer)].bytes += (double)buffer->bytes;
     }
 }
 
@@ -176,7 +176,7 @@ static double floor_s(const struct sets *s, const struct ghp_timing *timings, in
 /* Everything kept: the least step of any set, and what each layer is worth. */
 static enum ghp_status weigh(struct sets *s)
 {
-    int layers = s->how.model->n_layers;
+    int layers = s->lowering.model->n_layers;
     struct option *of_layer = ghp_alloc((size_t)layers, sizeof *of_layer);
     struct ghp_programs programs = {0};
     struct ghp_timing timings[GHP_MAX_STAGES];
@@ -191,7 +191,7 @@ static enum ghp_status weigh(struct sets *s)
         read_stage(s, k, &programs.of[k], &timings[k], of_layer);
     if (fits(s, peak_bytes)) status = keep(s, timings[0].step_s, peak_bytes);
     for (int v = 0; v < layers; v++) {
-        if (!ghp_stage_may_recompute(&s->how.model->layers[v])) continue;
+        if (!ghp_stage_may_recompute(&s->lowering.model->layers[v])) continue;
         s->options[s->n] = of_layer[v];
         if (!(of_layer[v].bytes > 0))
             s->options[s->n].recompute_s = 0; /* nothing in the backward pass reads it */
@@ -247,7 +247,7 @@ static enum ghp_status find_first(struct sets *s)
         GHP_TRY(evaluate(s, &without));
         *mark = !fits(s, without);
     }
-    memset(s->mark, 0, (size_t)s->how.model->n_layers * sizeof *s->mark);
+    memset(s->mark, 0, (size_t)s->lowering.model->n_layers * sizeof *s->mark);
     return GHP_OK;
 }
 
@@ -326,9 +326,12 @@ enum ghp_status ghp_recompute_compute(const struct ghp_partition_job *job,
                                       const struct ghp_split *splits, int most,
                                       struct ghp_recompute *recompute)
 {
-    size_t layers = (size_t)job->how->model->n_layers;
-    struct sets s = {
-        .job = job, .how = *job->how, .splits = splits, .most = most, .result = recompute};
+    size_t layers = (size_t)job->lowering->model->n_layers;
+    struct sets s = {.job = job,
+                     .lowering = *job->lowering,
+                     .splits = splits,
+                     .most = most,
+                     .result = recompute};
     enum ghp_status status;
 
     GHP_ASSERT(job->limit_bytes > 0);

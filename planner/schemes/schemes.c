@@ -12,13 +12,13 @@ static const double later_share = 0.3; /* of the time limit, for a search of ano
 static enum ghp_status fill(const struct ghp_schemes_job *job, const struct ghp_plan *plan,
                             struct ghp_scheme *scheme)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, job->request->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, job->request->profile);
 
     scheme->sync = plan->method.sync;
     scheme->strategy = plan->strategy;
     scheme->predicted = scheme->slowed = plan->predicted;
     if (job->stragglers.n == 0) return GHP_OK;
-    return ghp_plan_predict_slowed(&how, plan->splits, job->request->profile, &job->stragglers,
+    return ghp_plan_predict_slowed(&lowering, plan->splits, job->request->profile, &job->stragglers,
                                    &scheme->slowed);
 }
 

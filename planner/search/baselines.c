@@ -73,7 +73,7 @@ static enum ghp_status find_reach(const struct ghp_model *model, unsigned **foun
 static enum ghp_status restrict_layer(enum ghp_strategy strategy, unsigned reach,
                                       struct ghp_domain *domain, int v)
 {
-    const struct ghp_layer *layer = &domain->instance->how->model->layers[v];
+    const struct ghp_layer *layer = &domain->instance->lowering->model->layers[v];
     bool convolutional = layer->op == GHP_OP_CONV2D || reach == REACH_CONV;
     bool divided = strategy == GHP_STRATEGY_MODEL ||
                    (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_LINEAR);
@@ -88,7 +88,7 @@ static enum ghp_status restrict_layer(enum ghp_strategy strategy, unsigned reach
                         "divide over any subset "
                         "of %d workers; use a worker count that shares a factor with its channels",
                         ghp_strategy_name(strategy), layer->name,
-                        domain->instance->how->problem.workers);
+                        domain->instance->lowering->problem.workers);
     else if (strategy == GHP_STRATEGY_MODEL && largest_tp_size(domain, v) > 0)
         keep_by(domain, v, RULE_DIVIDED);
     return GHP_OK;
@@ -100,11 +100,11 @@ enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_dom
     enum ghp_status status = GHP_OK;
 
     if (strategy == GHP_STRATEGY_AUTO) return GHP_OK;
-    if (strategy != GHP_STRATEGY_DATA && domain->instance->how->problem.workers == 1)
+    if (strategy != GHP_STRATEGY_DATA && domain->instance->lowering->problem.workers == 1)
         return GHP_FAIL(GHP_ERR_INFEASIBLE,
                         "strategy '%s' needs workers to split layers over; use at least 2 workers",
                         ghp_strategy_name(strategy));
-    GHP_TRY(find_reach(domain->instance->how->model, &reach));
+    GHP_TRY(find_reach(domain->instance->lowering->model, &reach));
     for (int v = 0; v < domain->instance->n_layers && status == GHP_OK; v++)
         status = restrict_layer(strategy, reach[v], domain, v);
     free(reach);
@@ -158,7 +158,7 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
             (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", one);
     }
     return GHP_FAIL(GHP_ERR_USAGE, "layer '%s' cannot take split '%s'; use one of %s",
-                    domain->instance->how->model->layers[v].name, text, list);
+                    domain->instance->lowering->model->layers[v].name, text, list);
 }
 
 static enum ghp_status fail_layer(const struct ghp_model *model, const char *pattern)
@@ -185,7 +185,7 @@ static enum ghp_status fail_layer(const struct ghp_model *model, const char *pat
 static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *pattern,
                                    const char *text, int *forced)
 {
-    const struct ghp_model *model = domain->instance->how->model;
+    const struct ghp_model *model = domain->instance->lowering->model;
     bool plain = strpbrk(pattern, "*?[") == NULL, taken = false;
     int choice, first = -1;
 
@@ -237,7 +237,7 @@ static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_te
                         "random:1",
                         seed_text);
     for (int v = 0; v < in->n_layers; v++)
-        if (ghp_op_is_weighted(in->how->model->layers[v].op))
+        if (ghp_op_is_weighted(in->lowering->model->layers[v].op))
             ghp_instance_choose(in, v,
                                 choice_in_play(domain, v,
                                                (int)(mixed(mixed(seed) + (uint64_t)v) %

@@ -419,7 +419,7 @@ static enum ghp_status visit_roots(struct search *s, const struct ghp_domain *do
     enum ghp_status status = GHP_OK;
     int v = from;
 
-    while (v < in->n_layers && !in->how->model->layers[v].shared)
+    while (v < in->n_layers && !in->lowering->model->layers[v].shared)
         v++;
     if (v == in->n_layers) return visit_root(s, domain);
     for (int i = 0; i < in->n_choices[v] && status == GHP_OK && !s->result->wide; i++) {

@@ -7,7 +7,7 @@
 /* The first slot that belongs to a layer in the forward pass (its in-edges'), and the last in the backward pass. */
 static int entry_slot(const struct ghp_instance *in, int layer)
 {
-    const struct ghp_layer *l = &in->how->model->layers[layer];
+    const struct ghp_layer *l = &in->lowering->model->layers[layer];
 
     return l->n_inputs > 0 ? in->edge_slot[2 * l->first_edge]
                            : in->wait_slot[in->n_layers - 1 - layer];
@@ -15,7 +15,7 @@ static int entry_slot(const struct ghp_instance *in, int layer)
 
 static int exit_slot(const struct ghp_instance *in, int layer)
 {
-    const struct ghp_layer *l = &in->how->model->layers[layer];
+    const struct ghp_layer *l = &in->lowering->model->layers[layer];
 
     return l->n_inputs > 0 ? in->edge_slot[2 * (l->first_edge + l->n_inputs - 1) + 1]
                            : in->ready_slot[in->n_layers - 1 - layer] + 1;

@@ -14,7 +14,7 @@ static bool has_partner(const struct ghp_instance *in, int layer, int i, int oth
     int tp_size = in->choices[in->first_choice[layer] + i].tp_size;
 
     return ghp_instance_tied_choice(in, layer, i, other) >= 0 &&
-           ghp_stage_partner_takes(in->how->model, in->how->staging, layer, tp_size);
+           ghp_stage_partner_takes(in->lowering->model, in->lowering->staging, layer, tp_size);
 }
 
 /* Drops the choices of a tied layer and its owner that the other has none for. */
@@ -38,8 +38,8 @@ enum ghp_status ghp_domain_init(const struct ghp_instance *instance, struct ghp_
     memset(domain->choice, 1, n);
     domain->pair = domain->choice + instance->first_choice[instance->n_layers];
     for (int v = 0; v < instance->n_layers; v++)
-        if (instance->how->model->layers[v].tied > 0)
-            drop_unpaired(domain, ghp_model_owner(instance->how->model, v), v);
+        if (instance->lowering->model->layers[v].tied > 0)
+            drop_unpaired(domain, ghp_model_owner(instance->lowering->model, v), v);
     return GHP_OK;
 }
 
@@ -87,7 +87,7 @@ bool ghp_domain_has_still(const struct ghp_domain *domain, const int *choice, in
     for (int e = 0; e < in->n_edges; e++)
         if (!domain->pair[ghp_instance_pair(in, e, choice)]) return false;
     for (int v = 0; v < in->n_layers; v++) {
-        int owner = ghp_model_owner(in->how->model, v);
+        int owner = ghp_model_owner(in->lowering->model, v);
 
         if (owner != v && ghp_instance_tied_choice(in, owner, choice[owner], v) != choice[v])
             return false;
@@ -109,7 +109,7 @@ bool ghp_domain_fix_tied(struct ghp_domain *domain, int owner, int choice)
     bool all = true;
 
     for (int v = owner; v < in->n_layers; v++) {
-        if (ghp_model_owner(in->how->model, v) != owner) continue;
+        if (ghp_model_owner(in->lowering->model, v) != owner) continue;
         int i = ghp_instance_tied_choice(in, owner, choice, v);
 
         all = all && i >= 0 && domain->choice[in->first_choice[v] + i];

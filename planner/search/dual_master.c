@@ -115,16 +115,16 @@ void ghp_master_thin(struct ghp_master *m)
 
 static bool master_optimise(struct ghp_master *m)
 {
-    glp_smcp how;
+    glp_smcp params;
 
-    glp_init_smcp(&how);
-    how.msg_lev = GLP_MSG_OFF;
-    how.meth = GLP_DUALP;
+    glp_init_smcp(&params);
+    params.msg_lev = GLP_MSG_OFF;
+    params.meth = GLP_DUALP;
     glp_set_obj_coef(m->lp, COLUMN_OVER, m->dual->penalty);
-    if (glp_simplex(m->lp, &how) != 0 || glp_get_status(m->lp) != GLP_OPT) {
+    if (glp_simplex(m->lp, &params) != 0 || glp_get_status(m->lp) != GLP_OPT) {
         glp_std_basis(m->lp);
-        how.meth = GLP_PRIMAL;
-        if (glp_simplex(m->lp, &how) != 0 || glp_get_status(m->lp) != GLP_OPT) return false;
+        params.meth = GLP_PRIMAL;
+        if (glp_simplex(m->lp, &params) != 0 || glp_get_status(m->lp) != GLP_OPT) return false;
     }
     m->z = glp_get_obj_val(m->lp);
     return true;

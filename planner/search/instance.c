@@ -36,7 +36,7 @@ static enum ghp_status allocate(struct ghp_instance *in)
  * follow everything. */
 static void place_items(struct ghp_instance *in)
 {
-    const struct ghp_model *model = in->how->model;
+    const struct ghp_model *model = in->lowering->model;
     int steady_phases =
         in->first_steady >= 0 ? in->n_stages : 0; /* they precede the backward slots */
 
@@ -66,16 +66,16 @@ static void place_items(struct ghp_instance *in)
 /* Stages, what stands for them, and the p2p transfers between them. */
 static void place_stages(struct ghp_instance *in)
 {
-    const struct ghp_staging *staging = in->how->staging;
-    const struct ghp_model *model = in->how->model;
+    const struct ghp_staging *staging = in->lowering->staging;
+    const struct ghp_model *model = in->lowering->model;
 
     in->n_stages = ghp_staging_stages(staging);
     in->micro_batches = ghp_staging_micro_batches(staging);
     in->first_steady = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
     for (int i = 0; i < in->n_stages; i++) {
-        in->rank[i] = ghp_stage_representative(staging, i, in->how->problem);
+        in->rank[i] = ghp_stage_representative(staging, i, in->lowering->problem);
         struct ghp_placement placement =
-            ghp_placement_of(staging, model->n_layers, in->how->problem, in->rank[i]);
+            ghp_placement_of(staging, model->n_layers, in->lowering->problem, in->rank[i]);
 
         in->problem[i] = placement.problem;
         in->speed[i] = placement.speed;
@@ -118,18 +118,20 @@ static void place_routes(struct ghp_instance *in)
 /* Whether the layer may be split over so many; where each worker has all weights it is not split at all. */
 static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
-    if (tp_size > 1 && (ghp_sync_wants_data(in->how->method.sync) ||
-                        (in->how->method.scaling != NULL && in->how->method.scaling->batches)))
+    if (tp_size > 1 &&
+        (ghp_sync_wants_data(in->lowering->method.sync) ||
+         (in->lowering->method.scaling != NULL && in->lowering->method.scaling->batches)))
         return false;
-    if (in->how->staging == NULL) return tp_sizes % tp_size == 0;
-    return ghp_stage_takes_tp_size(in->how->staging, in->stage[v], in->how->problem, tp_size) &&
+    if (in->lowering->staging == NULL) return tp_sizes % tp_size == 0;
+    return ghp_stage_takes_tp_size(in->lowering->staging, in->stage[v], in->lowering->problem,
+                                   tp_size) &&
            (in->n_stages > 1 || tp_sizes % tp_size == 0);
 }
 
 /* Offers the splits of every layer whose TP size divides `tp_sizes`. */
 static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
 {
-    const struct ghp_model *model = in->how->model;
+    const struct ghp_model *model = in->lowering->model;
     struct ghp_split all[GHP_MAX_CHOICES];
     size_t room = 0;
     int p2p_transfer_pairs = 0;
@@ -167,7 +169,7 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
 
 static struct ghp_contention contention_of(const struct ghp_instance *in, int stage)
 {
-    return (struct ghp_contention){in->problem[stage].workers, in->how->problem.workers,
+    return (struct ghp_contention){in->problem[stage].workers, in->lowering->problem.workers,
                                    in->speed[stage]};
 }
 
@@ -187,9 +189,9 @@ static enum ghp_status cost_of_size(const struct ghp_instance *in, const struct 
 
     sized.bytes = size;
     if (ghp_instr_is_served(instr))
-        return ghp_profile_cost(in->profile, &sized, in->how->problem.workers, cost);
-    return ghp_profile_comm(in->profile, instr->comm, size, instr->ranks, in->how->problem.workers,
-                            cost);
+        return ghp_profile_cost(in->profile, &sized, in->lowering->problem.workers, cost);
+    return ghp_profile_comm(in->profile, instr->comm, size, instr->ranks,
+                            in->lowering->problem.workers, cost);
 }
 
 /* Seconds a byte that no bucket of up to `most` bytes undercuts: the least cost of a size over the next larger size
@@ -222,14 +224,14 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
     double share;
 
     if (in->alone) {
-        GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
+        GHP_TRY(ghp_profile_cost(in->profile, instr, in->lowering->problem.workers, &cost));
         *seconds = cost.seconds;
         return GHP_OK;
     }
     for (int v = 0; v < in->n_layers; v++)
-        most += ghp_layer_weights(&in->how->model->layers[v]) *
-                    ghp_parameter_bytes(in->how->element_bytes) +
-                in->how->model->layers[v].n_params * GHP_ALIGN_BYTES;
+        most += ghp_layer_weights(&in->lowering->model->layers[v]) *
+                    ghp_parameter_bytes(in->lowering->element_bytes) +
+                in->lowering->model->layers[v].n_params * GHP_ALIGN_BYTES;
     GHP_TRY(share_per_byte(in, instr, bytes, most, &share));
     *seconds = share * (double)bytes;
     return GHP_OK;
@@ -244,9 +246,9 @@ static enum ghp_status cost_update(const struct ghp_instance *in, const struct g
     struct ghp_cost twice;
 
     part.bytes = ghp_optimizer_written(instr->optimizer, bytes) / instr->ranks.count;
-    GHP_TRY(ghp_profile_cost(in->profile, &part, in->how->problem.workers, cost));
+    GHP_TRY(ghp_profile_cost(in->profile, &part, in->lowering->problem.workers, cost));
     part.bytes *= 2;
-    GHP_TRY(ghp_profile_cost(in->profile, &part, in->how->problem.workers, &twice));
+    GHP_TRY(ghp_profile_cost(in->profile, &part, in->lowering->problem.workers, &twice));
     cost->seconds = twice.seconds - cost->seconds;
     return GHP_OK;
 }
@@ -267,12 +269,12 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
                                          struct ghp_program *piece)
 {
     struct ghp_layer_cost *p = &in->layer[flat];
-    int64_t bytes = ghp_lower_gradient_bytes(in->how, v, in->choices[flat]);
-    int replicas = ghp_sync_replicas(in->how->method.sync, in->how->problem.workers);
+    int64_t bytes = ghp_lower_gradient_bytes(in->lowering, v, in->choices[flat]);
+    int replicas = ghp_sync_replicas(in->lowering->method.sync, in->lowering->problem.workers);
     struct ghp_cost cost;
 
     piece->n_instrs = 0;
-    GHP_TRY(ghp_lower_layer(in->how, v, in->choices[flat], in->rank[in->stage[v]], piece));
+    GHP_TRY(ghp_lower_layer(in->lowering, v, in->choices[flat], in->rank[in->stage[v]], piece));
     for (int k = 0; k < piece->n_instrs; k++) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
@@ -288,7 +290,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
         if (shard && !in->alone)
             GHP_TRY(cost_update(in, instr, bytes, &cost));
         else
-            GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
+            GHP_TRY(ghp_profile_cost(in->profile, instr, in->lowering->problem.workers, &cost));
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[v]));
         if (starts) {
             p->start_s = cost.seconds;
@@ -320,13 +322,13 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
         ghp_instr_sum_metrics(
             &instr,
             ghp_ranks_replica(0, ghp_split_sharers(in->choices[in->first_choice[last] + i]),
-                              in->how->problem.workers),
-            ghp_sync_metric_period(in->how->method.sync));
+                              in->lowering->problem.workers),
+            ghp_sync_metric_period(in->lowering->method.sync));
         in->metric_s[i] = 0;
-        if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1 ||
-            ghp_sync_runs_free(in->how->method.sync))
+        if (in->lowering->no_metrics || instr.ranks.count == 1 || in->n_stages > 1 ||
+            ghp_sync_runs_free(in->lowering->method.sync))
             continue;
-        GHP_TRY(ghp_profile_cost(in->profile, &instr, in->how->problem.workers, &cost));
+        GHP_TRY(ghp_profile_cost(in->profile, &instr, in->lowering->problem.workers, &cost));
         in->metric_s[i] = cost.seconds;
     }
     return GHP_OK;
@@ -350,13 +352,13 @@ static enum ghp_status cost_pair(const struct ghp_instance *in, int e, int i, in
     struct ghp_cost cost;
 
     piece->n_instrs = 0;
-    GHP_TRY(ghp_lower_edge(in->how, e, in->choices[in->first_choice[edge->from] + i],
+    GHP_TRY(ghp_lower_edge(in->lowering, e, in->choices[in->first_choice[edge->from] + i],
                            in->choices[in->first_choice[edge->to] + j],
                            in->rank[in->stage[edge->to]], piece));
     for (int k = 0; k < piece->n_instrs; k++) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
-        GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
+        GHP_TRY(ghp_profile_cost(in->profile, instr, in->lowering->problem.workers, &cost));
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[edge->to]));
         if (instr->stream == GHP_STREAM_TRANSFER) {
             int at = in->p2p_transfer[in->p2p_transfer_of[e]].first_pair +
@@ -375,10 +377,10 @@ static enum ghp_status cost_pair(const struct ghp_instance *in, int e, int i, in
  * costs agree: the blocks that a network repeats. */
 static bool same_edge(const struct ghp_instance *in, int e, int other)
 {
-    const struct ghp_model *model = in->how->model;
+    const struct ghp_model *model = in->lowering->model;
     const struct ghp_edge *a = &in->edges[e], *b = &in->edges[other];
     const struct ghp_layer *from_a = &model->layers[a->from], *from_b = &model->layers[b->from];
-    struct ghp_lowering plain = *in->how;
+    struct ghp_lowering plain = *in->lowering;
 
     plain.input_gradient = false; /* counts in layers, not in edges */
     if (in->n_stages > 1 &&
@@ -422,23 +424,25 @@ static enum ghp_status cost_edges(const struct ghp_instance *in, struct ghp_prog
     return GHP_OK;
 }
 
-enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile,
-                                  int tp_sizes, struct ghp_instance *instance)
+enum ghp_status ghp_instance_init(const struct ghp_lowering *lowering,
+                                  const struct ghp_profile *profile, int tp_sizes,
+                                  struct ghp_instance *instance)
 {
     struct ghp_program piece = {0};
     enum ghp_status status = GHP_OK;
 
-    *instance = (struct ghp_instance){.how = how,
+    *instance = (struct ghp_instance){.lowering = lowering,
                                       .profile = profile,
-                                      .n_layers = how->model->n_layers,
-                                      .n_edges = how->model->n_edges,
-                                      .edges = how->model->edges,
-                                      .alone = how->method.bucket_bytes == 0};
-    instance->n_points = ghp_point_count(how->model);
+                                      .n_layers = lowering->model->n_layers,
+                                      .n_edges = lowering->model->n_edges,
+                                      .edges = lowering->model->edges,
+                                      .alone = lowering->method.bucket_bytes == 0};
+    instance->n_points = ghp_point_count(lowering->model);
     instance->n_items = instance->n_layers + 1 +
-                        (ghp_sync_ops_of(how->method.sync)->gathers ? instance->n_layers : 0);
-    if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(how->problem), done);
-    GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->problem), done);
+                        (ghp_sync_ops_of(lowering->method.sync)->gathers ? instance->n_layers : 0);
+    if (lowering->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(lowering->problem), done);
+    GHP_TRY_GOTO(status, ghp_staging_check(lowering->staging, lowering->model, lowering->problem),
+                 done);
     GHP_TRY_GOTO(status, allocate(instance), done);
     place_stages(instance);
     instance->n_slots =
@@ -509,7 +513,7 @@ static struct ghp_split owners_split(const struct ghp_instance *in, int layer, i
 {
     struct ghp_split own = in->choices[in->first_choice[layer] + i];
 
-    return in->how->model->layers[layer].tied > 0 ? own : ghp_split_of_tied(own);
+    return in->lowering->model->layers[layer].tied > 0 ? own : ghp_split_of_tied(own);
 }
 
 int ghp_instance_tied_choice(const struct ghp_instance *instance, int layer, int i, int other)
@@ -523,7 +527,7 @@ int ghp_instance_tied_choice(const struct ghp_instance *instance, int layer, int
 
 void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, int *choice)
 {
-    const struct ghp_model *model = instance->how->model;
+    const struct ghp_model *model = instance->lowering->model;
     bool shares = model->layers[layer].tied > 0 || model->layers[layer].shared;
 
     for (int v = 0; v < instance->n_layers && shares; v++)

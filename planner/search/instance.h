@@ -77,8 +77,8 @@ struct ghp_spans { /* flat list: spans of index k are first[k] .. first[k + 1] -
 };
 
 struct ghp_instance {
-    const struct ghp_lowering *how;    /* borrowed */
-    const struct ghp_profile *profile; /* borrowed, finalized */
+    const struct ghp_lowering *lowering; /* borrowed */
+    const struct ghp_profile *profile;   /* borrowed, finalized */
     int n_layers, n_edges;
     int n_stages, micro_batches;
     int *stage;                                 /* a layer */
@@ -120,13 +120,14 @@ struct ghp_instance {
  * how       model, problem, element bytes; bucket_bytes 0 costs each layer's reduction alone; > 0 costs it as a
  *           share of the cheapest bucket that could hold it, which no program undercuts
  * tp_sizes  only splits whose TP size divides this are offered (N: all); with stages those that the stage takes
- * profile   finalized; borrowed with `how` until release
+ * profile   finalized; borrowed with `lowering` until release
  * instance  filled on success, zeroed on failure
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (no cost for a piece: the message names it); GHP_ERR_INPUT; GHP_ERR_NO_MEMORY
  * Local */
-enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile,
-                                  int tp_sizes, struct ghp_instance *instance);
+enum ghp_status ghp_instance_init(const struct ghp_lowering *lowering,
+                                  const struct ghp_profile *profile, int tp_sizes,
+                                  struct ghp_instance *instance);
 void ghp_instance_release(struct ghp_instance *instance);
 
 /* Its layers, edges and choices as a graph; borrows from the instance. */

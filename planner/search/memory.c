@@ -40,7 +40,7 @@ static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, str
 {
     return ghp_layout_samples(layout, m->in->problem[m->stage]) *
            ghp_layout_channels(layout, shape.c) * ghp_layout_positions(layout, shape.h) * shape.w *
-           ghp_shape_element_bytes(shape, m->in->how->element_bytes);
+           ghp_shape_element_bytes(shape, m->in->lowering->element_bytes);
 }
 
 /* A stage's points: forward from its first layer's in-edges to its last layer, backward the other way. */
@@ -73,7 +73,7 @@ static enum ghp_status add_span(struct maker *m, struct ghp_spans *spans, int64_
                                 int last)
 {
     struct stretch s;
-    int others = ghp_stage_in_flight(m->in->how->staging, m->stage) - 1;
+    int others = ghp_stage_in_flight(m->in->lowering->staging, m->stage) - 1;
     bool kept;
 
     if (m->in->n_stages == 1) return put_span(spans, bytes, first, last);
@@ -100,7 +100,7 @@ static enum ghp_status add_lasting(struct maker *m, struct ghp_spans *spans, int
 
 static bool wanted(const struct maker *m, int v)
 {
-    return ghp_lower_needs_gradient(m->in->how, v);
+    return ghp_lower_needs_gradient(m->in->lowering, v);
 }
 
 static struct ghp_life *life_of(struct maker *m, struct ghp_touch touch)
@@ -119,10 +119,10 @@ static enum ghp_status learn_layer(struct maker *m, int v)
     struct ghp_touches touches;
 
     m->piece.n_instrs = 0;
-    GHP_TRY(ghp_lower_layer(m->in->how, v, m->in->choices[m->in->first_choice[v]],
+    GHP_TRY(ghp_lower_layer(m->in->lowering, v, m->in->choices[m->in->first_choice[v]],
                             m->in->rank[m->in->stage[v]], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; k++) {
-        ghp_instr_touches(m->in->how, &m->piece, k, &touches);
+        ghp_instr_touches(m->in->lowering, &m->piece, k, &touches);
         for (int i = 0; i < touches.n; i++) {
             struct ghp_life *life = life_of(m, touches.touch[i]);
 
@@ -177,7 +177,8 @@ static enum ghp_status parameter_spans(struct maker *m, int64_t all)
     struct ghp_spans *spans = &m->in->layer_spans;
     const struct ghp_instr *gather = instr_of(m, GHP_INSTR_ALL_GATHER),
                            *pull = instr_of(m, GHP_INSTR_PULL);
-    int moments = ghp_optimizer_at(ghp_optimizer_index(m->in->how->method.optimizer))->n_moments;
+    int moments =
+        ghp_optimizer_at(ghp_optimizer_index(m->in->lowering->method.optimizer))->n_moments;
 
     if (pull != NULL) return add_lasting(m, spans, 2 * (m->in->alone ? pull->bytes : all));
     if (gather == NULL) return add_lasting(m, spans, (2 + moments) * all);
@@ -193,9 +194,9 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_spans *spans = &m->in->layer_spans;
-    int bytes = ghp_parameter_bytes(m->in->how->element_bytes);
+    int bytes = ghp_parameter_bytes(m->in->lowering->element_bytes);
 
-    if (layer->n_params > 0 || ghp_stage_partner(m->model, m->in->how->staging, v) >= 0) {
+    if (layer->n_params > 0 || ghp_stage_partner(m->model, m->in->lowering->staging, v) >= 0) {
         const struct ghp_layer *owner = &m->model->layers[ghp_model_owner(m->model, v)];
         int64_t sum = 0;
 
@@ -205,7 +206,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,
-                            (ghp_lowering_has_stats_delta(m->in->how, layer) ? 2 : 1) *
+                            (ghp_lowering_has_stats_delta(m->in->lowering, layer) ? 2 : 1) *
                                 layer->n_states * ghp_align(local->c * bytes)));
     if (v == m->in->route[m->stage].first_layer)
         GHP_TRY(add_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
@@ -218,7 +219,7 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
 {
     struct ghp_instr_scratch scratch;
 
-    GHP_TRY(ghp_lower_scratch(m->in->how, instr, &scratch));
+    GHP_TRY(ghp_lower_scratch(m->in->lowering, instr, &scratch));
     GHP_TRY(add_span(m, spans, scratch.work_bytes, instr->point, instr->point));
     return add_span(m, spans, scratch.receive_bytes, instr->point, instr->point);
 }
@@ -227,14 +228,14 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
 static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 {
     struct ghp_ranks ranks =
-        ghp_ranks_replica(0, ghp_split_sharers(split), m->in->how->problem.workers);
+        ghp_ranks_replica(0, ghp_split_sharers(split), m->in->lowering->problem.workers);
 
-    if (m->in->n_stages > 1) ranks.count = m->in->how->problem.workers; /* of all stages */
+    if (m->in->n_stages > 1) ranks.count = m->in->lowering->problem.workers; /* of all stages */
 
     for (int k = 0; k < m->piece.n_instrs; k++)
         if (ghp_instr_reduces(&m->piece.instrs[k]) && !ghp_instr_is_served(&m->piece.instrs[k]))
             return ghp_receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks.count);
-    if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
+    if (v < m->in->route[m->stage].end_layer - 1 || m->in->lowering->no_metrics || ranks.count == 1)
         return 0;
     return ghp_receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks.count);
 }
@@ -267,12 +268,12 @@ static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *lo
         for (int slot = 0; slot < GHP_MAX_PARAMS; slot++)
             of[t][slot].bytes = 0, of[t][slot].life = GHP_LIFE_NONE;
     for (int k = 0; k < m->piece.n_instrs; k++) {
-        ghp_instr_touches(m->in->how, &m->piece, k, &touches);
+        ghp_instr_touches(m->in->lowering, &m->piece, k, &touches);
         for (int i = 0; i < touches.n; i++) {
             struct ghp_touch touch = touches.touch[i];
 
             of[touch.tensor][touch.slot].bytes =
-                bytes_alone(local, touch, m->in->how->element_bytes);
+                bytes_alone(local, touch, m->in->lowering->element_bytes);
             ghp_life_extend(&of[touch.tensor][touch.slot].life, m->piece.instrs[k].point);
         }
     }
@@ -292,9 +293,9 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     int lives;
 
     m->piece.n_instrs = 0;
-    GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
+    GHP_TRY(ghp_lower_layer(m->in->lowering, v, split, m->in->rank[m->stage], &m->piece));
     GHP_TRY(persistent_spans(m, v, &local));
-    if (ghp_op_of(layer->op)->is_input && m->in->how->prefetch)
+    if (ghp_op_of(layer->op)->is_input && m->in->lowering->prefetch)
         GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);
     GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out),
@@ -319,7 +320,7 @@ static enum ghp_status step_spans(struct maker *m, int index, struct ghp_spans *
     struct ghp_touches touches;
     int p = instr->point;
 
-    ghp_instr_touches(m->in->how, &m->piece, index, &touches);
+    ghp_instr_touches(m->in->lowering, &m->piece, index, &touches);
     for (int i = 0; i < touches.n; i++)
         if (touches.touch[i].tensor == GHP_TENSOR_BETWEEN && touches.touch[i].writes)
             GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
@@ -349,7 +350,7 @@ static bool takes_over(const struct maker *m, int e)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
 
-    return ghp_lower_gradient_alias(m->in->how, edge->to, edge->slot);
+    return ghp_lower_gradient_alias(m->in->lowering, edge->to, edge->slot);
 }
 
 /* The last point at which a gradient is read that does not change its layout. */
@@ -412,7 +413,7 @@ static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat,
     int last = last_read(m, e, false);
     struct ghp_spans *spans = &m->in->edge_spans;
 
-    if (ghp_remote_activation_readers(m->model, m->in->how->staging, edge->from, m->stage,
+    if (ghp_remote_activation_readers(m->model, m->in->lowering->staging, edge->from, m->stage,
                                       &carrier) != 1)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
@@ -435,7 +436,7 @@ static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_
     m->stage = m->in->stage[m->model->edges[e].to];
     if (m->in->stage[m->model->edges[e].from] != m->stage)
         return p2p_transfer_spans(m, e, from_flat, to_flat);
-    GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat],
+    GHP_TRY(ghp_lower_edge(m->in->lowering, e, m->in->choices[from_flat], m->in->choices[to_flat],
                            m->in->rank[m->stage], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; k++) {
         const struct ghp_instr *instr = &m->piece.instrs[k];
@@ -478,7 +479,7 @@ static enum ghp_status all_spans(struct maker *m)
 
 enum ghp_status ghp_memory_init(struct ghp_instance *in)
 {
-    struct maker m = {.in = in, .model = in->how->model, .lives.labels = GHP_LIFE_NONE};
+    struct maker m = {.in = in, .model = in->lowering->model, .lives.labels = GHP_LIFE_NONE};
     int n = 2 * in->n_layers + in->n_edges;
     enum ghp_status status = GHP_OK;
 

@@ -149,11 +149,11 @@ static enum ghp_status add_programs(struct deciding *d, const struct ghp_program
     return GHP_OK;
 }
 
-static void forbid(struct deciding *d, const struct ghp_lowering *how)
+static void forbid(struct deciding *d, const struct ghp_lowering *lowering)
 {
     for (int v = 0; v < d->model->n_layers; v++)
         if (piece_of(d, v) >= 0 &&
-            !(ghp_stage_keeps(how->staging, how->model, v) && d->whole[piece_of(d, v)]))
+            !(ghp_stage_keeps(lowering->staging, lowering->model, v) && d->whole[piece_of(d, v)]))
             d->graph.own[piece_of(d, v)][1] = INFINITY;
 }
 
@@ -170,21 +170,21 @@ static enum ghp_status solve(struct deciding *d, bool *nchw16c)
     return status;
 }
 
-enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how,
+enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *lowering,
                                          const struct ghp_split *splits,
                                          const struct ghp_profile *profile, bool *nchw16c,
                                          bool *choice)
 {
-    size_t layers = (size_t)how->model->n_layers;
-    struct ghp_lowering plain = *how;
+    size_t layers = (size_t)lowering->model->n_layers;
+    struct ghp_lowering plain = *lowering;
     struct deciding d = {
-        .model = how->model,
+        .model = lowering->model,
         .profile = profile,
         .splits = splits,
-        .workers = how->problem.workers,
+        .workers = lowering->problem.workers,
         .piece = ghp_alloc(layers, sizeof *d.piece),
         .whole = ghp_alloc(layers, sizeof *d.whole),
-        .graph = {.n = how->model->n_layers, .own = ghp_alloc(layers, sizeof *d.graph.own)}};
+        .graph = {.n = lowering->model->n_layers, .own = ghp_alloc(layers, sizeof *d.graph.own)}};
     struct ghp_programs programs = {0};
     enum ghp_status status =
         d.piece == NULL || d.whole == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
@@ -197,7 +197,7 @@ enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how,
     make_pieces(&d);
     GHP_TRY_GOTO(status, add_programs(&d, &programs), done);
     *choice = d.choice && !d.blind;
-    forbid(&d, how);
+    forbid(&d, lowering);
     if (*choice) status = solve(&d, nchw16c);
 done:
     ghp_programs_release(&programs);

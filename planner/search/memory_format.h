@@ -26,7 +26,7 @@
  * Returns   GHP_OK; failures of lowering and costing; GHP_ERR_INFEASIBLE as planner/search/labelling.h
  * Local
  * Tested    tests/planner/search/test_memory_format.c */
-enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how,
+enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *lowering,
                                          const struct ghp_split *splits,
                                          const struct ghp_profile *profile, bool *nchw16c,
                                          bool *choice);

@@ -218,7 +218,8 @@ static enum ghp_status build(struct milp *m)
     for (int e = 0; e < in->n_edges; e++)
         add_edge(m, e);
     for (int v = 0; v < in->n_layers; v++)
-        if (in->how->model->layers[v].tied > 0) couple(m, ghp_model_owner(in->how->model, v), v);
+        if (in->lowering->model->layers[v].tied > 0)
+            couple(m, ghp_model_owner(in->lowering->model, v), v);
     return GHP_OK;
 }
 
@@ -278,32 +279,32 @@ static int milliseconds(double left_s)
 static bool root_in_time(struct milp *m)
 {
     double left_s = left_of(m);
-    glp_smcp how;
+    glp_smcp params;
 
     if (left_s <= 0) return false;
-    glp_init_smcp(&how);
-    how.msg_lev = GLP_MSG_OFF;
-    how.presolve = GLP_ON;
-    how.tm_lim = milliseconds(left_s);
-    return glp_simplex(m->lp, &how) != GLP_ETMLIM && left_of(m) > left_s / 2;
+    glp_init_smcp(&params);
+    params.msg_lev = GLP_MSG_OFF;
+    params.presolve = GLP_ON;
+    params.tm_lim = milliseconds(left_s);
+    return glp_simplex(m->lp, &params) != GLP_ETMLIM && left_of(m) > left_s / 2;
 }
 
 static enum ghp_status solve(struct milp *m, enum outcome *outcome, double *t)
 {
-    glp_iocp how;
+    glp_iocp params;
     int code;
 
     *outcome = OUT_OF_TIME;
-    glp_init_iocp(&how);
-    how.msg_lev = GLP_MSG_OFF;
-    how.presolve = GLP_ON;
-    how.cb_func = watch;
-    how.cb_info = m;
+    glp_init_iocp(&params);
+    params.msg_lev = GLP_MSG_OFF;
+    params.presolve = GLP_ON;
+    params.cb_func = watch;
+    params.cb_info = m;
     if (m->result->value < INFINITY)
         glp_set_col_bnds(m->lp, 1, GLP_DB, 0, fmax(cutoff_of(m), 1e-300));
     if (!root_in_time(m)) return GHP_OK;
-    how.tm_lim = milliseconds(left_of(m));
-    code = glp_intopt(m->lp, &how);
+    params.tm_lim = milliseconds(left_of(m));
+    code = glp_intopt(m->lp, &params);
     m->result->nodes++;
     if (code == GLP_ETMLIM) return GHP_OK;
     if (code == GLP_ENOPFS || code == GLP_ENODFS ||

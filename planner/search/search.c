@@ -18,14 +18,14 @@ static const double least_share = 0.1; /* of the time then left, for the least m
 enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
                                     int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
 {
-    struct ghp_lowering how = *instance->how;
+    struct ghp_lowering lowering = *instance->lowering;
     struct ghp_split *splits = ghp_alloc((size_t)instance->n_layers, sizeof *splits);
     enum ghp_status status;
 
     if (splits == NULL) return GHP_NO_MEMORY();
-    how.method.bucket_bytes = bucket_bytes;
+    lowering.method.bucket_bytes = bucket_bytes;
     ghp_instance_splits(instance, choice, splits);
-    status = ghp_plan_predict_step(&how, splits, instance->profile, step_s, peak_bytes);
+    status = ghp_plan_predict_step(&lowering, splits, instance->profile, step_s, peak_bytes);
     free(splits);
     return status;
 }
@@ -88,7 +88,7 @@ static enum ghp_status evaluate_plan(void *context, const int *choice, double *v
 {
     struct evaluate *j = context;
     const struct ghp_instance *in = j->job->instance;
-    int64_t limit = j->job->limit_bytes, bucket = in->how->method.bucket_bytes, peak = 0;
+    int64_t limit = j->job->limit_bytes, bucket = in->lowering->method.bucket_bytes, peak = 0;
     bool decides = j->bytes || (!j->unlimited && limit > 0), kept;
     double step_s = 0;
 
@@ -295,7 +295,7 @@ static enum ghp_status place_winner(struct evaluate *j, const int *choice)
     }
     memcpy(r->kept[k].choice, choice, bytes);
     GHP_TRY(ghp_search_evaluate(j->job->instance, choice,
-                                j->job->instance->how->method.bucket_bytes, &r->kept[k].step_s,
+                                j->job->instance->lowering->method.bucket_bytes, &r->kept[k].step_s,
                                 &r->kept[k].peak_bytes));
     winner = r->kept[k];
     memmove(&r->kept[1], &r->kept[0], (size_t)k * sizeof r->kept[0]);
@@ -388,7 +388,7 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     if (job->limit_bytes > 0 && is_found(&j, &best))
         GHP_TRY_GOTO(status,
                      ghp_search_evaluate(job->instance, best.choice,
-                                         job->instance->how->method.bucket_bytes, NULL, &peak),
+                                         job->instance->lowering->method.bucket_bytes, NULL, &peak),
                      done);
     j.unlimited = false;
     if (job->limit_bytes > 0 && peak > job->limit_bytes)

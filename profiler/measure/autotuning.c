@@ -97,14 +97,14 @@ struct trying {
     const struct ghp_worklist_op *op;
     int which;
     struct ghp_worklist_variant *variant;
-    struct ghp_autotuning how;
+    struct ghp_autotuning options;
 };
 
 /* Whether in plain formats it cannot win: in blocked ones, without a reorder, it took longer than the quickest here. */
 static bool cannot_win(const struct trying *t, const char *algorithm, double best_s)
 {
-    return t->how.trials != NULL && best_s > 0 &&
-           ghp_trials_least_s(t->how.trials, t->op, t->which, algorithm) > best_s;
+    return t->options.trials != NULL && best_s > 0 &&
+           ghp_trials_least_s(t->options.trials, t->op, t->which, algorithm) > best_s;
 }
 
 /* Times each algorithm, and notes the name of the quickest; all ranks see the same times, and all stop with the
@@ -117,21 +117,21 @@ static enum ghp_status try_all(const struct ghp_measure *m, const struct trying 
 
     for (int i = 0; i < list->n; i++) {
         enum ghp_status status;
-        double late = i > 0 && m->rank == 0 && ghp_now_s() > t->how.deadline_s;
+        double late = i > 0 && m->rank == 0 && ghp_now_s() > t->options.deadline_s;
 
         if (cannot_win(t, list->names[i], best_s)) continue;
         status = ghp_opbench_switch(t->bench, m->backend, list->names[i], memory_formats);
         GHP_TRY(ghp_measure_max(m, status, &late));
         if (late > 0) break;
-        GHP_TRY(try_one(m, t->bench, t->how.trials != NULL, best_s, &seconds[i]));
+        GHP_TRY(try_one(m, t->bench, t->options.trials != NULL, best_s, &seconds[i]));
         if (i > 0 && seconds[i] >= best_s) continue;
         best_s = t->variant->least_s = seconds[i];
         snprintf(t->variant->algorithm, sizeof t->variant->algorithm, "%s", list->names[i]);
         snprintf(t->variant->used, sizeof t->variant->used, "%s", ghp_opbench_algorithm(t->bench));
     }
-    for (int i = 0; i < list->n && t->how.trials != NULL; i++)
+    for (int i = 0; i < list->n && t->options.trials != NULL; i++)
         if (seconds[i] > 0)
-            GHP_TRY(ghp_trials_add(t->how.trials, t->op, t->which, list->names[i],
+            GHP_TRY(ghp_trials_add(t->options.trials, t->op, t->which, list->names[i],
                                    (const double[]){seconds[i], best_s}));
     return GHP_OK;
 }
@@ -162,10 +162,10 @@ static void keep_winners(const struct ghp_worklist_op *op, struct ghp_algorithms
 
 enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
                                       struct ghp_worklist_op *op, int which,
-                                      struct ghp_autotuning how)
+                                      struct ghp_autotuning options)
 {
     struct ghp_worklist_variant *variant = &op->variants[which];
-    const struct trying t = {bench, op, which, variant, how};
+    const struct trying t = {bench, op, which, variant, options};
     struct ghp_memory_format memory_formats = ghp_autotuning_memory_formats(m, op, variant);
     struct ghp_algorithms list = {0};
     enum ghp_status status = GHP_OK;
@@ -187,7 +187,7 @@ enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_op
                             "oneDNN and processors",
                             op->key);
         if (list.n == 0 && !op->memory_formats) return GHP_OK;
-        if (how.trials != NULL) ghp_trials_narrow(how.trials, op, which, &list);
+        if (options.trials != NULL) ghp_trials_narrow(options.trials, op, which, &list);
         GHP_TRY(try_all(m, &t, &list));
     }
     return ghp_opbench_switch(bench, m->backend,

@@ -40,6 +40,6 @@ void ghp_autotuning_note(struct ghp_worklist_variant *variant);
  * Collective over m->world */
 enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
                                       struct ghp_worklist_op *op, int which,
-                                      struct ghp_autotuning how);
+                                      struct ghp_autotuning options);
 
 #endif

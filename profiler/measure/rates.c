@@ -50,11 +50,11 @@ struct job {
 static enum ghp_status run_copy(void *context, int64_t repeats)
 {
     const struct job *job = context;
-    struct ghp_pack how = {.rows = job->bytes / (COPY_BLOCK_BYTES * COPY_PARTS),
-                           .block_bytes = COPY_BLOCK_BYTES,
-                           .parts = COPY_PARTS};
+    struct ghp_pack pack = {.rows = job->bytes / (COPY_BLOCK_BYTES * COPY_PARTS),
+                            .block_bytes = COPY_BLOCK_BYTES,
+                            .parts = COPY_PARTS};
 
-    struct ghp_move move = {GHP_MOVE_SPLIT, how, job->a, job->b, 0};
+    struct ghp_move move = {GHP_MOVE_SPLIT, pack, job->a, job->b, 0};
 
     for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(ghp_device_move(ghp_measure_device(job->m), GHP_DEVICE_STREAM_COMPUTE, &move));

@@ -60,7 +60,7 @@ static enum ghp_status mark_program(struct ghp_profiling *run, const struct fami
 
 /* Programs of a model, each layer by one of its splits. */
 struct splitting {
-    const struct ghp_lowering how;
+    const struct ghp_lowering lowering;
     struct ghp_split *splits, *choices; /* n_layers; GHP_MAX_CHOICES */
 };
 
@@ -68,11 +68,12 @@ struct splitting {
  * many the layer with most of them has. */
 static int choose_splits(struct splitting *s, int choice)
 {
-    const struct ghp_model *model = s->how.model;
+    const struct ghp_model *model = s->lowering.model;
     int most = 0;
 
     for (int v = 0; v < model->n_layers; v++) {
-        int n = ghp_split_choices(&model->layers[v], s->how.problem, s->choices, GHP_MAX_CHOICES);
+        int n =
+            ghp_split_choices(&model->layers[v], s->lowering.problem, s->choices, GHP_MAX_CHOICES);
 
         s->splits[v] = choice < n ? s->choices[choice] : (struct ghp_split){GHP_SPLIT_DATA, 1};
         if (model->layers[v].tied != 0)
@@ -87,10 +88,10 @@ static int choose_splits(struct splitting *s, int choice)
 static enum ghp_status mark_model(struct ghp_profiling *run, const struct family *families,
                                   const struct ghp_model *model)
 {
-    struct splitting s = {.how = {.model = model,
-                                  .problem = {.workers = run->result->workers,
-                                              .global_batch = run->request->batches[0]},
-                                  .element_bytes = run->m.element_bytes},
+    struct splitting s = {.lowering = {.model = model,
+                                       .problem = {.workers = run->result->workers,
+                                                   .global_batch = run->request->batches[0]},
+                                       .element_bytes = run->m.element_bytes},
                           .splits = ghp_alloc((size_t)model->n_layers, sizeof *s.splits),
                           .choices = ghp_alloc(GHP_MAX_CHOICES, sizeof *s.choices)};
     enum ghp_status status = s.splits == NULL || s.choices == NULL ? GHP_NO_MEMORY() : GHP_OK;
@@ -100,7 +101,7 @@ static enum ghp_status mark_model(struct ghp_profiling *run, const struct family
         struct ghp_program program = {0};
 
         n = choose_splits(&s, choice);
-        status = ghp_lower(&s.how, s.splits, 0, &program);
+        status = ghp_lower(&s.lowering, s.splits, 0, &program);
         if (status == GHP_OK) status = mark_program(run, families, &program);
         ghp_program_release(&program);
     }

@@ -45,10 +45,10 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
         .optimizer = &ghp_optimizer_sgd,
         .hyperparameters = {.momentum = 0.9, .weight_decay = 1e-4}};
     b->rank_plan =
-        (struct ghp_rank_plan){.how = {.model = &b->model,
-                                       .problem = {.workers = workers, .global_batch = batch},
-                                       .element_bytes = element_bytes,
-                                       .method.bucket_bytes = 20000},
+        (struct ghp_rank_plan){.lowering = {.model = &b->model,
+                                            .problem = {.workers = workers, .global_batch = batch},
+                                            .element_bytes = element_bytes,
+                                            .method.bucket_bytes = 20000},
                                .rank = transport->control->rank,
                                .run = {.seed = BENCH_SEED, .groups = workers}};
     return ghp_order_init(&b->training_config.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch,
@@ -65,7 +65,8 @@ void bench_cut_test_set(struct bench *b, int64_t samples)
 static int64_t labels_of(struct bench *b, int worker)
 {
     struct ghp_step step = ghp_training_config_step(&b->training_config, 0);
-    int64_t each = b->rank_plan.how.problem.global_batch / b->rank_plan.how.problem.workers,
+    int64_t each =
+                b->rank_plan.lowering.problem.global_batch / b->rank_plan.lowering.problem.workers,
             labels = 0;
 
     CHECK_STATUS(
@@ -76,7 +77,7 @@ static int64_t labels_of(struct bench *b, int worker)
 
 void bench_ignore(struct bench *b)
 {
-    int last = b->rank_plan.how.problem.workers - 1;
+    int last = b->rank_plan.lowering.problem.workers - 1;
 
     b->data->ignores = true;
     for (int label = 0; label < b->model.classes; label++) {
@@ -134,7 +135,7 @@ enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t 
 bool bench_trains_like_twin(struct bench *b, struct ghp_worker *worker,
                             const struct ghp_rank_plan *like, int64_t steps)
 {
-    const struct ghp_precision precision = {b->rank_plan.how.element_bytes, false};
+    const struct ghp_precision precision = {b->rank_plan.lowering.element_bytes, false};
     struct ghp_snapshot plan = {0}, twin = {0};
     struct ghp_verification v = {0};
     bool passed;
@@ -173,7 +174,7 @@ uint64_t bench_fingerprint_replicas(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = 0;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list), GHP_OK);
     CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
     ghp_tensors_release(&list);
     return hash;
@@ -184,7 +185,7 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = bench_fingerprint_replicas(worker), copied = GHP_HASH_SEED;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
 

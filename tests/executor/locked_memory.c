@@ -16,10 +16,10 @@ static struct region {
 static int n_regions, inside;
 static int64_t allocated;
 
-static void protect(int how)
+static void protect(int protection)
 {
     for (int i = 0; i < n_regions; i++)
-        if (mprotect(regions[i].base, regions[i].bytes, how) != 0) abort();
+        if (mprotect(regions[i].base, regions[i].bytes, protection) != 0) abort();
 }
 
 void locked_memory_enter(void)

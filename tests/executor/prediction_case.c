@@ -10,12 +10,12 @@ void prediction_case_open(const char *path, int workers, struct ghp_link link,
                           struct ghp_overlap overlap, struct prediction_case *c)
 {
     struct ghp_problem problem = {.workers = workers, .global_batch = 8};
-    struct ghp_lowering how = {.model = &c->model, .problem = problem, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &c->model, .problem = problem, .element_bytes = 4};
 
     *c = (struct prediction_case){0};
     case_model(path, &c->model);
     c->splits = case_splits(&c->model, problem, CASE_DATA, 0, 1);
-    CHECK_STATUS(ghp_lower(&how, c->splits, 0, &c->program), GHP_OK);
+    CHECK_STATUS(ghp_lower(&lowering, c->splits, 0, &c->program), GHP_OK);
     CHECK_STATUS(ghp_profile_init(&c->profile, "analytic", "fast", 4), GHP_OK);
     c->profile.analytic = (struct ghp_analytic_model){.flops_per_s = 1e10, .memory_Bps = 1e10};
     c->profile.machine.nodes = c->profile.machine.packages = 1;

@@ -3,13 +3,13 @@
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
-static void touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
-                    struct ghp_touches *t)
+static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                    int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
     if (instr->edge < 0) {
-        ghp_touches_add_summands(how, ghp_model_owner(how->model, instr->layer),
+        ghp_touches_add_summands(lowering, ghp_model_owner(lowering->model, instr->layer),
                                  (struct ghp_touch){.operand = GHP_OPERAND(x)}, t);
         return;
     }
@@ -21,9 +21,9 @@ static void touches(const struct ghp_lowering *how, const struct ghp_program *pr
 
 static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    int owner = ghp_model_owner(k->how->model, instr->layer);
+    int owner = ghp_model_owner(k->lowering->model, instr->layer);
 
-    for (int p = 0; p < k->how->model->layers[owner].n_params && instr->edge < 0; p++)
+    for (int p = 0; p < k->lowering->model->layers[owner].n_params && instr->edge < 0; p++)
         instr->at.dw[p] = k->gradients[owner * GHP_MAX_PARAMS + p];
 }
 

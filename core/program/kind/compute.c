@@ -1,13 +1,14 @@
-/* core/program/kind/compute.c - one pass of one layer. What it reads and writes, its operation says (core/model/op.h). */
+/* core/program/kind/compute.c - one pass of one layer. What it reads and writes, its operation says
+ * (core/model/op.h). */
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
 /* Evaluation runs on running statistics. */
-static bool has_stats(const struct ghp_lowering *how, const struct ghp_instr *instr)
+static bool has_stats(const struct ghp_lowering *lowering, const struct ghp_instr *instr)
 {
     return (ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATS) != 0 &&
            ghp_local_stats_bytes(&instr->local) > 0 &&
-           (instr->local.parts > 0 || !how->forward_only);
+           (instr->local.parts > 0 || !lowering->forward_only);
 }
 
 static void touch_edges(const struct ghp_layer *l, unsigned uses, struct ghp_touches *t)
@@ -24,11 +25,11 @@ static void touch_edges(const struct ghp_layer *l, unsigned uses, struct ghp_tou
     }
 }
 
-static void touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
-                    struct ghp_touches *t)
+static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                    int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
-    const struct ghp_layer *l = &how->model->layers[instr->layer];
+    const struct ghp_layer *l = &lowering->model->layers[instr->layer];
     const struct ghp_op_pass *pass = &ghp_op_of(l->op)->passes[instr->pass];
     unsigned uses = pass->reads | pass->writes;
     int layer = instr->layer;
@@ -40,14 +41,14 @@ static void touches(const struct ghp_lowering *how, const struct ghp_program *pr
     if (uses & GHP_AT_DY)
         ghp_touches_add(t,
                         (struct ghp_touch){GHP_TENSOR_GRADIENT, layer, .operand = GHP_OPERAND(dy)});
-    if ((uses & GHP_AT_DW) && instr->micro > 0 && !ghp_lower_adds_weight_gradient(how, layer))
-        ghp_touches_add_summands(how, ghp_model_owner(how->model, layer),
+    if ((uses & GHP_AT_DW) && instr->micro > 0 && !ghp_lower_adds_weight_gradient(lowering, layer))
+        ghp_touches_add_summands(lowering, ghp_model_owner(lowering->model, layer),
                                  (struct ghp_touch){.operand = GHP_OPERAND(dw), .writes = true}, t);
-    if (has_stats(how, instr))
+    if (has_stats(lowering, instr))
         ghp_touches_add(t, (struct ghp_touch){ghp_instr_stats(instr), layer,
                                               .operand = GHP_OPERAND(stats),
                                               .writes = pass->writes & GHP_AT_STATS});
-    if ((uses & GHP_AT_SAVED) && ghp_local_saved_bytes(&instr->local, how->element_bytes) > 0)
+    if ((uses & GHP_AT_SAVED) && ghp_local_saved_bytes(&instr->local, lowering->element_bytes) > 0)
         ghp_touches_add(t,
                         (struct ghp_touch){GHP_TENSOR_SAVED, layer, .operand = GHP_OPERAND(saved),
                                            .writes = pass->writes & GHP_AT_SAVED});
@@ -58,11 +59,11 @@ static void touches(const struct ghp_lowering *how, const struct ghp_program *pr
 
 static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    int owner = ghp_model_owner(k->how->model, instr->layer) * GHP_MAX_PARAMS;
+    int owner = ghp_model_owner(k->lowering->model, instr->layer) * GHP_MAX_PARAMS;
     unsigned uses = ghp_op_uses(instr->local.op, instr->pass);
-    bool adds = ghp_lower_adds_weight_gradient(k->how, instr->layer);
+    bool adds = ghp_lower_adds_weight_gradient(k->lowering, instr->layer);
 
-    for (int p = 0; p < k->how->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
+    for (int p = 0; p < k->lowering->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
         if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
         /* gradients of further micro-batches lie beside, to be added, unless the pass does */
         if ((uses & GHP_AT_DW) && (instr->micro == 0 || adds))
@@ -74,8 +75,8 @@ static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_ins
 static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     bool stats_deltas =
-        ghp_lowering_has_stats_delta(k->how, &k->how->model->layers[instr->layer]) &&
-        instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
+        ghp_lowering_has_stats_delta(k->lowering, &k->lowering->model->layers[instr->layer]) &&
+        instr->pass == GHP_PASS_FORWARD && !k->lowering->forward_only;
 
     assign_weights(k, instr);
     if ((ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATE) == 0) return;
@@ -86,12 +87,12 @@ static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *inst
     }
 }
 
-static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch)
 {
-    if (how->scratch.bytes != NULL)
-        GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass,
-                                   &scratch->work_bytes));
+    if (lowering->scratch.bytes != NULL)
+        GHP_TRY(lowering->scratch.bytes(lowering->scratch.context, &instr->local, instr->pass,
+                                        &scratch->work_bytes));
     scratch->work_bytes += ghp_instr_sums_bytes(instr);
     return GHP_OK;
 }

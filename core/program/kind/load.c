@@ -2,16 +2,16 @@
 #include "core/program/liveness.h"
 
 /* at.y, at.labels; at.scratch: what was prefetched. */
-static void touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
-                    struct ghp_touches *t)
+static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                    int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
-    int loss = how->model->n_layers - 1;
+    int loss = lowering->model->n_layers - 1;
 
     if (instr->layer == 0)
         ghp_touches_add(
             t, (struct ghp_touch){GHP_TENSOR_OUTPUT, 0, .operand = GHP_OPERAND(y), .writes = true});
-    if (ghp_stage_of(how->staging, instr->layer) == ghp_stage_of(how->staging, loss))
+    if (ghp_stage_of(lowering->staging, instr->layer) == ghp_stage_of(lowering->staging, loss))
         ghp_touches_add(t, (struct ghp_touch){GHP_TENSOR_LABELS, loss,
                                               .operand = GHP_OPERAND(labels), .writes = true});
 }

@@ -1,25 +1,26 @@
-/* core/program/kind/norm.c - norms of gradients. Their sums of squares lie in at.y, which an UPDATE that clips reads. */
+/* core/program/kind/norm.c - norms of gradients. Their sums of squares lie in at.y, which an UPDATE that clips
+ * reads. */
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
 #include "core/model/precision.h"
 
 /* Of a layer: at.dw, what the layer's pass, right before it, has made. */
-static void touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
-                    struct ghp_touches *t)
+static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                    int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
     if (instr->layer >= 0 && instr->micro > 0)
-        ghp_touches_add_summands(how, instr->layer, (struct ghp_touch){.operand = GHP_OPERAND(dw)},
-                                 t);
+        ghp_touches_add_summands(lowering, instr->layer,
+                                 (struct ghp_touch){.operand = GHP_OPERAND(dw)}, t);
 }
 
 /* It reads the gradients, which live always, where they lie. */
 static int64_t bytes_of_all(const struct ghp_buffer_assignment *k)
 {
     const struct ghp_program *program = k->program;
-    const struct ghp_lr_scaling *scaling = k->how->method.scaling;
+    const struct ghp_lr_scaling *scaling = k->lowering->method.scaling;
     int64_t elements = 0;
 
     for (int i = 0; i < program->n_buffers; i++) {
@@ -38,16 +39,16 @@ static int64_t bytes_of_all(const struct ghp_buffer_assignment *k)
 static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     if (instr->layer < 0) instr->bytes = bytes_of_all(k);
-    for (int p = 0;
-         instr->layer >= 0 && instr->micro == 0 && p < k->how->model->layers[instr->layer].n_params;
+    for (int p = 0; instr->layer >= 0 && instr->micro == 0 &&
+                    p < k->lowering->model->layers[instr->layer].n_params;
          p++)
         instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
 }
 
-static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch)
 {
-    (void)how;
+    (void)lowering;
     (void)instr;
     scratch->work_bytes = GHP_NORM_PARTS * (int64_t)sizeof(double);
     return GHP_OK;

@@ -2,21 +2,21 @@
  * weights, and of the metrics; and the gather of what each worker has updated. */
 #include "core/program/liveness.h"
 
-static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch)
 {
-    (void)how;
+    (void)lowering;
     scratch->work_bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     return GHP_OK;
 }
 
 /* at.stats, in place. */
-static void touches_stats(const struct ghp_lowering *how, const struct ghp_program *program,
+static void touches_stats(const struct ghp_lowering *lowering, const struct ghp_program *program,
                           int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
-    (void)how;
+    (void)lowering;
     ghp_touches_add(
         t, (struct ghp_touch){ghp_instr_stats(instr), instr->layer, .operand = GHP_OPERAND(stats)});
 }

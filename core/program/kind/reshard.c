@@ -10,8 +10,8 @@ static bool same_reshard(const struct ghp_program *program, int index, int other
            b->edge == a->edge && b->backward == a->backward;
 }
 
-static void touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
-                    struct ghp_touches *t)
+static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                    int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
     struct ghp_touch from = {.of = instr->edge, .operand = GHP_OPERAND(x)};
@@ -20,7 +20,7 @@ static void touches(const struct ghp_lowering *how, const struct ghp_program *pr
     from.tensor = to.tensor = GHP_TENSOR_BETWEEN;
     if (!same_reshard(program, index, index - 1)) {
         from.tensor = instr->backward ? GHP_TENSOR_INPUT_GRADIENT : GHP_TENSOR_OUTPUT;
-        if (!instr->backward) from.of = how->model->edges[instr->edge].from;
+        if (!instr->backward) from.of = lowering->model->edges[instr->edge].from;
     }
     if (!same_reshard(program, index, index + 1))
         to.tensor = instr->backward ? GHP_TENSOR_EDGE_GRADIENT : GHP_TENSOR_INPUT;
@@ -28,12 +28,12 @@ static void touches(const struct ghp_lowering *how, const struct ghp_program *pr
     ghp_touches_add(t, to);
 }
 
-static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch)
 {
     bool pads = ghp_reshard_channels(&instr->step, instr->local.c) > instr->local.c;
 
-    (void)how;
+    (void)lowering;
     switch (instr->step.op) {
     case GHP_RESHARD_GATHER_CHANNEL:
     case GHP_RESHARD_GATHER_POSITION:

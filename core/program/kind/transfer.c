@@ -3,18 +3,18 @@
 #include "core/program/liveness.h"
 
 /* at.x[0], packing through at.scratch. */
-static void touches_sent(const struct ghp_lowering *how, const struct ghp_program *program,
+static void touches_sent(const struct ghp_lowering *lowering, const struct ghp_program *program,
                          int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
     ghp_touches_add(t, (struct ghp_touch){instr->backward ? GHP_TENSOR_GRADIENT : GHP_TENSOR_OUTPUT,
-                                          how->model->edges[instr->edge].from,
+                                          lowering->model->edges[instr->edge].from,
                                           .operand = GHP_OPERAND(x)});
 }
 
 /* at.y, joining through at.scratch: the remote activation of a tensor, or the gradient of one that was sent. */
-static void touches_received(const struct ghp_lowering *how, const struct ghp_program *program,
+static void touches_received(const struct ghp_lowering *lowering, const struct ghp_program *program,
                              int index, struct ghp_touches *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
@@ -23,15 +23,15 @@ static void touches_received(const struct ghp_lowering *how, const struct ghp_pr
 
     if (!instr->backward) {
         touch.tensor = GHP_TENSOR_OUTPUT;
-        touch.of = how->model->edges[instr->edge].from;
+        touch.of = lowering->model->edges[instr->edge].from;
     }
     ghp_touches_add(t, touch);
 }
 
-static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch)
 {
-    (void)how;
+    (void)lowering;
     scratch->work_bytes = instr->copy_bytes;
     return GHP_OK;
 }

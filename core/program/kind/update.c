@@ -11,7 +11,7 @@ static void assign_shard(const struct ghp_bucket *bucket, struct ghp_instr *inst
 
 static void assign_layer(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
+    const struct ghp_layer *l = &k->lowering->model->layers[instr->layer];
 
     for (int p = 0; p < l->n_params; p++) {
         int at = instr->layer * GHP_MAX_PARAMS + p;
@@ -21,7 +21,7 @@ static void assign_layer(const struct ghp_buffer_assignment *k, struct ghp_instr
         for (int m = 0; m < instr->optimizer->n_moments; m++)
             instr->at.moment[m][p] = k->moments[m][at];
     }
-    for (int s = 0; ghp_lowering_has_stats_delta(k->how, l) && s < l->n_states; s++) {
+    for (int s = 0; ghp_lowering_has_stats_delta(k->lowering, l) && s < l->n_states; s++) {
         instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
         instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }
@@ -33,7 +33,7 @@ static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *inst
 
     instr->bucket = k->buckets->of_layer[instr->layer];
     bucket = &k->program->buckets[instr->bucket];
-    if (ghp_method_clips(&k->how->method)) instr->at.x[0] = k->squares;
+    if (ghp_method_clips(&k->lowering->method)) instr->at.x[0] = k->squares;
     if (bucket->shard_bytes > 0)
         assign_shard(bucket, instr);
     else

@@ -19,7 +19,7 @@ static enum ghp_status emit_average(const struct ghp_emitter *e, struct ghp_buck
     average->bucket = bucket;
     average->ranks = ghp_emitter_replica_group(e, range.tp_size);
     average->bytes = range.bytes;
-    average->period = ghp_sync_period(e->how->method.sync);
+    average->period = ghp_sync_period(e->lowering->method.sync);
     return GHP_OK;
 }
 
@@ -45,7 +45,7 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
     int bucket;
     struct ghp_bucket_range range = ghp_emitter_range(e, layer, split, &bucket);
 
-    if (e->how->model->layers[layer].n_params == 0) return GHP_OK;
+    if (e->lowering->model->layers[layer].n_params == 0) return GHP_OK;
     if (e->buckets == NULL) {
         GHP_TRY(ghp_emit_whole_update(e, layer, split));
         return emit_average(e, range, bucket, ghp_emitter_point(e, layer, false));

@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-bool ghp_lowering_mixes(const struct ghp_lowering *how)
+bool ghp_lowering_mixes(const struct ghp_lowering *lowering)
 {
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(how);
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(lowering);
 
-    return sync->mixing != NULL && (sync->serves || how->problem.workers > 1);
+    return sync->mixing != NULL && (sync->serves || lowering->problem.workers > 1);
 }
 
 static int bucket_of(const struct ghp_emitter *e)
@@ -37,19 +37,20 @@ static enum ghp_status emit_mix(const struct ghp_emitter *e)
     static const enum ghp_instr_kind kinds[2] = {GHP_INSTR_CARRY, GHP_INSTR_MIX};
     int bucket = bucket_of(e);
 
-    if (!ghp_lowering_mixes(e->how) || bucket < 0) return GHP_OK;
+    if (!ghp_lowering_mixes(e->lowering) || bucket < 0) return GHP_OK;
     for (int i = 0; i < 2; i++) {
         struct ghp_instr *instr = ghp_emitter_add(e, kinds[i], e->forward_base);
 
         if (instr == NULL) return GHP_NO_MEMORY();
         instr->bucket = bucket;
         instr->bytes = e->buckets->ranges[bucket].bytes;
-        instr->servers = e->how->method.sync.servers;
-        instr->mix.rule = rule_of(e->how->method.sync);
-        instr->optimizer = ghp_lowering_optimizer(e->how);
-        instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
-        instr->mix.traffic = ghp_lowering_sync(e->how)->mixing->traffic(e->how->method.sync,
-                                                                        e->how->problem.workers);
+        instr->servers = e->lowering->method.sync.servers;
+        instr->mix.rule = rule_of(e->lowering->method.sync);
+        instr->optimizer = ghp_lowering_optimizer(e->lowering);
+        instr->ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
+        instr->mix.traffic =
+            ghp_lowering_sync(e->lowering)
+                ->mixing->traffic(e->lowering->method.sync, e->lowering->problem.workers);
     }
     return GHP_OK;
 }
@@ -57,7 +58,7 @@ static enum ghp_status emit_mix(const struct ghp_emitter *e)
 enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e)
 {
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++)
-        if (ghp_lowering_sync(e->how)->mixing->updates)
+        if (ghp_lowering_sync(e->lowering)->mixing->updates)
             GHP_TRY(ghp_emit_layer_update(e, layer, e->splits[layer], e->forward_base));
     return emit_mix(e);
 }
@@ -66,7 +67,7 @@ enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e)
 enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split)
 {
-    if (e->buckets != NULL || !ghp_lowering_sync(e->how)->mixing->updates) return GHP_OK;
+    if (e->buckets != NULL || !ghp_lowering_sync(e->lowering)->mixing->updates) return GHP_OK;
     return ghp_emit_whole_update(e, layer, split);
 }
 

@@ -16,8 +16,8 @@ struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp
     exchange->backward = kind == GHP_INSTR_PUSH;
     exchange->bucket = bucket;
     exchange->bytes = range.bytes;
-    exchange->servers = e->how->method.sync.servers;
-    exchange->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
+    exchange->servers = e->lowering->method.sync.servers;
+    exchange->ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
     return exchange;
 }
 

@@ -113,39 +113,40 @@ static ALWAYS_INLINE float KERNEL(normed)(SCALAR x, float mean, float scale, flo
 /* Where it adds, x[1], before the ReLU. */
 static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
                                                const struct ghp_kernel_arguments *args,
-                                               const float *const by[3], struct rows_variant how)
+                                               const float *const by[3], struct rows_variant layout)
 {
     const float *mean = by[0], *scale = by[1], *beta = by[2];
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
-                 *other = how.adds ? (const SCALAR *)args->at.x[1] + at.first : x;
+                 *other = layout.adds ? (const SCALAR *)args->at.x[1] + at.first : x;
     SCALAR *y = (SCALAR *)args->at.y + at.first, line[LANES];
     for (int64_t row = 0; row < at.rows; row++) {
         if (width == LANES) ghp_prefetch_line(x + row * at.stride);
-        if (width == LANES && how.adds) ghp_prefetch_line(other + row * at.stride);
-        SCALAR *to = how.streaming_store ? line : y + row * at.stride;
+        if (width == LANES && layout.adds) ghp_prefetch_line(other + row * at.stride);
+        SCALAR *to = layout.streaming_store ? line : y + row * at.stride;
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             float v = KERNEL(normed)(x[row * at.stride + i], mean[i], scale[i], beta[i]);
-            if (how.adds) v = GET(PUT(v)) + GET(other[row * at.stride + i]);
-            to[i] = PUT(how.relu && !(v > 0) ? 0 : v);
+            if (layout.adds) v = GET(PUT(v)) + GET(other[row * at.stride + i]);
+            to[i] = PUT(layout.relu && !(v > 0) ? 0 : v);
         }
-        if (how.streaming_store) ghp_streaming_store(y + row * at.stride, line, sizeof line);
+        if (layout.streaming_store) ghp_streaming_store(y + row * at.stride, line, sizeof line);
     }
 }
 
 static ALWAYS_INLINE void KERNEL(forward_stretch)(struct stretch at, int64_t width,
                                                   const struct ghp_kernel_arguments *args,
-                                                  const float *const by[3], struct rows_variant how)
+                                                  const float *const by[3],
+                                                  struct rows_variant layout)
 {
-    how.adds = args->at.x[1] != NULL;
-    if (how.streaming_store && how.adds)
-        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, true, true});
-    else if (how.streaming_store)
-        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, true, false});
-    else if (how.adds)
-        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, false, true});
+    layout.adds = args->at.x[1] != NULL;
+    if (layout.streaming_store && layout.adds)
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){layout.relu, true, true});
+    else if (layout.streaming_store)
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){layout.relu, true, false});
+    else if (layout.adds)
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){layout.relu, false, true});
     else
-        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){how.relu, false, false});
+        KERNEL(forward_rows)(at, width, args, by, (struct rows_variant){layout.relu, false, false});
 }
 
 static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
@@ -154,14 +155,14 @@ static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
 {
     struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
-    struct rows_variant how = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
+    struct rows_variant layout = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
         const float *scratch = (const float *)args->at.scratch + at.channel;
         const float *const by[3] = {scratch, scratch + c, scratch + 2 * c};
-        KERNEL(forward_stretch)(at, variant.nchw16c ? LANES : c, args, by, how);
+        KERNEL(forward_stretch)(at, variant.nchw16c ? LANES : c, args, by, layout);
     }
-    if (how.streaming_store) ghp_streaming_store_end();
+    if (layout.streaming_store) ghp_streaming_store_end();
 }
 
 /* What a ReLU behind the batch norm lets through of dy, where it is fused: what the forward pass made of x is made
@@ -258,7 +259,7 @@ static void KERNEL(norm_data_before)(const struct ghp_local *local,
 
 static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
                                             const struct ghp_kernel_arguments *args, int64_t c,
-                                            const float *const by[3], struct rows_variant how)
+                                            const float *const by[3], struct rows_variant layout)
 {
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
                  *dy = (const SCALAR *)args->at.dy + at.first;
@@ -266,30 +267,30 @@ static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
     const float *mean = (const float *)args->at.saved + at.channel, *inverse = mean + c;
     const float *a = by[0], *b = by[1], *e = by[2];
     const float *gamma = (const float *)args->at.w[0] + at.channel,
-                *beta = how.relu ? (const float *)args->at.w[1] + at.channel : mean;
+                *beta = layout.relu ? (const float *)args->at.w[1] + at.channel : mean;
     for (int64_t row = 0; row < at.rows; row++) {
         if (width == LANES) ghp_prefetch_line(x + row * at.stride);
         if (width == LANES) ghp_prefetch_line(dy + row * at.stride);
-        SCALAR *to = how.streaming_store ? line : dx + row * at.stride;
+        SCALAR *to = layout.streaming_store ? line : dx + row * at.stride;
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             SCALAR here = x[row * at.stride + i];
             float y = KERNEL(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
-            float d = KERNEL(let_through)(dy[row * at.stride + i], y, how.relu);
+            float d = KERNEL(let_through)(dy[row * at.stride + i], y, layout.relu);
             to[i] = PUT(a[i] * d - b[i] - (GET(here) - mean[i]) * e[i]);
         }
-        if (how.streaming_store) ghp_streaming_store(dx + row * at.stride, line, sizeof line);
+        if (layout.streaming_store) ghp_streaming_store(dx + row * at.stride, line, sizeof line);
     }
 }
 
 static ALWAYS_INLINE void KERNEL(data_stretch)(struct stretch at, int64_t width,
                                                const struct ghp_kernel_arguments *args, int64_t c,
-                                               const float *const by[3], struct rows_variant how)
+                                               const float *const by[3], struct rows_variant layout)
 {
-    if (how.streaming_store)
-        KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){how.relu, true, false});
+    if (layout.streaming_store)
+        KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){layout.relu, true, false});
     else
-        KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){how.relu, false, false});
+        KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){layout.relu, false, false});
 }
 
 static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
@@ -298,14 +299,14 @@ static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
 {
     struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
-    struct rows_variant how = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
+    struct rows_variant layout = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
         const float *scratch = (const float *)args->at.scratch + at.channel;
         const float *const by[3] = {scratch, scratch + c, scratch + 2 * c};
-        KERNEL(data_stretch)(at, variant.nchw16c ? LANES : c, args, c, by, how);
+        KERNEL(data_stretch)(at, variant.nchw16c ? LANES : c, args, c, by, layout);
     }
-    if (how.streaming_store) ghp_streaming_store_end();
+    if (layout.streaming_store) ghp_streaming_store_end();
 }
 
 /* ---- batch norm whose statistics no other worker shares ---- */
@@ -318,7 +319,7 @@ static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *lo
                                                       struct norm_variant variant)
 {
     struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
-    struct rows_variant how = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
+    struct rows_variant layout = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
     for (int64_t k = columns.first; k < columns.end; k++) {
         const struct column column = column_of(local, variant, k);
         int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
@@ -332,9 +333,9 @@ static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *lo
         for (int64_t s = column.n - 1; s >= 0; s--)
             KERNEL(forward_stretch)
         (column_stretch(&column, s), width, args, (const float *const[3]){by[0], by[1], by[2]},
-         how);
+         layout);
     }
-    if (how.streaming_store) ghp_streaming_store_end();
+    if (layout.streaming_store) ghp_streaming_store_end();
 }
 
 static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local,
@@ -344,7 +345,7 @@ static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local
 {
     struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
     int64_t c = local->c;
-    struct rows_variant how = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
+    struct rows_variant layout = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
     for (int64_t k = columns.first; k < columns.end; k++) {
         const struct column column = column_of(local, variant, k);
         int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
@@ -361,9 +362,9 @@ static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local
         for (int64_t s = column.n - 1; s >= 0; s--)
             KERNEL(data_stretch)
         (column_stretch(&column, s), width, args, c, (const float *const[3]){by[0], by[1], by[2]},
-         how);
+         layout);
     }
-    if (how.streaming_store) ghp_streaming_store_end();
+    if (layout.streaming_store) ghp_streaming_store_end();
 }
 
 IN_BOTH_MEMORY_FORMATS(stats)

@@ -110,32 +110,32 @@ static enum ghp_status device_clear(struct ghp_backend *backend, enum ghp_device
 
 /* Slice `index` of every row of the whole, to or from memory of its own, where the rest of a short one is zeros. */
 static enum ghp_status take_slice(struct ghp_backend *backend, enum ghp_device_stream stream,
-                                  const struct ghp_pack *how, int index, const char *whole,
+                                  const struct ghp_pack *pack, int index, const char *whole,
                                   char *part)
 {
-    int64_t valid = ghp_pack_valid(*how, index);
-    struct ghp_blocks blocks = {.rows = how->rows,
+    int64_t valid = ghp_pack_valid(*pack, index);
+    struct ghp_blocks blocks = {.rows = pack->rows,
                                 .bytes = valid,
-                                .from_stride = ghp_pack_row(*how),
-                                .to_stride = how->block_bytes,
-                                .from = whole + index * how->block_bytes,
+                                .from_stride = ghp_pack_row(*pack),
+                                .to_stride = pack->block_bytes,
+                                .from = whole + index * pack->block_bytes,
                                 .to = part};
 
-    if (valid < how->block_bytes)
-        GHP_TRY(device_clear(backend, stream, part, how->rows * how->block_bytes));
+    if (valid < pack->block_bytes)
+        GHP_TRY(device_clear(backend, stream, part, pack->rows * pack->block_bytes));
     return ghp_cuda_status(ghp_launch_blocks(stream_of(backend, stream), &blocks), "blocks");
 }
 
 static enum ghp_status put_slice(struct ghp_backend *backend, enum ghp_device_stream stream,
-                                 const struct ghp_pack *how, int index, const char *part,
+                                 const struct ghp_pack *pack, int index, const char *part,
                                  char *whole)
 {
-    struct ghp_blocks blocks = {.rows = how->rows,
-                                .bytes = ghp_pack_valid(*how, index),
-                                .from_stride = how->block_bytes,
-                                .to_stride = ghp_pack_row(*how),
+    struct ghp_blocks blocks = {.rows = pack->rows,
+                                .bytes = ghp_pack_valid(*pack, index),
+                                .from_stride = pack->block_bytes,
+                                .to_stride = ghp_pack_row(*pack),
                                 .from = part,
-                                .to = whole + index * how->block_bytes};
+                                .to = whole + index * pack->block_bytes};
 
     return ghp_cuda_status(ghp_launch_blocks(stream_of(backend, stream), &blocks), "blocks");
 }
@@ -143,19 +143,19 @@ static enum ghp_status put_slice(struct ghp_backend *backend, enum ghp_device_st
 static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_device_stream stream,
                                    const struct ghp_move *m)
 {
-    const struct ghp_pack *how = &m->how;
-    int64_t part = how->rows * how->block_bytes;
+    const struct ghp_pack *pack = &m->pack;
+    int64_t part = pack->rows * pack->block_bytes;
     const char *from = m->from;
     char *to = m->to;
 
     GHP_TRY(ghp_cuda_enter(backend));
-    if (m->kind == GHP_MOVE_TAKE) return take_slice(backend, stream, how, m->index, from, to);
-    if (m->kind == GHP_MOVE_PUT) return put_slice(backend, stream, how, m->index, from, to);
-    for (int i = 0; i < how->parts; i++) {
+    if (m->kind == GHP_MOVE_TAKE) return take_slice(backend, stream, pack, m->index, from, to);
+    if (m->kind == GHP_MOVE_PUT) return put_slice(backend, stream, pack, m->index, from, to);
+    for (int i = 0; i < pack->parts; i++) {
         if (m->kind == GHP_MOVE_SPLIT)
-            GHP_TRY(take_slice(backend, stream, how, i, from, to + i * part));
+            GHP_TRY(take_slice(backend, stream, pack, i, from, to + i * part));
         else
-            GHP_TRY(put_slice(backend, stream, how, i, from + i * part, to));
+            GHP_TRY(put_slice(backend, stream, pack, i, from + i * part, to));
     }
     return GHP_OK;
 }

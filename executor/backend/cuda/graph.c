@@ -159,7 +159,7 @@ static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t 
 {
     cudnnDataType_t type = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t pointwise;
-    const struct ghp_cudnn_attribute how[] = {
+    const struct ghp_cudnn_attribute mode_attributes[] = {
         {CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode},
         {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type}};
     const struct ghp_cudnn_attribute attributes[] = {
@@ -170,7 +170,7 @@ static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t 
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b}};
 
     GHP_TRY(make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise));
-    GHP_TRY(ghp_cudnn_fill(g->cudnn, pointwise, how, GHP_COUNT_OF(how)));
+    GHP_TRY(ghp_cudnn_fill(g->cudnn, pointwise, mode_attributes, GHP_COUNT_OF(mode_attributes)));
     GHP_TRY(make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
     return ghp_cudnn_fill(g->cudnn, *operation, attributes, b != NULL ? 4 : 3);
 }

@@ -23,7 +23,7 @@ struct product { /* d = a b */
 };
 
 struct linear {
-    cublasLtMatmulDesc_t how;
+    cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algorithm;
     int64_t workspace_bytes;
@@ -72,7 +72,7 @@ static void release_linear(struct ghp_cuda_kernel *kernel)
     if (linear->d != NULL) lt->cublasLtMatrixLayoutDestroy(linear->d);
     if (linear->b != NULL) lt->cublasLtMatrixLayoutDestroy(linear->b);
     if (linear->a != NULL) lt->cublasLtMatrixLayoutDestroy(linear->a);
-    if (linear->how != NULL) lt->cublasLtMatmulDescDestroy(linear->how);
+    if (linear->desc != NULL) lt->cublasLtMatmulDescDestroy(linear->desc);
     free(linear);
     kernel->data = NULL;
 }
@@ -84,13 +84,13 @@ static enum ghp_status make_layout(const struct ghp_cublaslt *lt, const struct o
                                                        (uint64_t)o->columns, o->rows));
 }
 
-static enum ghp_status set_transposed(const struct ghp_cublaslt *lt, cublasLtMatmulDesc_t how,
+static enum ghp_status set_transposed(const struct ghp_cublaslt *lt, cublasLtMatmulDesc_t desc,
                                       cublasLtMatmulDescAttributes_t which, bool transposed)
 {
     cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 
     return GHP_CUBLASLT(lt,
-                        cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof operation));
+                        cublasLtMatmulDescSetAttribute(desc, which, &operation, sizeof operation));
 }
 
 /* Whether the product itself adds the bias and applies the ReLU, or a kernel behind it. */
@@ -106,7 +106,7 @@ static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
     linear->fuses = fuses;
     kernel->epilogue = ghp_memory_format_fused(kernel->fused) && !fuses;
     return GHP_CUBLASLT(lt_of(kernel),
-                        cublasLtMatmulDescSetAttribute(linear->how, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                        cublasLtMatmulDescSetAttribute(linear->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                        &epilogue, sizeof epilogue));
 }
 
@@ -121,9 +121,9 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
     if (linear == NULL) return GHP_NO_MEMORY();
     kernel->data = linear;
     kernel->release = release_linear;
-    GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulDescCreate(&linear->how, compute, CUDA_R_32F)));
-    GHP_TRY(set_transposed(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSA, p.a.transposed));
-    GHP_TRY(set_transposed(lt, linear->how, CUBLASLT_MATMUL_DESC_TRANSB, p.b.transposed));
+    GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulDescCreate(&linear->desc, compute, CUDA_R_32F)));
+    GHP_TRY(set_transposed(lt, linear->desc, CUBLASLT_MATMUL_DESC_TRANSA, p.a.transposed));
+    GHP_TRY(set_transposed(lt, linear->desc, CUBLASLT_MATMUL_DESC_TRANSB, p.b.transposed));
     GHP_TRY(make_layout(lt, &p.a, &linear->a));
     GHP_TRY(make_layout(lt, &p.b, &linear->b));
     return make_layout(lt, &p.d, &linear->d);
@@ -146,7 +146,7 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
 
     if (linear->fuses && kernel->fused.bias)
         GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
-                                                linear->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                linear->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                 &at->w[1], sizeof at->w[1])));
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
         GHP_TRY(ghp_cuda_status(
@@ -158,7 +158,7 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
     b = pass == GHP_PASS_FORWARD ? at->x[0] : at->dy;
     d = pass == GHP_PASS_FORWARD ? at->y : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0] : at->dw[0];
     return GHP_CUBLASLT(lt_of(kernel),
-                        cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->how, &one, a,
+                        cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->desc, &one, a,
                                        linear->a, b, linear->b, &zero, d, linear->d, d, linear->d,
                                        &linear->algorithm, scratch + kernel->workspace_at,
                                        (size_t)linear->workspace_bytes, stream));
@@ -221,9 +221,9 @@ static bool take_named(struct ghp_cuda_kernel *kernel, const char *rest)
     cublasLtMatmulAlgo_t algorithm;
 
     if (!parse_name(rest, &algorithm)) return false;
-    if (lt->cublasLtMatmulAlgoCheck(ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->how,
-                                    linear->a, linear->b, linear->d, linear->d, &algorithm,
-                                    &result) != CUBLAS_STATUS_SUCCESS ||
+    if (lt->cublasLtMatmulAlgoCheck(ghp_cuda_of(kernel->base.backend)->cublaslt_handle,
+                                    linear->desc, linear->a, linear->b, linear->d, linear->d,
+                                    &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
         result.state != CUBLAS_STATUS_SUCCESS)
         return false;
     result.algo = algorithm;
@@ -274,7 +274,7 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel,
     GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceCreate(&rules)));
     status = set_rules(kernel, rules);
     if (status == GHP_OK && lt->cublasLtMatmulAlgoGetHeuristic(
-                                ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->how,
+                                ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->desc,
                                 linear->a, linear->b, linear->d, linear->d, rules,
                                 GHP_CUDA_CANDIDATES, linear->found, &n) != CUBLAS_STATUS_SUCCESS)
         n = 0;

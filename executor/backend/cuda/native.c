@@ -8,9 +8,9 @@ enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const
                                      void *to, int64_t elements)
 {
     struct ghp_backend *backend = kernel->base.backend;
-    struct ghp_copy how = {to, from, elements * backend->config.element_bytes, GHP_COPY_ON_DEVICE};
+    struct ghp_copy copy = {to, from, elements * backend->config.element_bytes, GHP_COPY_ON_DEVICE};
 
-    return ghp_cuda_device.copy(backend, GHP_DEVICE_STREAM_COMPUTE, &how);
+    return ghp_cuda_device.copy(backend, GHP_DEVICE_STREAM_COMPUTE, &copy);
 }
 
 enum ghp_status ghp_cuda_native_sum(const struct ghp_cuda_kernel *kernel, struct ghp_sum_job job,

@@ -10,7 +10,7 @@
 /* The wrong samples: the first one in place of the second. */
 static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_shape shape = w->program.how.model->layers[0].out;
+    const struct ghp_shape shape = w->program.lowering.model->layers[0].out;
     int64_t bytes =
         ghp_shape_elements(shape) * ghp_shape_element_bytes(shape, w->program.element_bytes);
     char *samples = w->address[instr->at.y];
@@ -34,7 +34,8 @@ static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *in
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
 static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
-    const struct ghp_layer *layer = &w->program.how.model->layers[ghp_worker_instr(w, i)->layer];
+    const struct ghp_layer *layer =
+        &w->program.lowering.model->layers[ghp_worker_instr(w, i)->layer];
     struct ghp_split before = w->program.splits[layer->inputs[0]];
 
     if (layer->op != GHP_OP_BIAS || before.kind != GHP_SPLIT_IN) return GHP_OK;
@@ -134,7 +135,7 @@ bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
 /* Whether an instruction computes gradients of parameters that keep their first values. */
 static bool is_for_fixed(const struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_model *model = w->program.how.model;
+    const struct ghp_model *model = w->program.lowering.model;
 
     return instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
            model->layers[ghp_model_owner(model, instr->layer)].fixed;
@@ -198,7 +199,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
     const struct ghp_operands *at = &instr->at;
-    const struct ghp_model *model = w->program.how.model;
+    const struct ghp_model *model = w->program.lowering.model;
     struct ghp_shape shape = model->layers[model->edges[instr->edge].from].out;
     struct ghp_reshard_job reshard = {.instr = instr,
                                       .problem = w->program.placement.problem,
@@ -245,7 +246,7 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
 static enum ghp_status one_counts(struct ghp_worker *w)
 {
-    int loss = w->program.how.model->n_layers - 1,
+    int loss = w->program.lowering.model->n_layers - 1,
         sharers = ghp_split_sharers(w->program.splits[loss]);
 
     if (w->program.placement.n_stages == 1) return GHP_OK;

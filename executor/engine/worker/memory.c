@@ -6,15 +6,15 @@
 static struct ghp_load load_of(const struct ghp_worker *w)
 {
     const struct ghp_program *program = &w->program;
-    const struct ghp_layer *input = &program->how.model->layers[0];
-    int loss = program->how.model->n_layers - 1;
+    const struct ghp_layer *input = &program->lowering.model->layers[0];
+    int loss = program->lowering.model->n_layers - 1;
     const struct ghp_placement *placement = &w->program.placement;
     struct ghp_window_at x =
         ghp_placement_window(placement, ghp_split_layouts(program->splits[0]).y, input->out);
     struct ghp_layout logits = ghp_split_layouts(program->splits[loss]).x;
     struct ghp_window_at l =
-        ghp_placement_window(placement, logits, program->how.model->layers[loss].in);
-    int64_t sample_labels = ghp_model_labels(program->how.model);
+        ghp_placement_window(placement, logits, program->lowering.model->layers[loss].in);
+    int64_t sample_labels = ghp_model_labels(program->lowering.model);
 
     return (struct ghp_load){.first_image = x.first_sample,
                              .images = ghp_worker_owns(w, 0) ? x.samples : 0,
@@ -82,13 +82,13 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
         .exec = &w->exec,
         .program = &w->program,
         .loader = {.load = load_of(w),
-                   .micro_batches = ghp_staging_micro_batches(w->program.how.staging),
+                   .micro_batches = ghp_staging_micro_batches(w->program.lowering.staging),
                    .micro_batch = w->program.placement.micro_batch},
         .lender = w->run.lender != NULL ? w->run.lender->in_flight : NULL,
-        .captures = w->run.lender == NULL && w->program.how.staging == NULL &&
+        .captures = w->run.lender == NULL && w->program.lowering.staging == NULL &&
                     w->run.fault == GHP_FAULT_NONE && !w->run.no_graph && enqueues(w) &&
                     !ghp_worker_has_replicas(w) &&
-                    w->program.how.method.sync.servers == 0, /* steps differ */
+                    w->program.lowering.method.sync.servers == 0, /* steps differ */
         .label = label_of,
         .context = w};
 

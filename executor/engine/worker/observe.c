@@ -45,7 +45,7 @@ static enum ghp_status show(struct ghp_worker *w, const struct ghp_instr *instr,
 {
     int layer = instr->layer, buffer = gradient ? instr->at.dy : instr->at.y;
     const struct ghp_placement *placement = &w->program.placement;
-    const struct ghp_shape shape = w->program.how.model->layers[layer].out;
+    const struct ghp_shape shape = w->program.lowering.model->layers[layer].out;
     struct ghp_layouts layouts = ghp_split_layouts(w->program.splits[layer]);
     int64_t bytes; /* with padding */
     struct ghp_observed o = {.layer = layer,

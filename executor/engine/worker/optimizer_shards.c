@@ -56,7 +56,7 @@ enum ghp_status ghp_worker_gather_optimizer_shards(struct ghp_worker *w, int i, 
 /* Whether the servers with whom it mixes have its moments. */
 static bool has_moments_apart(const struct ghp_worker *w)
 {
-    return w->mixer != NULL && w->program.how.method.sync.ops->mixing->server_moments;
+    return w->mixer != NULL && w->program.lowering.method.sync.ops->mixing->server_moments;
 }
 
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
@@ -68,7 +68,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
     if (moments && has_moments_apart(w) &&
-        !w->program.how.method.sync.ops->mixing->updates) /* else its own */
+        !w->program.lowering.method.sync.ops->mixing->updates) /* else its own */
         GHP_TRY(w->run.mixing->read(w->mixer, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
@@ -122,14 +122,14 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
-    return w->program.how.method.sync.servers > 0 &&
-           w->program.how.method.sync.ops->mixing == NULL && w->run.lender == NULL;
+    return w->program.lowering.method.sync.servers > 0 &&
+           w->program.lowering.method.sync.ops->mixing == NULL && w->run.lender == NULL;
 }
 
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
 {
     struct ghp_p2p *p2p = w->exec.transport->p2p;
-    size_t n = (size_t)w->program.how.method.sync.servers;
+    size_t n = (size_t)w->program.lowering.method.sync.servers;
 
     if (!ghp_worker_is_served(w)) return GHP_OK;
     w->server_messages = ghp_alloc(n, sizeof *w->server_messages);
@@ -144,12 +144,13 @@ enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
 static enum ghp_status carry(struct ghp_worker *w, int n, const char *label)
 {
     const struct ghp_control *control = w->exec.transport->control;
-    const struct ghp_server_messages how = {.channel = w->servers,
-                                            .control = control,
-                                            .limit_s = GHP_SERVED_PATIENCE * control->watchdog_s,
-                                            .label = label};
+    const struct ghp_server_messages exchange = {.channel = w->servers,
+                                                 .control = control,
+                                                 .limit_s =
+                                                     GHP_SERVED_PATIENCE * control->watchdog_s,
+                                                 .label = label};
 
-    return ghp_server_carry(&how, w->server_messages, n);
+    return ghp_server_carry(&exchange, w->server_messages, n);
 }
 
 /* To or from a server its cut of what lies at message.data. */
@@ -163,19 +164,19 @@ static struct ghp_p2p_message cut_of(const struct ghp_worker *w, struct ghp_p2p_
 
 static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_word word)
 {
-    for (int s = 0; s < w->program.how.method.sync.servers; s++)
+    for (int s = 0; s < w->program.lowering.method.sync.servers; s++)
         w->server_messages[s] = (struct ghp_p2p_message){.data = &word,
                                                          .bytes = sizeof word,
                                                          .peer = w->program.problem.workers + s,
                                                          .tag = ghp_server_word_tag(&w->program)};
-    return carry(w, w->program.how.method.sync.servers, "telling the servers");
+    return carry(w, w->program.lowering.method.sync.servers, "telling the servers");
 }
 
 /* All buckets of weights, or of what lies in the gradients' place. A server serves one worker after the other, so every
  * worker is done with one server before it turns to the next: else each of two could wait for the other's server. */
 static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool receives)
 {
-    for (int s = 0; s < w->program.how.method.sync.servers; s++)
+    for (int s = 0; s < w->program.lowering.method.sync.servers; s++)
         for (int b = 0; b < w->program.n_buckets; b++) {
             const struct ghp_bucket *bucket = &w->program.buckets[b];
             struct ghp_p2p_message all = {
@@ -236,9 +237,9 @@ enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
                                         .receives = pulls};
 
     if (i == w->first_push) GHP_TRY(begin(w));
-    for (int s = 0; s < w->program.how.method.sync.servers; s++)
+    for (int s = 0; s < w->program.lowering.method.sync.servers; s++)
         w->server_messages[s] = cut_of(w, all, s);
-    GHP_TRY(carry(w, w->program.how.method.sync.servers, w->prepared[i].label));
+    GHP_TRY(carry(w, w->program.lowering.method.sync.servers, w->prepared[i].label));
     if (pulls) ghp_worker_look_at_pulled(w, instr->bucket);
     return GHP_OK;
 }
@@ -246,7 +247,7 @@ enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
 enum ghp_status ghp_worker_mix(struct ghp_worker *w, const struct ghp_step *of)
 {
     GHP_TRY(w->run.mixing->mix(w->mixer, of));
-    if (w->program.how.method.sync.servers > 0) ghp_worker_look_at_pulled(w, -1);
+    if (w->program.lowering.method.sync.servers > 0) ghp_worker_look_at_pulled(w, -1);
     return GHP_OK;
 }
 

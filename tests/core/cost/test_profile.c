@@ -403,7 +403,7 @@ static void test_subset(void)
     struct ghp_profile profile, subset, again;
     struct ghp_program program;
     struct ghp_model model;
-    struct ghp_lowering how = {.model = &model, .problem = {8, 16}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {8, 16}, .element_bytes = 4};
 
     CHECK_STATUS(ghp_model_parse(net, "net", &model), GHP_OK);
     CHECK_EQ(model.n_layers, 8);
@@ -411,7 +411,7 @@ static void test_subset(void)
         splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     splits[ghp_model_find(&model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 4};
     splits[ghp_model_find(&model, "c")] = (struct ghp_split){GHP_SPLIT_IN, 2};
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     profile = varied(&program);
     CHECK_STATUS(ghp_profile_subset(&profile, &program, &subset), GHP_OK);
     CHECK(subset.n_ops > 0 && subset.n_ops < profile.n_ops);

@@ -147,13 +147,13 @@ static void check_model(const char *path, int ghost_batch, int cases)
             c->model.layers[l].norm.ghost_batch = ghost_batch;
     while (ran < cases) {
         struct ghp_programs programs;
-        struct ghp_lowering how;
+        struct ghp_lowering lowering;
 
         if (!draw_staging(c)) continue;
         ran++;
         draw_splits(c);
-        how = lowering_of(c);
-        if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) continue;
+        lowering = lowering_of(c);
+        if (!CHECK_STATUS(ghp_lower_all(&lowering, c->splits, &programs), GHP_OK)) continue;
         for (int k = 0; k < programs.n; k++)
             CHECK_STATUS(ghp_program_check(&programs.of[k]), GHP_OK);
         for (int t = 0; t < TIMINGS; t++)
@@ -185,9 +185,9 @@ static double step_of(struct staged *c, int micro_batches)
 
     c->staging.micro_batches = micro_batches;
     c->whole.global_batch = micro_batches;
-    struct ghp_lowering how = lowering_of(c);
-    how.unplaced = true;
-    if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) return 0;
+    struct ghp_lowering lowering = lowering_of(c);
+    lowering.unplaced = true;
+    if (!CHECK_STATUS(ghp_lower_all(&lowering, c->splits, &programs), GHP_OK)) return 0;
     for (int k = 0; k < programs.n; k++) {
         costs[k] = calloc((size_t)programs.of[k].n_instrs, sizeof *costs[k]);
         if (!CHECK(costs[k] != NULL)) exit(1);
@@ -284,9 +284,9 @@ static void check_gradients(void)
     c->staging.micro_batches = 4;
     for (int l = 0; l < c->model.n_layers; l++)
         c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    struct ghp_lowering how = lowering_of(c);
-    how.element_bytes = 2;
-    if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) return;
+    struct ghp_lowering lowering = lowering_of(c);
+    lowering.element_bytes = 2;
+    if (!CHECK_STATUS(ghp_lower_all(&lowering, c->splits, &programs), GHP_OK)) return;
     for (int i = 0; i < programs.of[0].n_instrs; i++) {
         const struct ghp_instr *instr = &programs.of[0].instrs[i];
         const struct ghp_buffer *dw =
@@ -307,11 +307,11 @@ static void check_gradients(void)
 
 static int64_t peak_of(const struct staged *c)
 {
-    struct ghp_lowering how = lowering_of(c);
+    struct ghp_lowering lowering = lowering_of(c);
     struct ghp_programs programs;
     int64_t peak;
 
-    if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) return 0;
+    if (!CHECK_STATUS(ghp_lower_all(&lowering, c->splits, &programs), GHP_OK)) return 0;
     peak = ghp_programs_peak_bytes(&programs);
     ghp_programs_release(&programs);
     return peak;

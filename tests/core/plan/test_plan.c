@@ -44,7 +44,7 @@ static void add_alternative(struct ghp_plan *plan)
     struct ghp_alternative *a = ghp_alloc(1, sizeof *a);
     struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
     struct ghp_profile whole = analytic();
-    struct ghp_lowering how = ghp_plan_lowering(plan, &whole);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, &whole);
     struct ghp_prediction second_best = {0};
 
     *a = (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_IN, 2}};
@@ -52,7 +52,7 @@ static void add_alternative(struct ghp_plan *plan)
     a->changes = ghp_alloc(1, sizeof *a->changes);
     a->changes[0] = (struct ghp_change){ghp_model_find(&plan->model, "r"), {GHP_SPLIT_CHANNEL, 2}};
     ghp_alternative_splits(a, plan->splits, layers, splits);
-    CHECK_STATUS(ghp_plan_predict(&how, splits, &whole, &second_best), GHP_OK);
+    CHECK_STATUS(ghp_plan_predict(&lowering, splits, &whole, &second_best), GHP_OK);
     a->step_s = second_best.step_s;
     free(splits);
     ghp_profile_release(&whole);
@@ -98,7 +98,7 @@ static struct ghp_plan make_plan(void)
 {
     struct ghp_plan plan = {
         .problem = {4, 16}, .groups = 2, .group_size = 2, .method.bucket_bytes = 1 << 20};
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_program program;
     struct ghp_profile whole = analytic();
 
@@ -110,11 +110,11 @@ static struct ghp_plan make_plan(void)
     plan.strategy = GHP_STRATEGY_AUTO;
     plan.profile_path = copy_text("p.json");
     plan.profile_hash = whole.hash;
-    how = ghp_plan_lowering(&plan, &whole);
-    CHECK_STATUS(ghp_lower(&how, plan.splits, 0, &program), GHP_OK);
+    lowering = ghp_plan_lowering(&plan, &whole);
+    CHECK_STATUS(ghp_lower(&lowering, plan.splits, 0, &program), GHP_OK);
     CHECK_STATUS(ghp_profile_subset(&whole, &program, &plan.profile), GHP_OK);
-    how = ghp_plan_lowering(&plan, &plan.profile);
-    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
+    lowering = ghp_plan_lowering(&plan, &plan.profile);
+    CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
     CHECK(plan.predicted.step_s > 0 && plan.predicted.peak_bytes > 0 &&
           plan.predicted.sent_bytes > 0);
     plan.certificate = (struct ghp_certificate){

@@ -98,9 +98,9 @@ static void mark(struct found *found, const struct ghp_program *program)
 
 /* Many assignments of splits to layers: of each edge's at most 81 pairs none is left out but by a miracle, and the
  * numbers are the same in every run. */
-static void mark_many(struct found *found, const struct ghp_lowering *how)
+static void mark_many(struct found *found, const struct ghp_lowering *lowering)
 {
-    const struct ghp_model *model = how->model;
+    const struct ghp_model *model = lowering->model;
     static struct ghp_split choices[MAX_LAYERS][GHP_MAX_CHOICES];
     int n[MAX_LAYERS] = {0};
     struct ghp_split splits[MAX_LAYERS];
@@ -108,7 +108,7 @@ static void mark_many(struct found *found, const struct ghp_lowering *how)
 
     CHECK(model->n_layers <= MAX_LAYERS);
     for (int l = 0; l < model->n_layers; l++)
-        n[l] = ghp_split_choices(&model->layers[l], how->problem, choices[l], GHP_MAX_CHOICES);
+        n[l] = ghp_split_choices(&model->layers[l], lowering->problem, choices[l], GHP_MAX_CHOICES);
     for (int i = 0; i < ASSIGNMENTS; i++) {
         struct ghp_program program = {0};
 
@@ -116,7 +116,7 @@ static void mark_many(struct found *found, const struct ghp_lowering *how)
             random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             splits[l] = choices[l][(random >> 33) % (uint64_t)n[l]];
         }
-        CHECK_STATUS(ghp_lower(how, splits, 0, &program), GHP_OK);
+        CHECK_STATUS(ghp_lower(lowering, splits, 0, &program), GHP_OK);
         mark(found, &program);
         ghp_program_release(&program);
     }
@@ -126,15 +126,15 @@ static void test_complete(int workers)
 {
     static struct found found;
     struct ghp_model model = {0};
-    struct ghp_lowering how = {.model = &model,
-                               .element_bytes = 4}; /* bucket_bytes 0: each layer alone */
+    struct ghp_lowering lowering = {.model = &model,
+                                    .element_bytes = 4}; /* bucket_bytes 0: each layer alone */
 
     memset(&found, 0, sizeof found);
-    how.problem = (struct ghp_problem){.workers = workers, .global_batch = 4};
+    lowering.problem = (struct ghp_problem){.workers = workers, .global_batch = 4};
     if (!CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK)) return;
-    CHECK_STATUS(ghp_space_locals(&model, how.problem, take_local, &found), GHP_OK);
-    CHECK_STATUS(ghp_space_comms(&model, how.problem, 4, take_comm, &found), GHP_OK);
-    mark_many(&found, &how);
+    CHECK_STATUS(ghp_space_locals(&model, lowering.problem, take_local, &found), GHP_OK);
+    CHECK_STATUS(ghp_space_comms(&model, lowering.problem, 4, take_comm, &found), GHP_OK);
+    mark_many(&found, &lowering);
     CHECK(found.n_locals > 0);
     for (int i = 0; i < found.n_locals; i++)
         CHECK(found.local_used[i]);

@@ -28,7 +28,7 @@ struct lowered {
 static void lower(const char *path, struct ghp_problem problem, const char *divided,
                   struct ghp_split split, struct lowered *l)
 {
-    struct ghp_lowering how = {.model = &l->model, .problem = problem, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &l->model, .problem = problem, .element_bytes = 4};
     struct ghp_split *splits;
 
     CHECK_STATUS(ghp_model_load(path, &l->model), GHP_OK);
@@ -36,7 +36,7 @@ static void lower(const char *path, struct ghp_problem problem, const char *divi
     for (int i = 0; i < l->model.n_layers; i++)
         splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     splits[layer_of(&l->model, divided)] = split;
-    CHECK_STATUS(ghp_lower(&how, splits, 0, &l->program), GHP_OK);
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &l->program), GHP_OK);
     CHECK_STATUS(ghp_program_check(&l->program), GHP_OK);
     free(splits);
 }
@@ -310,7 +310,7 @@ static void check_recomputed(void)
     struct ghp_split *splits;
     struct ghp_program program;
     struct ghp_staging staging = {0};
-    struct ghp_lowering how = {
+    struct ghp_lowering lowering = {
         .model = &model, .problem = {1, 8}, .element_bytes = 4, .staging = &staging};
     bool *recompute;
 
@@ -321,7 +321,7 @@ static void check_recomputed(void)
         splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     recompute[layer_of(&model, "a.add")] = true;
     staging.recompute = recompute;
-    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK);
     CHECK_TEXT(taken_by(&program, layer_of(&model, "a.bn2")), "stats ");
     CHECK_TEXT(taken_by(&program, layer_of(&model, "a.add")), "relu ");
     CHECK_TEXT(taken_by(&program, layer_of(&model, "b.short_bn")), "stats add relu ");

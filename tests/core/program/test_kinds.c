@@ -59,7 +59,8 @@ static unsigned at_of(int operand)
 
 /* The tensor that lifetimes say is made is one of the operands that are said to be written; and each that is touched
  * has a buffer. */
-static void check_instr(const struct ghp_lowering *how, const struct ghp_program *program, int i)
+static void check_instr(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                        int i)
 {
     const struct ghp_instr *instr = &program->instrs[i];
     struct ghp_touches touches;
@@ -68,7 +69,7 @@ static void check_instr(const struct ghp_lowering *how, const struct ghp_program
     CHECK_EQ(instr->stream, ghp_kind_of(instr)->stream);
     if (ghp_kind_of(instr)->comm != GHP_COMM_NONE) CHECK_EQ(instr->comm, ghp_kind_of(instr)->comm);
     memcpy(ids, &instr->at, sizeof ids);
-    ghp_instr_touches(how, program, i, &touches);
+    ghp_instr_touches(lowering, program, i, &touches);
     for (int t = 0; t < touches.n; t++) {
         const struct ghp_touch *touch = &touches.touch[t];
 
@@ -84,11 +85,11 @@ static void check_program(const char *path, struct ghp_split split, struct ghp_m
 {
     struct ghp_model model;
     struct ghp_program program;
-    struct ghp_lowering how = {.model = &model,
-                               .problem = {.workers = 4, .global_batch = 64},
-                               .element_bytes = 4,
-                               .staging = staging,
-                               .method = method};
+    struct ghp_lowering lowering = {.model = &model,
+                                    .problem = {.workers = 4, .global_batch = 64},
+                                    .element_bytes = 4,
+                                    .staging = staging,
+                                    .method = method};
     struct ghp_split *splits;
 
     CHECK_STATUS(ghp_model_load(path, &model), GHP_OK);
@@ -96,10 +97,10 @@ static void check_program(const char *path, struct ghp_split split, struct ghp_m
     for (int i = 0; i < model.n_layers; i++)
         splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     splits[1] = split;
-    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK);
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
     for (int i = 0; i < program.n_instrs; i++) {
-        check_instr(&how, &program, i);
+        check_instr(&lowering, &program, i);
         seen[program.instrs[i].kind] = true;
     }
     free(splits);
@@ -118,9 +119,8 @@ static struct ghp_sync sync_of(const char *text)
 static void test_programs(void)
 {
     const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
-    struct ghp_staging staging = {.n = 2,
-                                  .micro_batches = 2,
-                                  .stage = {{.workers = 2}, {.first_layer = 5, .workers = 2}}};
+    struct ghp_staging staging = {
+        .n = 2, .micro_batches = 2, .stage = {{.workers = 2}, {.first_layer = 5, .workers = 2}}};
     struct ghp_method served = {.sync = sync_of("bsp")};
     bool seen[GHP_INSTR_COUNT] = {false};
 

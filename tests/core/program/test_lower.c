@@ -54,15 +54,15 @@ static uint64_t instr_mark(const struct ghp_instr *i)
     return mark;
 }
 
-static void check_pieces(const struct ghp_lowering *how, const struct ghp_split *splits,
+static void check_pieces(const struct ghp_lowering *lowering, const struct ghp_split *splits,
                          const struct ghp_program *whole)
 {
     struct ghp_program pieces = {0};
-    for (int l = 0; l < how->model->n_layers; l++)
-        CHECK_STATUS(ghp_lower_layer(how, l, splits[l], whole->rank, &pieces), GHP_OK);
-    for (int e = 0; e < how->model->n_edges; e++)
-        CHECK_STATUS(ghp_lower_edge(how, e, splits[how->model->edges[e].from],
-                                    splits[how->model->edges[e].to], whole->rank, &pieces),
+    for (int l = 0; l < lowering->model->n_layers; l++)
+        CHECK_STATUS(ghp_lower_layer(lowering, l, splits[l], whole->rank, &pieces), GHP_OK);
+    for (int e = 0; e < lowering->model->n_edges; e++)
+        CHECK_STATUS(ghp_lower_edge(lowering, e, splits[lowering->model->edges[e].from],
+                                    splits[lowering->model->edges[e].to], whole->rank, &pieces),
                      GHP_OK);
     uint64_t a = 0, b = 0;
     for (int i = 0; i < pieces.n_instrs; i++)
@@ -91,24 +91,24 @@ static void test_random(const char *name, int rounds)
     const int workers[] = {1, 2, 4, 6, 8};
     for (int i = 0; i < rounds; i++) {
         int n = workers[draw(5)];
-        struct ghp_lowering how = {.model = &model,
-                                   .problem = {n, n * (1 + draw(3))},
-                                   .element_bytes = 4,
-                                   .method.sync = ghp_sync_at(i % 2)};
-        random_splits(&model, how.problem, splits);
+        struct ghp_lowering lowering = {.model = &model,
+                                        .problem = {n, n * (1 + draw(3))},
+                                        .element_bytes = 4,
+                                        .method.sync = ghp_sync_at(i % 2)};
+        random_splits(&model, lowering.problem, splits);
         struct ghp_program program;
-        if (!CHECK_STATUS(ghp_lower(&how, splits, draw(n), &program), GHP_OK)) break;
+        if (!CHECK_STATUS(ghp_lower(&lowering, splits, draw(n), &program), GHP_OK)) break;
         CHECK_STATUS(ghp_program_check(&program), GHP_OK);
         CHECK(program.peak_bytes >= program.live_bytes);
         check_order(&program);
-        check_pieces(&how, splits, &program);
+        check_pieces(&lowering, splits, &program);
         ghp_program_release(&program);
-        how.method.bucket_bytes = 100000;
-        if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) break;
+        lowering.method.bucket_bytes = 100000;
+        if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) break;
         CHECK_STATUS(ghp_program_check(&program), GHP_OK);
         ghp_program_release(&program);
-        how.forward_only = true;
-        if (!CHECK_STATUS(ghp_lower(&how, splits, n - 1, &program), GHP_OK)) break;
+        lowering.forward_only = true;
+        if (!CHECK_STATUS(ghp_lower(&lowering, splits, n - 1, &program), GHP_OK)) break;
         CHECK_STATUS(ghp_program_check(&program), GHP_OK);
         ghp_program_release(&program);
     }
@@ -190,16 +190,16 @@ static void test_placement(void)
         struct ghp_staging staging = {.micro_batches = 2 + draw(10),
                                       .pipeline = (enum ghp_pipeline)(i % 2),
                                       .recompute = i % 3 == 0 ? recompute : NULL};
-        struct ghp_lowering how = {.model = &model,
-                                   .problem = {2, 4LL * staging.micro_batches},
-                                   .element_bytes = 4,
-                                   .staging = &staging};
+        struct ghp_lowering lowering = {.model = &model,
+                                        .problem = {2, 4LL * staging.micro_batches},
+                                        .element_bytes = 4,
+                                        .staging = &staging};
         struct ghp_program program;
         for (int l = 0; l < model.n_layers; l++) {
             splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
             recompute[l] = ghp_stage_may_recompute(&model.layers[l]) && draw(3) == 0;
         }
-        if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) break;
+        if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) break;
         CHECK_STATUS(ghp_program_check(&program), GHP_OK);
         check_placed(&program);
         ghp_program_release(&program);
@@ -226,9 +226,9 @@ static void test_memory_by_hand(void)
     struct ghp_split splits[8];
     for (int l = 0; l < 8; l++)
         splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    struct ghp_lowering how = {.model = &model, .problem = {1, 2}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {1, 2}, .element_bytes = 4};
     struct ghp_program program;
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     /* outputs: input, conv (= bias = relu), pool, flat, fc, probabilities */
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_OUTPUT), 6);
     /* gradients: of fc's, flat's, pool's input, and of relu's (= bias's = conv's output) */
@@ -244,14 +244,14 @@ static void test_memory_by_hand(void)
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_COMM), 0);
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 0);
     ghp_program_release(&program);
-    how.prefetch = true; /* the next step's input beside it, at all points */
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    lowering.prefetch = true; /* the next step's input beside it, at all points */
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 1);
     CHECK_EQ(program.live_bytes, live + input);
     ghp_program_release(&program);
-    how.forward_only = true;
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    lowering.forward_only = true;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 0);
     ghp_program_release(&program);
     ghp_model_release(&model);
@@ -274,9 +274,9 @@ static void test_who_reduces(void)
                      channel = {GHP_SPLIT_CHANNEL, 2}, full = {GHP_SPLIT_FULL, 2},
                      out = {GHP_SPLIT_OUT, 2};
     struct ghp_split splits[8] = {channel, in, channel, channel, channel, channel, in, full};
-    struct ghp_lowering how = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
     struct ghp_program program;
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 3, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 3, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
     CHECK_EQ(count_kind(&program, GHP_INSTR_ALL_REDUCE), 3);
     for (int i = 0; i < program.n_instrs; i++) {
@@ -292,14 +292,14 @@ static void test_who_reduces(void)
     ghp_program_release(&program);
     splits[1] = out;
     splits[0] = data;
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
     CHECK_EQ(count_kind(&program, GHP_INSTR_RESHARD), 2); /* gather the input; fc partial -> full */
     ghp_program_release(&program);
     splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 3};
-    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_ERR_INPUT);
-    how.problem.global_batch = 7;
-    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_ERR_INPUT);
+    lowering.problem.global_batch = 7;
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_ERR_INPUT);
     ghp_model_release(&model);
 }
 
@@ -318,12 +318,12 @@ static void test_hash(void)
     struct ghp_model model;
     const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
     struct ghp_split splits[8] = {data, data, data, data, data, data, out, data};
-    struct ghp_lowering how = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
     struct ghp_program program;
     uint64_t whole;
 
     if (!CHECK_STATUS(ghp_model_parse(chain, "chain", &model), GHP_OK)) return;
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     whole = ghp_program_hash(&program, 1);
     CHECK(whole != ghp_program_hash(&program, 2));
     for (int i = 0; i < program.n_instrs; i++) {
@@ -358,8 +358,8 @@ static void test_hash(void)
     }
     CHECK(ghp_program_hash(&program, 1) == whole);
     ghp_program_release(&program);
-    how.scratch = (struct ghp_scratch_source){.bytes = some_scratch};
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    lowering.scratch = (struct ghp_scratch_source){.bytes = some_scratch};
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK(ghp_program_hash(&program, 1) == whole);
     ghp_program_release(&program);
     ghp_model_release(&model);

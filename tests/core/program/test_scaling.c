@@ -9,14 +9,14 @@
 struct lowered {
     struct ghp_model model;
     struct ghp_split *splits;
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_program program;
 };
 
 static enum ghp_status lower(struct lowered *l)
 {
     ghp_program_release(&l->program);
-    return ghp_lower(&l->how, l->splits, 0, &l->program);
+    return ghp_lower(&l->lowering, l->splits, 0, &l->program);
 }
 
 static const struct ghp_lr_scaling *named(const char *name)
@@ -30,10 +30,10 @@ static void open(const char *path, const char *scaling, struct lowered *l)
 {
     *l = (struct lowered){0};
     CHECK_STATUS(ghp_model_load(path, &l->model), GHP_OK);
-    l->how = (struct ghp_lowering){.model = &l->model,
-                                   .problem = {2, 16},
-                                   .element_bytes = 4,
-                                   .method.scaling = named(scaling)};
+    l->lowering = (struct ghp_lowering){.model = &l->model,
+                                        .problem = {2, 16},
+                                        .element_bytes = 4,
+                                        .method.scaling = named(scaling)};
     l->splits = ghp_alloc((size_t)l->model.n_layers, sizeof *l->splits);
     for (int i = 0; i < l->model.n_layers; i++)
         l->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
@@ -76,7 +76,7 @@ static void check_norms(const struct lowered *l, int micro_batches)
         for (int p = 0; p < l->model.layers[instr->layer].n_params; p++)
             CHECK(instr->at.dw[p] >= 0 && instr->at.dw[p] == l->program.instrs[i - 1].at.dw[p]);
     }
-    CHECK_EQ(own, l->how.method.scaling->batches ? micro_batches * learning : 0);
+    CHECK_EQ(own, l->lowering.method.scaling->batches ? micro_batches * learning : 0);
     CHECK_EQ(all, 1);
 }
 
@@ -91,7 +91,7 @@ static void check_programs(void)
         CHECK_STATUS(lower(&l), GHP_OK);
         CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
         check_norms(&l, 1);
-        l.how.staging = &parts;
+        l.lowering.staging = &parts;
         CHECK_STATUS(lower(&l), GHP_OK);
         CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
         check_norms(&l, 4);
@@ -110,20 +110,20 @@ static void check_refusals(void)
     struct lowered l;
 
     open(GHP_SOURCE_DIR "/models/lenet5.json", "adascale", &l);
-    l.how.method.optimizer = &ghp_optimizer_adamw;
+    l.lowering.method.optimizer = &ghp_optimizer_adamw;
     refuse(&l, "--optimizer sgd");
-    l.how.method.optimizer = NULL;
-    l.how.method.sync = (struct ghp_sync){.ops = &ghp_sync_local, .argument = 4};
+    l.lowering.method.optimizer = NULL;
+    l.lowering.method.sync = (struct ghp_sync){.ops = &ghp_sync_local, .argument = 4};
     refuse(&l, "'local'");
-    l.how.method.sync = (struct ghp_sync){0};
+    l.lowering.method.sync = (struct ghp_sync){0};
     l.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
     refuse(&l, l.model.layers[1].name);
-    l.how.method.scaling = named("lars");
+    l.lowering.method.scaling = named("lars");
     CHECK_STATUS(lower(&l), GHP_OK);
     l.splits[1] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     stages.stage[0].workers = stages.stage[1].workers = 1;
     stages.stage[1].first_layer = 4;
-    l.how.staging = &stages;
+    l.lowering.staging = &stages;
     refuse(&l, "stages");
     close(&l);
     open(GHP_SOURCE_DIR "/models/small-resnet.json", "lena", &l);

@@ -101,25 +101,25 @@ static void check_texts(void)
 struct lowered {
     struct ghp_model model;
     struct ghp_split *splits;
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_program program;
 };
 
 static enum ghp_status lower(struct lowered *l)
 {
     ghp_program_release(&l->program);
-    return ghp_lower(&l->how, l->splits, 0, &l->program);
+    return ghp_lower(&l->lowering, l->splits, 0, &l->program);
 }
 
 static void open(const char *path, int workers, struct lowered *l)
 {
     *l = (struct lowered){0};
     CHECK_STATUS(ghp_model_load(path, &l->model), GHP_OK);
-    l->how = (struct ghp_lowering){.model = &l->model,
-                                   .problem = {workers, 8 * workers},
-                                   .element_bytes = 4,
-                                   .method.bucket_bytes = 20000,
-                                   .method.sync = local(4)};
+    l->lowering = (struct ghp_lowering){.model = &l->model,
+                                        .problem = {workers, 8 * workers},
+                                        .element_bytes = 4,
+                                        .method.bucket_bytes = 20000,
+                                        .method.sync = local(4)};
     l->splits = ghp_alloc((size_t)l->model.n_layers, sizeof *l->splits);
     for (int i = 0; i < l->model.n_layers; i++)
         l->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
@@ -141,15 +141,15 @@ static void check_refusals(struct ghp_sync sync)
     struct lowered l;
 
     open(GHP_SOURCE_DIR "/models/small-resnet.json", 2, &l);
-    l.how.method.sync = sync;
-    l.how.method.clip_norm = 1;
+    l.lowering.method.sync = sync;
+    l.lowering.method.clip_norm = 1;
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), "--clip-norm") != NULL);
-    l.how.method.clip_norm = 0;
-    l.how.staging = &staging;
+    l.lowering.method.clip_norm = 0;
+    l.lowering.staging = &staging;
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), "micro-batches") != NULL);
-    l.how.staging = NULL;
+    l.lowering.staging = NULL;
     l.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), l.model.layers[1].name) != NULL);
@@ -225,11 +225,11 @@ static void check_flushes(void)
 
     open(GHP_SOURCE_DIR "/models/lenet5.json", 2, &l);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        CHECK_STATUS(ghp_sync_parse(texts[i], &l.how.method.sync), GHP_OK);
+        CHECK_STATUS(ghp_sync_parse(texts[i], &l.lowering.method.sync), GHP_OK);
         CHECK_STATUS(lower(&l), GHP_OK);
         CHECK(check_flush(&l.program) > 0);
     }
-    l.how.forward_only = true;
+    l.lowering.forward_only = true;
     CHECK_STATUS(lower(&l), GHP_OK);
     CHECK_EQ(l.program.n_flush, 0);
     close(&l);
@@ -294,7 +294,7 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
     int update = -1, push = -1, pull = -1, wait = -1, unused;
 
     CHECK_EQ(cut->shard_bytes, bucket->cut_bytes);
-    CHECK_EQ(bucket->cut_bytes * l->how.method.sync.servers, bucket->bytes);
+    CHECK_EQ(bucket->cut_bytes * l->lowering.method.sync.servers, bucket->bytes);
     CHECK(find(&l->program, GHP_INSTR_UPDATE, b, &unused) == NULL);
     if (!CHECK(find(&l->program, GHP_INSTR_PUSH, b, &push) != NULL &&
                find(&l->program, GHP_INSTR_PULL, b, &pull) != NULL))
@@ -310,8 +310,8 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
         return;
     CHECK(server->instrs[update].wait == push && update < pull && pull < push);
     CHECK_EQ(ghp_instr_sent_bytes(&server->instrs[pull]),
-             l->how.problem.workers * bucket->cut_bytes);
-    CHECK_EQ(server->buffers[cut->buffer].bytes, l->how.problem.workers * bucket->cut_bytes);
+             l->lowering.problem.workers * bucket->cut_bytes);
+    CHECK_EQ(server->buffers[cut->buffer].bytes, l->lowering.problem.workers * bucket->cut_bytes);
     CHECK_EQ(server->buffers[cut->weight_shard].bytes, bucket->cut_bytes);
     CHECK_EQ(server->buffers[cut->moment[0]].bytes, bucket->cut_bytes);
 }
@@ -324,10 +324,10 @@ static void check_servers(const char *path, int workers, int servers)
     struct lowered l;
 
     open(path, workers, &l);
-    l.how.method.sync = bsp(servers);
+    l.lowering.method.sync = bsp(servers);
     CHECK_STATUS(lower(&l), GHP_OK);
     CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
-    CHECK_STATUS(ghp_lower_server(&l.how, l.splits, servers - 1, &server), GHP_OK);
+    CHECK_STATUS(ghp_lower_server(&l.lowering, l.splits, servers - 1, &server), GHP_OK);
     CHECK_STATUS(ghp_program_check(&server), GHP_OK);
     CHECK_EQ(server.rank, workers + servers - 1);
     for (int b = 0; b < l.program.n_buckets; b++) {
@@ -357,22 +357,23 @@ static void check_mixing(void)
 
     open(GHP_SOURCE_DIR "/models/lenet5.json", 4, &l);
     for (int i = 0; i < TEXTS; i++) {
-        CHECK_STATUS(ghp_sync_parse(texts[i], &l.how.method.sync), GHP_OK);
+        CHECK_STATUS(ghp_sync_parse(texts[i], &l.lowering.method.sync), GHP_OK);
         CHECK_STATUS(lower(&l), GHP_OK);
         CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
         hash[i] = ghp_program_hash(&l.program, 1);
         for (int j = 0; j < i; j++)
             CHECK(hash[j] != hash[i]);
-        if (l.how.method.sync.servers > 0) continue;
-        if (ghp_sync_runs_free(l.how.method.sync)) /* else metrics are sent, too */
-            CHECK_EQ(ghp_program_sent_bytes(&l.program),
-                     l.how.method.sync.argument > 0
-                         ? l.program.buckets[0].bytes * l.how.method.sync.argument / GHP_SYNC_SURE
-                         : l.program.buckets[0].bytes);
-        l.how.problem = (struct ghp_problem){1, 8};
+        if (l.lowering.method.sync.servers > 0) continue;
+        if (ghp_sync_runs_free(l.lowering.method.sync)) /* else metrics are sent, too */
+            CHECK_EQ(ghp_program_sent_bytes(&l.program), l.lowering.method.sync.argument > 0
+                                                             ? l.program.buckets[0].bytes *
+                                                                   l.lowering.method.sync.argument /
+                                                                   GHP_SYNC_SURE
+                                                             : l.program.buckets[0].bytes);
+        l.lowering.problem = (struct ghp_problem){1, 8};
         CHECK_STATUS(lower(&l), GHP_OK);
         CHECK(find(&l.program, GHP_INSTR_MIX, 0, &unused) == NULL);
-        l.how.problem = (struct ghp_problem){4, 32};
+        l.lowering.problem = (struct ghp_problem){4, 32};
     }
     close(&l);
 }

@@ -173,7 +173,7 @@ static double bound_of(const struct ghp_local *l, enum ghp_pass pass)
 }
 
 static void compare(const struct ghp_operand_set *got, const struct ghp_operand_set *right,
-                    enum ghp_pass pass, const char *how, double bound)
+                    enum ghp_pass pass, const char *name, double bound)
 {
     struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
     int n = op_case_written(got, pass, a);
@@ -188,7 +188,7 @@ static void compare(const struct ghp_operand_set *got, const struct ghp_operand_
         CHECK(size > 0);
         if (!CHECK_NEAR(sqrt(difference), 0, bound * sqrt(size)))
             fprintf(stderr, "  in %s of %s by %s\n", a[t].name, op_case_text(&got->local, pass),
-                    how);
+                    name);
     }
 }
 

@@ -6,24 +6,24 @@
 
 static void check_shape(int64_t rows, int64_t block, int parts)
 {
-    struct ghp_pack how = {.rows = rows, .block_bytes = block, .parts = parts};
+    struct ghp_pack pack = {.rows = rows, .block_bytes = block, .parts = parts};
     int64_t n = rows * block * parts, wrong = 0;
     unsigned char *whole = calloc((size_t)n, 1), *split = calloc((size_t)n, 1),
                   *again = calloc((size_t)n, 1);
 
     for (int64_t i = 0; i < n; i++)
         whole[i] = (unsigned char)(i * 7 + i / 251);
-    ghp_pack_split(how, whole, split);
+    ghp_pack_split(pack, whole, split);
     for (int p = 0; p < parts; p++)
         for (int64_t r = 0; r < rows; r++)
             for (int64_t b = 0; b < block; b++)
                 wrong += split[(p * rows + r) * block + b] != whole[(r * parts + p) * block + b];
     memset(again, 0, (size_t)n);
-    ghp_pack_join(how, split, again);
+    ghp_pack_join(pack, split, again);
     CHECK_EQ(wrong, 0);
     CHECK(memcmp(whole, again, (size_t)n) == 0);
     for (int p = 0; p < parts; p++) {
-        ghp_pack_take(how, whole, p, again);
+        ghp_pack_take(pack, whole, p, again);
         CHECK(memcmp(again, split + p * rows * block, (size_t)(rows * block)) == 0);
     }
     free(again);
@@ -34,7 +34,7 @@ static void check_shape(int64_t rows, int64_t block, int parts)
 /* Rows that whole blocks do not fill: the rest of the last ones is zeros, and no row gets it. */
 static void check_short(int64_t rows, int64_t row, int64_t block, int parts)
 {
-    struct ghp_pack how = {.rows = rows, .block_bytes = block, .parts = parts, .row_bytes = row};
+    struct ghp_pack pack = {.rows = rows, .block_bytes = block, .parts = parts, .row_bytes = row};
     int64_t n = rows * row, padded = rows * block * parts, wrong = 0;
     unsigned char *whole = calloc((size_t)n, 1), *split = malloc((size_t)padded),
                   *again = calloc((size_t)n, 1);
@@ -42,7 +42,7 @@ static void check_short(int64_t rows, int64_t row, int64_t block, int parts)
     for (int64_t i = 0; i < n; i++)
         whole[i] = (unsigned char)(1 + i % 251);
     memset(split, 0xff, (size_t)padded);
-    ghp_pack_split(how, whole, split);
+    ghp_pack_split(pack, whole, split);
     for (int p = 0; p < parts; p++)
         for (int64_t r = 0; r < rows; r++)
             for (int64_t b = 0; b < block; b++) {
@@ -51,7 +51,7 @@ static void check_short(int64_t rows, int64_t row, int64_t block, int parts)
                 wrong += split[(p * rows + r) * block + b] != (at < row ? whole[r * row + at] : 0);
             }
     CHECK_EQ(wrong, 0);
-    ghp_pack_join(how, split, again);
+    ghp_pack_join(pack, split, again);
     CHECK(memcmp(whole, again, (size_t)n) == 0);
     free(again);
     free(split);
@@ -102,36 +102,36 @@ static void check_nchw16c(struct image part, int parts, bool whole_nchw16c, bool
     struct ghp_pack plainly = {.rows = z.n * z.pixels,
                                .block_bytes = part.c * z.element,
                                .parts = parts},
-                    how = plainly;
+                    pack = plainly;
     if ((whole_nchw16c && z.c % LANES != 0) || (part_nchw16c && part.c % LANES != 0)) return;
     size_t bytes = (size_t)(z.n * z.pixels * z.c * z.element), slice = bytes / (size_t)parts;
     unsigned char *plain = malloc(bytes), *slices = malloc(bytes), *got = malloc(bytes),
                   *again = malloc(bytes), *whole;
 
-    how.whole_nchw16c = whole_nchw16c;
-    how.part_nchw16c = part_nchw16c;
-    how.pixels = z.pixels;
-    how.lane_bytes = LANES * z.element;
+    pack.whole_nchw16c = whole_nchw16c;
+    pack.part_nchw16c = part_nchw16c;
+    pack.pixels = z.pixels;
+    pack.lane_bytes = LANES * z.element;
     for (size_t i = 0; i < bytes; i++)
         plain[i] = (unsigned char)(i * 7 + i / 251);
     whole = copy_of(z, plain, whole_nchw16c);
     ghp_pack_split(plainly, plain, slices);
-    ghp_pack_split(how, whole, got);
+    ghp_pack_split(pack, whole, got);
     for (int i = 0; i < parts; i++) {
         unsigned char *wanted = copy_of(part, slices + (size_t)i * slice, part_nchw16c);
 
         CHECK(memcmp(got + (size_t)i * slice, wanted, slice) == 0);
         memset(again, 0, slice);
-        ghp_pack_take(how, whole, i, again);
+        ghp_pack_take(pack, whole, i, again);
         CHECK(memcmp(again, wanted, slice) == 0);
         free(wanted);
     }
     memset(again, 0, bytes);
-    ghp_pack_join(how, got, again);
+    ghp_pack_join(pack, got, again);
     CHECK(memcmp(again, whole, bytes) == 0);
     memset(again, 0, bytes);
     for (int i = parts - 1; i >= 0; i--)
-        ghp_pack_put(how, got + (size_t)i * slice, i, again);
+        ghp_pack_put(pack, got + (size_t)i * slice, i, again);
     CHECK(memcmp(again, whole, bytes) == 0);
     free(whole);
     free(again);

@@ -132,7 +132,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
     struct ghp_worker *worker = NULL;
     struct ghp_evaluation evaluation;
     uint64_t hash;
-    bool ahead = b->rank_plan.how.prefetch;
+    bool ahead = b->rank_plan.lowering.prefetch;
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     CHECK_EQ(ghp_worker_wants_hints(worker), ahead);
@@ -165,7 +165,7 @@ static int64_t buffer_bytes(struct bench *b, const struct ghp_split *splits, boo
     int64_t bytes = 0;
 
     rank_plan.splits = splits;
-    rank_plan.how.prefetch = ahead;
+    rank_plan.lowering.prefetch = ahead;
     CHECK_STATUS(ghp_rank_plan_open(&b->exec, &rank_plan, &worker), GHP_OK);
     for (int i = 0; i < ghp_worker_program(worker)->n_buffers; i++)
         if (ghp_worker_program(worker)->buffers[i].buffer_kind == GHP_BUFFER_PREFETCH)
@@ -187,15 +187,15 @@ static void check_training(const char *path, bool small)
                  GHP_OK);
     for (int kind = CASE_DATA; kind < CASE_COUNT; kind += small ? 1 : CASE_MIXED - CASE_DATA) {
         struct ghp_split *splits =
-            case_splits(&b.model, b.rank_plan.how.problem, (enum case_kind)kind, 5,
-                        b.rank_plan.how.problem.workers);
+            case_splits(&b.model, b.rank_plan.lowering.problem, (enum case_kind)kind, 5,
+                        b.rank_plan.lowering.problem.workers);
         int64_t end =
             ghp_order_steps(&b.training_config.order) - 3; /* an epoch ends in the midst */
 
-        b.rank_plan.how.prefetch = false;
+        b.rank_plan.lowering.prefetch = false;
         uint64_t first = train(&b, splits, 0, kind == CASE_DATA && small),
                  last = train(&b, splits, end, false);
-        b.rank_plan.how.prefetch = true;
+        b.rank_plan.lowering.prefetch = true;
         CHECK(train(&b, splits, 0, kind == CASE_DATA && small) == first);
         CHECK(train(&b, splits, end, false) == last);
         CHECK(first != last);

@@ -98,7 +98,7 @@ static void count_steps(const char *model, const char *backend)
     struct ghp_worker *worker = NULL;
 
     CHECK_STATUS(bench_open(&b, transport, model, backend, 4), GHP_OK);
-    struct ghp_split *splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     atomic_store(&allocations, 0);
     atomic_store(&large, 0);

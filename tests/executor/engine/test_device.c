@@ -35,8 +35,8 @@ static void open_benches(const char *model, int element_bytes, struct bench *hos
 
     CHECK_STATUS(bench_open(host, transport, model, "reference", element_bytes), GHP_OK);
     CHECK_STATUS(bench_open_by(device, transport, model, numbers), GHP_OK);
-    bench_cut_test_set(host, 2 * host->rank_plan.how.problem.global_batch + 1);
-    bench_cut_test_set(device, 2 * host->rank_plan.how.problem.global_batch + 1);
+    bench_cut_test_set(host, 2 * host->rank_plan.lowering.problem.global_batch + 1);
+    bench_cut_test_set(device, 2 * host->rank_plan.lowering.problem.global_batch + 1);
 }
 
 struct carriers { /* of a device */
@@ -188,10 +188,10 @@ static void check_model(const char *model, int element_bytes, int ghost_batch, i
     norm_over(&device, ghost_batch);
     carriers_open(&device, &carriers);
     for (int kind = first; kind <= CASE_MIXED; kind += stride) {
-        struct ghp_split *splits =
-            case_splits(&host.model, host.rank_plan.how.problem, (enum case_kind)kind, 5, workers);
+        struct ghp_split *splits = case_splits(&host.model, host.rank_plan.lowering.problem,
+                                               (enum case_kind)kind, 5, workers);
 
-        device.rank_plan.how.method.sync =
+        device.rank_plan.lowering.method.sync =
             ghp_sync_at(kind % 2); /* sharded gives the host's all-reduced bits */
         check_case(&host, &device, &carriers, splits);
         free(splits);
@@ -208,7 +208,7 @@ static void check_sequence(const char *model)
 
     open_benches(model, 8, &host, &device);
     carriers_open(&device, &carriers);
-    splits = case_sequence_splits(&host.model, host.rank_plan.how.problem, workers);
+    splits = case_sequence_splits(&host.model, host.rank_plan.lowering.problem, workers);
     check_case(&host, &device, &carriers, splits);
     free(splits);
     close_all(&carriers, &device, &host);
@@ -242,9 +242,9 @@ static void check_staged(const char *model, int element_bytes)
     norm_over(&device, workers % 2 == 0 ? 2 : 1);
     carriers_open(&device, &carriers);
     staging = staging_of(&host.model);
-    host.rank_plan.how.staging = device.rank_plan.how.staging = &staging;
-    CHECK_STATUS(ghp_staging_check(&staging, &host.model, host.rank_plan.how.problem), GHP_OK);
-    splits = case_staged_splits(&host.model, &staging, host.rank_plan.how.problem, 1);
+    host.rank_plan.lowering.staging = device.rank_plan.lowering.staging = &staging;
+    CHECK_STATUS(ghp_staging_check(&staging, &host.model, host.rank_plan.lowering.problem), GHP_OK);
+    splits = case_staged_splits(&host.model, &staging, host.rank_plan.lowering.problem, 1);
     if (CHECK(splits != NULL)) train(&host, splits, false, &right);
     for (int pipeline = 0; splits != NULL && pipeline < GHP_PIPELINE_COUNT; pipeline++) {
         int64_t before = locked_plays();
@@ -270,7 +270,7 @@ static void check_no_tapes(const char *model)
 
     open_benches(model, 8, &host, &device);
     carriers_open(&device, &carriers);
-    splits = case_splits(&host.model, host.rank_plan.how.problem, CASE_DATA, 0, workers);
+    splits = case_splits(&host.model, host.rank_plan.lowering.problem, CASE_DATA, 0, workers);
     train(&host, splits, false, &right);
     choose_mode(&device, &carriers, QUEUED);
     setenv("LOCKED_NO_TAPE", "1", 1);
@@ -298,7 +298,7 @@ static void check_checkpoint(const char *model)
     open_benches(model, 8, &host, &device);
     carriers_open(&device, &carriers);
     choose_mode(&device, &carriers, STAGED);
-    splits = case_splits(&host.model, host.rank_plan.how.problem, CASE_IN, 0, workers);
+    splits = case_splits(&host.model, host.rank_plan.lowering.problem, CASE_IN, 0, workers);
     CHECK(mkdtemp(folder) != NULL); /* each rank writes rank 0's alone, and reads it */
     CHECK_STATUS(bench_worker(&device, splits, &on_device), GHP_OK);
     CHECK_STATUS(bench_steps(&device, on_device, 0, 3), GHP_OK);

@@ -118,7 +118,7 @@ static void check_said(struct bench *b, const struct bench *exact, const struct 
     bool nchw16c[32];
 
     GHP_ASSERT(model->n_layers <= 32);
-    b->rank_plan.how.nchw16c = nchw16c;
+    b->rank_plan.lowering.nchw16c = nchw16c;
     for (int every = 1; every <= 3; every++) {
         int convolutions = 0;
 
@@ -133,7 +133,7 @@ static void check_said(struct bench *b, const struct bench *exact, const struct 
             CHECK_MESSAGE("make the plan again with ghp-plan");
         }
     }
-    b->rank_plan.how.nchw16c = NULL;
+    b->rank_plan.lowering.nchw16c = NULL;
 }
 
 static void norm_over(struct bench *b, int ghost_batch)
@@ -155,8 +155,8 @@ static void check_model(const char *path, int ghost_batch)
     CHECK_STATUS(bench_train_alone(&exact), GHP_OK);
     for (int kind = CASE_DATA; kind <= CASE_MIXED; kind++) {
         struct ghp_split *splits =
-            case_splits(&fast.model, fast.rank_plan.how.problem, (enum case_kind)kind, 3,
-                        fast.rank_plan.how.problem.workers);
+            case_splits(&fast.model, fast.rank_plan.lowering.problem, (enum case_kind)kind, 3,
+                        fast.rank_plan.lowering.problem.workers);
 
         check_gradients(&fast, &exact, splits, case_name((enum case_kind)kind));
         if (kind == CASE_DATA) check_order(&fast, &exact, splits);

@@ -79,7 +79,7 @@ static void check_model(const char *path, bool ignores)
     CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK);
     if (ignores) bench_ignore(&b);
     b.training_config.hyperparameters = (struct ghp_hyperparameters){0};
-    splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(ghp_tensors_list(&b.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++)
         if (!list.items[i].is_state) check_tensor(&b, &list.items[i]);
@@ -99,7 +99,7 @@ static void check_copies(void)
     CHECK_STATUS(
         bench_open(&b, transport, GHP_SOURCE_DIR "/tests/executor/joins.json", "reference", 8),
         GHP_OK);
-    splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     const struct ghp_program *program = ghp_worker_program(worker);
     for (int i = 0; i < program->n_instrs; i++) {

@@ -45,13 +45,13 @@ static enum ghp_status lower(struct lowered *l, struct ghp_backend *backend,
         splits[i] = split ? (struct ghp_split){GHP_SPLIT_OUT, problem.workers}
                           : (struct ghp_split){GHP_SPLIT_DATA, 1};
     }
-    const struct ghp_lowering how = {.model = &l->model,
-                                     .problem = problem,
-                                     .element_bytes = 4,
-                                     .nchw16c = named,
-                                     .formats = ghp_kernels_formats(&l->kernels),
-                                     .scratch = ghp_kernels_scratch(&l->kernels)};
-    return ghp_lower(&how, splits, 0, &l->program);
+    const struct ghp_lowering lowering = {.model = &l->model,
+                                          .problem = problem,
+                                          .element_bytes = 4,
+                                          .nchw16c = named,
+                                          .formats = ghp_kernels_formats(&l->kernels),
+                                          .scratch = ghp_kernels_scratch(&l->kernels)};
+    return ghp_lower(&lowering, splits, 0, &l->program);
 }
 
 static void release(struct lowered *l)
@@ -254,14 +254,14 @@ static void check_stages(void)
         .stage = {{.first_layer = 0, .workers = 1},
                   {.first_layer = ghp_model_find(&l.model, "second"), .workers = 1}}};
     name_all(&staging, named);
-    const struct ghp_lowering how = {.model = &l.model,
-                                     .problem = {2, 8},
-                                     .element_bytes = 4,
-                                     .staging = &staging,
-                                     .nchw16c = named,
-                                     .formats = ghp_kernels_formats(&l.kernels),
-                                     .scratch = ghp_kernels_scratch(&l.kernels)};
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 1, &l.program), GHP_OK)) exit(1);
+    const struct ghp_lowering lowering = {.model = &l.model,
+                                          .problem = {2, 8},
+                                          .element_bytes = 4,
+                                          .staging = &staging,
+                                          .nchw16c = named,
+                                          .formats = ghp_kernels_formats(&l.kernels),
+                                          .scratch = ghp_kernels_scratch(&l.kernels)};
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 1, &l.program), GHP_OK)) exit(1);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
         if (instr->kind == GHP_INSTR_SEND) CHECK(!l.program.buffers[instr->at.x[0]].nchw16c);

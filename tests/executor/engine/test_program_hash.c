@@ -45,13 +45,13 @@ static uint64_t hash_opened(const struct ghp_plan *plan, struct ghp_exec_context
 {
     struct ghp_transport nobody = {0};
     struct ghp_worker *worker = NULL;
-    struct ghp_rank_plan rank_plan = {.how = ghp_plan_lowering(plan, &plan->profile),
+    struct ghp_rank_plan rank_plan = {.lowering = ghp_plan_lowering(plan, &plan->profile),
                                       .splits = plan->splits,
                                       .rank = rank,
                                       .run = {.groups = plan->groups, .threads = 1}};
     uint64_t hash;
 
-    rank_plan.how.scratch = (struct ghp_scratch_source){0};
+    rank_plan.lowering.scratch = (struct ghp_scratch_source){0};
     exec.transport = &nobody;
     if (!CHECK_STATUS(ghp_rank_plan_open(&exec, &rank_plan, &worker), GHP_OK)) return 0;
     hash = ghp_program_hash(ghp_worker_program(worker), seed);
@@ -65,14 +65,14 @@ static void check_example(const char *name)
     struct ghp_exec_context exec = {.backend_ops = &ghp_backend_onednn};
     uint64_t opened = GHP_HASH_SEED;
     struct ghp_programs costed;
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_plan plan;
     char path[512];
 
     snprintf(path, sizeof path, GHP_SOURCE_DIR "/plans/vgg16-16-%s.plan.json", name);
     if (!CHECK_STATUS(ghp_plan_load(path, &plan), GHP_OK)) exit(1);
-    how = ghp_plan_lowering(&plan, &plan.profile);
-    if (!CHECK_STATUS(ghp_lower_all(&how, plan.splits, &costed), GHP_OK) ||
+    lowering = ghp_plan_lowering(&plan, &plan.profile);
+    if (!CHECK_STATUS(ghp_lower_all(&lowering, plan.splits, &costed), GHP_OK) ||
         !CHECK_STATUS(exec.backend_ops->open(&config, &exec.backend), GHP_OK))
         exit(1);
     for (int k = 0; k < costed.n; k++)
@@ -182,7 +182,7 @@ static struct ghp_plan draw_plan(const char *network)
                             .groups = 1 + draw(2),
                             .strategy = GHP_STRATEGY_DATA,
                             .method.sync = ghp_sync_at(draw(2))};
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     bool fast = draw(2) == 0;
 
     plan.group_size = workers / plan.groups;
@@ -199,8 +199,8 @@ static struct ghp_plan draw_plan(const char *network)
     if (plan.staging.recompute == NULL) free(plan.recompute), plan.recompute = NULL;
     if (plan.staging.shares == NULL) free(plan.shares), plan.shares = NULL;
     if (fast && element_bytes == 4 && draw(4) > 0) draw_formats(&plan);
-    how = ghp_plan_lowering(&plan, &plan.profile);
-    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
+    lowering = ghp_plan_lowering(&plan, &plan.profile);
+    CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
     return plan;
 }
 
@@ -251,18 +251,18 @@ static bool can_block(void *context, const struct ghp_local *local)
  * costed gives every instruction the formats that it runs in. */
 static void check_silent(const struct ghp_plan *plan, const struct bench *b)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_exec_context exec = b->exec;
     struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker = NULL;
     struct ghp_program costed;
     bool blocked = false;
 
-    rank_plan.how.nchw16c = how.nchw16c = NULL;
-    how.formats = (struct ghp_format_source){can_block, &exec};
+    rank_plan.lowering.nchw16c = lowering.nchw16c = NULL;
+    lowering.formats = (struct ghp_format_source){can_block, &exec};
     if (exec.backend_ops->can_block == NULL ||
         !CHECK_STATUS(ghp_rank_plan_open(&exec, &rank_plan, &worker), GHP_OK) ||
-        !CHECK_STATUS(ghp_lower(&how, plan->splits, rank_plan.rank, &costed), GHP_OK))
+        !CHECK_STATUS(ghp_lower(&lowering, plan->splits, rank_plan.rank, &costed), GHP_OK))
         return;
     const struct ghp_program *opened = ghp_worker_program(worker);
     CHECK_EQ(costed.n_instrs, opened->n_instrs);
@@ -281,10 +281,10 @@ static void check_silent(const struct ghp_plan *plan, const struct bench *b)
 /* Against the program of this rank, where it stands for its stage. */
 static void check_hash(const struct ghp_plan *plan, const struct ghp_program *opened)
 {
-    const struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    const struct ghp_lowering lowering = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_programs costed;
 
-    if (!CHECK_STATUS(ghp_lower_all(&how, plan->splits, &costed), GHP_OK)) exit(1);
+    if (!CHECK_STATUS(ghp_lower_all(&lowering, plan->splits, &costed), GHP_OK)) exit(1);
     CHECK(ghp_programs_hash(&costed) == plan->predicted.program_hash);
     for (int k = 0; k < costed.n; k++)
         if (costed.of[k].rank == opened->rank)
@@ -297,7 +297,7 @@ static void check_hash(const struct ghp_plan *plan, const struct ghp_program *op
 /* One step from one seed by the plan and by one worker; what rank 0 finds, for all. */
 static bool trains(struct bench *b, struct ghp_comm *world, struct ghp_verification *v)
 {
-    const struct ghp_precision precision = {b->rank_plan.how.element_bytes, false};
+    const struct ghp_precision precision = {b->rank_plan.lowering.element_bytes, false};
     int rank = transport->control->rank, different = 0;
     bool all[64] = {false}, passed;
     struct ghp_snapshot plan = {0};
@@ -327,7 +327,7 @@ static bool trains(struct bench *b, struct ghp_comm *world, struct ghp_verificat
 static void check_training(struct bench *b, struct ghp_comm *world, int number)
 {
     struct ghp_verification v = {0};
-    int seeds = b->rank_plan.how.element_bytes == 8 ? 1 : SEEDS;
+    int seeds = b->rank_plan.lowering.element_bytes == 8 ? 1 : SEEDS;
     bool passed = false;
 
     for (int i = 0; i < seeds && !passed; i++) {
@@ -358,13 +358,13 @@ static void check_drawn(struct ghp_comm *world, int number)
     CHECK_STATUS(ghp_plan_verify(&plan, &plan.profile), GHP_OK);
     CHECK_STATUS(bench_open_by(&b, transport, network, numbers), GHP_OK);
     b.rank_plan.splits = plan.splits;
-    b.rank_plan.how.method.bucket_bytes = plan.method.bucket_bytes;
-    b.rank_plan.how.method.sync = plan.method.sync;
+    b.rank_plan.lowering.method.bucket_bytes = plan.method.bucket_bytes;
+    b.rank_plan.lowering.method.sync = plan.method.sync;
     b.rank_plan.run.groups = plan.groups;
     b.rank_plan.run.threads = 1;
-    b.rank_plan.how.prefetch = plan.profile.prefetch;
-    b.rank_plan.how.staging = ghp_staging_or_none(&plan.staging);
-    b.rank_plan.how.nchw16c = plan.nchw16c;
+    b.rank_plan.lowering.prefetch = plan.profile.prefetch;
+    b.rank_plan.lowering.staging = ghp_staging_or_none(&plan.staging);
+    b.rank_plan.lowering.nchw16c = plan.nchw16c;
     if (CHECK_STATUS(ghp_rank_plan_open(&b.exec, &b.rank_plan, &worker), GHP_OK))
         check_hash(&plan, ghp_worker_program(worker));
     ghp_worker_close(worker);
@@ -384,8 +384,8 @@ static void check_sequence(struct ghp_comm *world)
     int by_position = 0;
 
     CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
-    splits =
-        case_sequence_splits(&b.model, b.rank_plan.how.problem, b.rank_plan.how.problem.workers);
+    splits = case_sequence_splits(&b.model, b.rank_plan.lowering.problem,
+                                  b.rank_plan.lowering.problem.workers);
     for (int v = 0; v < b.model.n_layers; v++)
         by_position += splits[v].kind == GHP_SPLIT_POSITION;
     CHECK(by_position > 5);
@@ -415,7 +415,7 @@ static void check_remote(struct ghp_comm *world)
     s.stage[1].first_layer = ghp_model_find(&b.model, "v");
     s.recompute = recompute;
     b.rank_plan.splits = splits;
-    b.rank_plan.how.staging = &s;
+    b.rank_plan.lowering.staging = &s;
     check_training(&b, world, -2);
     bench_close(&b);
 }
@@ -439,7 +439,7 @@ static void check_uneven(struct ghp_comm *world)
             splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         splits[b.model.n_layers - 1] = (struct ghp_split){GHP_SPLIT_CHANNEL, workers};
         b.rank_plan.splits = splits;
-        b.rank_plan.how.staging = &s;
+        b.rank_plan.lowering.staging = &s;
         check_training(&b, world, -3);
         bench_close(&b);
     }
@@ -457,7 +457,7 @@ static void check_served(const char *network, int workers, int servers)
                             .method.bucket_bytes = 20000,
                             .method.sync = {.ops = &ghp_sync_bsp, .servers = servers}};
     unsigned before = state; /* the other ranks draw nothing here */
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_programs costed;
     struct ghp_worker *worker = NULL;
     struct ghp_server *server = NULL;
@@ -470,17 +470,17 @@ static void check_served(const char *network, int workers, int servers)
     for (int v = 0; v < plan.model.n_layers; v++)
         plan.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     init_profile(&plan.profile, 4, false);
-    how = ghp_plan_lowering(&plan, &plan.profile);
-    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
+    lowering = ghp_plan_lowering(&plan, &plan.profile);
+    CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
     through_file(&plan);
     CHECK_EQ(plan.method.sync.servers, servers);
     CHECK_STATUS(ghp_plan_verify(&plan, &plan.profile), GHP_OK);
-    how = ghp_plan_lowering(&plan, &plan.profile);
-    CHECK_STATUS(ghp_lower_all(&how, plan.splits, &costed), GHP_OK);
-    b.rank_plan.how.problem = plan.problem;
+    lowering = ghp_plan_lowering(&plan, &plan.profile);
+    CHECK_STATUS(ghp_lower_all(&lowering, plan.splits, &costed), GHP_OK);
+    b.rank_plan.lowering.problem = plan.problem;
     b.rank_plan.splits = plan.splits;
-    b.rank_plan.how.method.sync = plan.method.sync;
-    b.rank_plan.how.prefetch = plan.profile.prefetch;
+    b.rank_plan.lowering.method.sync = plan.method.sync;
+    b.rank_plan.lowering.prefetch = plan.profile.prefetch;
     b.rank_plan.rank = 0;
     if (CHECK_STATUS(ghp_rank_plan_open(&b.exec, &b.rank_plan, &worker), GHP_OK))
         check_hash(&plan, ghp_worker_program(worker));

@@ -159,16 +159,17 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
     int different = 0;
 
     rank_plan.splits = splits;
-    rank_plan.how.staging = s;
+    rank_plan.lowering.staging = s;
     if (!CHECK_STATUS(bench_open_worker(b, &rank_plan, &worker), GHP_OK)) return 0;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
-                                    (struct ghp_precision){rank_plan.how.element_bytes, false}, v),
+                                    (struct ghp_precision){rank_plan.lowering.element_bytes, false},
+                                    v),
                  GHP_OK);
     for (int t = 0; t < BENCH_STEPS; t++)
         CHECK_NEAR(plan.losses.kept[t], b->alone.losses.kept[t],
-                   rank_plan.how.element_bytes == 8 ? 1e-12 : 1e-5);
+                   rank_plan.lowering.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     ghp_parameters_hash(worker, &plan.list, hashes);
     for (int i = 0; i < plan.list.n; i++)
@@ -227,7 +228,8 @@ static void draw_recomputed(const struct ghp_model *model, unsigned seed, bool *
 /* By both schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
 static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
 {
-    struct ghp_split *splits = case_staged_splits(&b->model, s, b->rank_plan.how.problem, seed);
+    struct ghp_split *splits =
+        case_staged_splits(&b->model, s, b->rank_plan.lowering.problem, seed);
     uint64_t first;
 
     if (splits == NULL) return false;
@@ -239,11 +241,11 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
         CHECK(b->model.n_layers <= 512);
         draw_recomputed(&b->model, seed, recomputed);
         s->recompute = recomputed;
-        b->rank_plan.how.prefetch = true;
+        b->rank_plan.lowering.prefetch = true;
         if (!CHECK(check_train(b, splits, s) == first))
             fprintf(stderr, "other bits where layers are recomputed, or samples ahead\n");
         s->recompute = NULL;
-        b->rank_plan.how.prefetch = false;
+        b->rank_plan.lowering.prefetch = false;
     }
     for (int pipeline = 0; pipeline < GHP_PIPELINE_COUNT; pipeline++) {
         s->pipeline = (enum ghp_pipeline)pipeline;
@@ -261,10 +263,10 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
 /* Deals unequally where equal shares do not come out. */
 static bool fit(const struct bench *b, struct ghp_staging *s)
 {
-    if (ghp_staging_check(s, &b->model, b->rank_plan.how.problem) == GHP_OK) return true;
+    if (ghp_staging_check(s, &b->model, b->rank_plan.lowering.problem) == GHP_OK) return true;
     for (int i = 0; i < s->n; i++)
         s->stage[i].grain = 1;
-    return s->n > 1 && ghp_staging_check(s, &b->model, b->rank_plan.how.problem) == GHP_OK;
+    return s->n > 1 && ghp_staging_check(s, &b->model, b->rank_plan.lowering.problem) == GHP_OK;
 }
 
 /* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has
@@ -287,15 +289,15 @@ static void check_shares(struct bench *b, unsigned seed)
     unsigned state = seed * 131u + 7u;
 
     if (workers == 1 || !CHECK(workers <= 16)) return;
-    left = b->rank_plan.how.problem.global_batch / s.micro_batches;
+    left = b->rank_plan.lowering.problem.global_batch / s.micro_batches;
     for (int r = 0; r < workers; r++) {
         int64_t most = left - (workers - 1 - r); /* each gets one at least */
 
         shares[r] = r == workers - 1 ? left : 1 + next_random(&state) % most;
         left -= shares[r];
     }
-    if (ghp_staging_check(&s, &b->model, b->rank_plan.how.problem) != GHP_OK) return;
-    splits = case_staged_splits(&b->model, &s, b->rank_plan.how.problem, seed);
+    if (ghp_staging_check(&s, &b->model, b->rank_plan.lowering.problem) != GHP_OK) return;
+    splits = case_staged_splits(&b->model, &s, b->rank_plan.lowering.problem, seed);
     if (splits == NULL) return;
     check_train(b, splits, &s);
     free(splits);
@@ -354,7 +356,7 @@ static void check_ignored(struct bench_numbers numbers)
         struct ghp_split *splits;
 
         if ((stages == 2 && workers == 1) || !fit(&b, &s)) continue;
-        splits = case_staged_splits(&b.model, &s, b.rank_plan.how.problem, 0);
+        splits = case_staged_splits(&b.model, &s, b.rank_plan.lowering.problem, 0);
         check_train(&b, splits, &s);
         free(splits);
     }

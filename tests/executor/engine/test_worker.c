@@ -31,7 +31,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flus
         if (t > 0 && !flushes) {
             CHECK(ghp_worker_result(worker, &result));
             CHECK_EQ(result.step, t - 1);
-            CHECK_EQ((int64_t)result.samples, b->rank_plan.how.problem.global_batch);
+            CHECK_EQ((int64_t)result.samples, b->rank_plan.lowering.problem.global_batch);
         }
         if (flushes) CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
     }
@@ -52,8 +52,8 @@ static void check_model(const char *path)
     CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK);
     for (int kind = CASE_DATA; kind < CASE_COUNT; kind++) {
         struct ghp_split *splits =
-            case_splits(&b.model, b.rank_plan.how.problem, (enum case_kind)kind, 5,
-                        b.rank_plan.how.problem.workers);
+            case_splits(&b.model, b.rank_plan.lowering.problem, (enum case_kind)kind, 5,
+                        b.rank_plan.lowering.problem.workers);
 
         uint64_t hash = train(&b, splits, false);
 
@@ -81,8 +81,8 @@ static void check_profile(int layer, const char *algorithm, int64_t scratch_byte
     snprintf(text, sizeof text, "%s", algorithm);
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
                  GHP_OK);
-    splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
-    local = ghp_local_of(&b.model, layer, splits[layer], b.rank_plan.how.problem);
+    splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
+    local = ghp_local_of(&b.model, layer, splits[layer], b.rank_plan.lowering.problem);
     ghp_local_key(&local, key);
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "exact", 8), GHP_OK);
     profile.analytic.flops_per_s = 1e9; /* what has no entry */
@@ -141,7 +141,7 @@ static void check_poison(void)
 
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
                  GHP_OK);
-    splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     arena = *ghp_worker_arena(worker);
     program = ghp_worker_program(worker);

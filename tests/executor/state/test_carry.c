@@ -23,10 +23,10 @@ static void check_carry(const char *sync)
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    CHECK_STATUS(ghp_sync_parse(sync, &b.rank_plan.how.method.sync), GHP_OK);
-    before = case_splits(&b.model, b.rank_plan.how.problem, CASE_OUT, 0,
-                         b.rank_plan.how.problem.workers);
-    after = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    CHECK_STATUS(ghp_sync_parse(sync, &b.rank_plan.lowering.method.sync), GHP_OK);
+    before = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_OUT, 0,
+                         b.rank_plan.lowering.problem.workers);
+    after = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, before, &from), GHP_OK);
     step = ghp_training_config_step(&b.training_config, 0);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &carried), GHP_OK);
@@ -34,7 +34,7 @@ static void check_carry(const char *sync)
     CHECK_STATUS(ghp_worker_settle(from), GHP_OK);
     CHECK_STATUS(ghp_snapshot_gradients(&carried, from), GHP_OK);
     CHECK_STATUS(bench_steps(&b, from, 1, 2), GHP_OK);
-    CHECK(ghp_state_can_carry(&ghp_worker_program(from)->how));
+    CHECK(ghp_state_can_carry(&ghp_worker_program(from)->lowering));
 
     CHECK_STATUS(bench_worker(&b, after, &to), GHP_OK);
     CHECK_STATUS(bench_steps(&b, to, 0, 1), GHP_OK); /* its own weights and moments go */
@@ -60,13 +60,13 @@ static void check_carry(const char *sync)
 /* Replicas of their own, and rates that learn. */
 static void check_cannot(void)
 {
-    struct ghp_lowering how = {.problem = {.workers = 2, .global_batch = 8}};
+    struct ghp_lowering lowering = {.problem = {.workers = 2, .global_batch = 8}};
 
-    CHECK(ghp_state_can_carry(&how));
-    CHECK_STATUS(ghp_sync_parse("local:2", &how.method.sync), GHP_OK);
-    CHECK(!ghp_state_can_carry(&how));
-    CHECK_STATUS(ghp_sync_parse("asp", &how.method.sync), GHP_OK);
-    CHECK(!ghp_state_can_carry(&how));
+    CHECK(ghp_state_can_carry(&lowering));
+    CHECK_STATUS(ghp_sync_parse("local:2", &lowering.method.sync), GHP_OK);
+    CHECK(!ghp_state_can_carry(&lowering));
+    CHECK_STATUS(ghp_sync_parse("asp", &lowering.method.sync), GHP_OK);
+    CHECK(!ghp_state_can_carry(&lowering));
 }
 
 CHECK_TEST(carry)

@@ -47,10 +47,10 @@ static void check_resume(void)
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    before = case_splits(&b.model, b.rank_plan.how.problem, CASE_MIXED, 2,
-                         b.rank_plan.how.problem.workers);
-    after = case_splits(&b.model, b.rank_plan.how.problem, CASE_OUT, 0,
-                        b.rank_plan.how.problem.workers);
+    before = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_MIXED, 2,
+                         b.rank_plan.lowering.problem.workers);
+    after = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_OUT, 0,
+                        b.rank_plan.lowering.problem.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
     step = ghp_training_config_step(&b.training_config, 0);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &resumed), GHP_OK);
@@ -58,13 +58,13 @@ static void check_resume(void)
     CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
     CHECK_STATUS(ghp_snapshot_gradients(&resumed, worker), GHP_OK);
     CHECK_STATUS(bench_steps(&b, worker, 1, 2), GHP_OK);
-    CHECK_STATUS(ghp_checkpoint_save(
-                     &kept, worker,
-                     (struct ghp_checkpoint){.step = 2,
-                                             .seed = UINT64_MAX,
-                                             .global_batch = b.rank_plan.how.problem.global_batch,
-                                             .samples = b.training_config.order.n,
-                                             .owes_evaluation = true}),
+    CHECK_STATUS(ghp_checkpoint_save(&kept, worker,
+                                     (struct ghp_checkpoint){
+                                         .step = 2,
+                                         .seed = UINT64_MAX,
+                                         .global_batch = b.rank_plan.lowering.problem.global_batch,
+                                         .samples = b.training_config.order.n,
+                                         .owes_evaluation = true}),
                  GHP_OK);
     ghp_worker_close(worker);
 
@@ -72,7 +72,7 @@ static void check_resume(void)
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
     CHECK_EQ(checkpoint.step, 2);
     CHECK(checkpoint.seed == UINT64_MAX);
-    CHECK_EQ(checkpoint.global_batch, b.rank_plan.how.problem.global_batch);
+    CHECK_EQ(checkpoint.global_batch, b.rank_plan.lowering.problem.global_batch);
     CHECK_EQ(checkpoint.samples, b.training_config.order.n);
     CHECK(checkpoint.owes_evaluation);
     CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
@@ -99,7 +99,7 @@ static void check_other_model(void)
 
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 4),
                  GHP_OK);
-    splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
     CHECK_MESSAGE("conv1.weight");
@@ -123,7 +123,7 @@ static void path_of(const char *name, char path[96])
 }
 
 /* By rank 0, while the others wait. */
-static void damage_file(const char *name, enum damage how)
+static void damage_file(const char *name, enum damage damage)
 {
     char path[96];
     FILE *file;
@@ -131,12 +131,12 @@ static void damage_file(const char *name, enum damage how)
 
     path_of(name, path);
     together();
-    if (is_first() && how == FLIP) {
+    if (is_first() && damage == FLIP) {
         file = fopen(path, "r+b");
         CHECK(file != NULL && fseek(file, -1000, SEEK_END) == 0);
         byte = fgetc(file);
         CHECK(fseek(file, -1, SEEK_CUR) == 0 && fputc(byte ^ 4, file) != EOF && fclose(file) == 0);
-    } else if (is_first() && how == CUT) {
+    } else if (is_first() && damage == CUT) {
         CHECK(truncate(path, 5000) == 0);
     } else if (is_first()) {
         CHECK(unlink(path) == 0);
@@ -167,7 +167,7 @@ static void loads(struct damaged *d, struct ghp_checkpoint_folder *kept, int64_t
 }
 
 /* Saves after steps 1 and 2, damages the newer one, and goes on from the older one. */
-static void check_one_damaged(struct damaged *d, enum damage how)
+static void check_one_damaged(struct damaged *d, enum damage damage)
 {
     struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_checkpoint read;
@@ -178,18 +178,18 @@ static void check_one_damaged(struct damaged *d, enum damage how)
     CHECK_STATUS(bench_steps(&d->bench, d->worker, 1, 2), GHP_OK);
     CHECK_STATUS(save(d, &kept, 2), GHP_OK);
     loads(d, &kept, 2);
-    damage_file("checkpoint.safetensors", how);
+    damage_file("checkpoint.safetensors", damage);
     loads(d, &kept, 1);
     /* the damaged one does not take the good one's place */
     CHECK_STATUS(bench_steps(&d->bench, d->worker, 1, 3), GHP_OK);
     CHECK_STATUS(save(d, &kept, 3), GHP_OK);
     loads(d, &kept, 3);
-    damage_file("checkpoint.safetensors", how);
+    damage_file("checkpoint.safetensors", damage);
     loads(d, &kept, 1);
-    damage_file("checkpoint.previous.safetensors", how);
+    damage_file("checkpoint.previous.safetensors", damage);
     CHECK(ghp_checkpoint_load(&kept, d->worker, &read) != GHP_OK);
-    CHECK_MESSAGE(how != REMOVE ? "checkpoint.safetensors" : "there is no checkpoint in");
-    if (how != REMOVE) CHECK_MESSAGE("checkpoint.previous.safetensors");
+    CHECK_MESSAGE(damage != REMOVE ? "checkpoint.safetensors" : "there is no checkpoint in");
+    if (damage != REMOVE) CHECK_MESSAGE("checkpoint.previous.safetensors");
 }
 
 /* Rank 0 cannot write: the others learn of it, and what was there stays. */
@@ -296,8 +296,8 @@ static void check_damage(void)
     CHECK_STATUS(
         bench_open(&d.bench, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 4),
         GHP_OK);
-    d.splits = case_splits(&d.bench.model, d.bench.rank_plan.how.problem, CASE_DATA, 0,
-                           d.bench.rank_plan.how.problem.workers);
+    d.splits = case_splits(&d.bench.model, d.bench.rank_plan.lowering.problem, CASE_DATA, 0,
+                           d.bench.rank_plan.lowering.problem.workers);
     CHECK_STATUS(bench_worker(&d.bench, d.splits, &d.worker), GHP_OK);
     for (int step = 1; step <= 3; step++) {
         CHECK_STATUS(bench_steps(&d.bench, d.worker, step - 1, step), GHP_OK);
@@ -306,13 +306,13 @@ static void check_damage(void)
     }
     check_unwritten(&d, &kept);
     check_beside(&d);
-    for (int how = FLIP; how <= REMOVE; how++) {
+    for (int damage = FLIP; damage <= REMOVE; damage++) {
         kept = (struct ghp_checkpoint_folder){.path = folder};
         ghp_worker_close(d.worker);
         CHECK_STATUS(bench_worker(&d.bench, d.splits, &d.worker), GHP_OK);
         CHECK_STATUS(bench_steps(&d.bench, d.worker, 0, 1), GHP_OK);
         CHECK_STATUS(save(&d, &kept, 1), GHP_OK);
-        check_one_damaged(&d, (enum damage)how);
+        check_one_damaged(&d, (enum damage)damage);
     }
     ghp_worker_close(d.worker);
     free(d.splits);

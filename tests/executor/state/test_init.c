@@ -67,7 +67,7 @@ static void check_value(struct ghp_worker *worker, const char *name, int at, dou
     struct ghp_tensors_list list;
     bool found = false;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
         double whole[8] = {0};
@@ -134,7 +134,7 @@ static void check_file(void)
     }
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     if (!CHECK_STATUS(bench_open(&b, transport, model, "reference", 8), GHP_OK)) return;
-    splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_init_parse(path, 1, &choice), GHP_OK);
     check_foreign(worker, &choice);
@@ -159,9 +159,9 @@ static void check_checkpoint(void)
     CHECK_STATUS(
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
-    before = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
-    after = case_splits(&b.model, b.rank_plan.how.problem, CASE_OUT, 0,
-                        b.rank_plan.how.problem.workers);
+    before = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
+    after = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_OUT, 0,
+                        b.rank_plan.lowering.problem.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
     CHECK_STATUS(bench_steps(&b, worker, 0, 1), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &saved), GHP_OK);

@@ -33,11 +33,12 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
-                                    (struct ghp_precision){rank_plan.how.element_bytes, false}, v),
+                                    (struct ghp_precision){rank_plan.lowering.element_bytes, false},
+                                    v),
                  GHP_OK);
     for (int t = 0; rank_plan.run.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
         CHECK_NEAR(plan.losses.kept[t], b->alone.losses.kept[t],
-                   rank_plan.how.element_bytes == 8 ? 1e-12 : 1e-5);
+                   rank_plan.lowering.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     CHECK_STATUS(ghp_parameters_hash(worker, &plan.list, hashes), GHP_OK);
     *hash = 0;
@@ -71,7 +72,8 @@ static void check_splits(struct bench *b, const struct ghp_split *splits, const 
 
 static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int most)
 {
-    struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, kind, seed, most);
+    struct ghp_split *splits =
+        case_splits(&b->model, b->rank_plan.lowering.problem, kind, seed, most);
     char name[64];
 
     snprintf(name, sizeof name, "%s, seed %u, TP size <= %d", case_name(kind), seed, most);
@@ -85,7 +87,7 @@ static void check_sequence(struct bench *b)
     struct ghp_split *splits;
 
     if (workers == 1 || b->model.layers[0].out.axes != GHP_AXES_SEQUENCE) return;
-    splits = case_sequence_splits(&b->model, b->rank_plan.how.problem, workers);
+    splits = case_sequence_splits(&b->model, b->rank_plan.lowering.problem, workers);
     check_splits(b, splits, "tensor and sequence");
     free(splits);
 }
@@ -135,8 +137,8 @@ static void check_faults(const char *model, int *acted)
     for (int fault = 1; fault < FAULTS; fault++)
         for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0);
              kind++) {
-            struct ghp_split *splits =
-                case_splits(&b.model, b.rank_plan.how.problem, (enum case_kind)kind, 0, workers);
+            struct ghp_split *splits = case_splits(&b.model, b.rank_plan.lowering.problem,
+                                                   (enum case_kind)kind, 0, workers);
             struct ghp_verification v = {0};
             uint64_t hash;
 

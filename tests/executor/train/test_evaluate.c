@@ -20,8 +20,8 @@ CHECK_TEST(evaluate)
         GHP_OK);
     for (int kind = CASE_DATA; kind <= CASE_IN; kind++) {
         struct ghp_split *splits =
-            case_splits(&b.model, b.rank_plan.how.problem, (enum case_kind)kind, 0,
-                        b.rank_plan.how.problem.workers);
+            case_splits(&b.model, b.rank_plan.lowering.problem, (enum case_kind)kind, 0,
+                        b.rank_plan.lowering.problem.workers);
         struct ghp_worker *worker = NULL;
         uint64_t before;
 

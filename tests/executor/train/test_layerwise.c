@@ -21,10 +21,10 @@ static bool judge(struct bench *b, const struct ghp_split *splits, struct ghp_la
 {
     struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker = NULL;
-    struct ghp_layerwise_request request = {
-        .training_config = &b->training_config,
-        .steps = BENCH_STEPS,
-        .unit = ghp_precision_unit((struct ghp_precision){rank_plan.how.element_bytes, false})};
+    struct ghp_layerwise_request request = {.training_config = &b->training_config,
+                                            .steps = BENCH_STEPS,
+                                            .unit = ghp_precision_unit((struct ghp_precision){
+                                                rank_plan.lowering.element_bytes, false})};
 
     rank_plan.splits = splits;
     if (ghp_rank_plan_open(&b->exec, &rank_plan, &worker) != GHP_OK) return false;
@@ -71,7 +71,7 @@ static void say(const struct bench *b, const char *plan, const struct ghp_layerw
 static bool check_plan(struct bench *b, enum case_kind kind, unsigned seed, enum ghp_fault fault)
 {
     struct ghp_split *splits =
-        case_splits(&b->model, b->rank_plan.how.problem, kind, seed, workers);
+        case_splits(&b->model, b->rank_plan.lowering.problem, kind, seed, workers);
     enum ghp_verdict right = fault == GHP_FAULT_NONE ? GHP_VERDICT_ROUNDING : GHP_VERDICT_DEFECT;
     struct ghp_layerwise r;
     bool acts;

@@ -31,11 +31,12 @@ static struct ghp_worker *open(struct bench *b, const char *sync, enum ghp_fault
 {
     struct ghp_worker *worker;
 
-    b->rank_plan.how.method.sync = (struct ghp_sync){0};
-    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &b->rank_plan.how.method.sync), GHP_OK);
+    b->rank_plan.lowering.method.sync = (struct ghp_sync){0};
+    if (sync != NULL)
+        CHECK_STATUS(ghp_sync_parse(sync, &b->rank_plan.lowering.method.sync), GHP_OK);
     b->rank_plan.run.fault = fault;
     b->rank_plan.run.mixing = &ghp_mixing;
-    *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    *splits = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     b->rank_plan.splits = *splits;
     CHECK_STATUS(bench_open_worker(b, &b->rank_plan, &worker), GHP_OK);
     return worker;
@@ -45,7 +46,7 @@ static void end(struct bench *b, struct ghp_worker *worker, struct ghp_split *sp
 {
     ghp_worker_close(worker);
     free(splits);
-    b->rank_plan.how.method.sync = (struct ghp_sync){0};
+    b->rank_plan.lowering.method.sync = (struct ghp_sync){0};
     b->rank_plan.run.fault = GHP_FAULT_NONE;
 }
 
@@ -65,7 +66,7 @@ static const struct ghp_word *tell(double mine)
 /* A number that tells bits of all weights, or of a copy of them, apart. */
 static double bits_of(struct ghp_worker *worker, enum ghp_buffer_kind kind)
 {
-    const struct ghp_model *model = ghp_worker_program(worker)->how.model;
+    const struct ghp_model *model = ghp_worker_program(worker)->lowering.model;
     uint64_t hash = GHP_HASH_SEED;
 
     for (int l = 0; l < model->n_layers; l++)
@@ -192,7 +193,7 @@ static void check_sum(struct bench *b, const char *sync, enum ghp_fault fault)
     struct ghp_split *splits;
     struct ghp_worker *worker = open(b, sync, fault, &splits);
     struct ghp_mix_count count;
-    struct ghp_graph graph = b->rank_plan.how.method.sync.graph;
+    struct ghp_graph graph = b->rank_plan.lowering.method.sync.graph;
     double before, after;
 
     CHECK_STATUS(bench_steps(b, worker, 0, 3), GHP_OK);
@@ -269,7 +270,7 @@ static void check_lone(struct bench *b)
     struct bench lone = *b;
     uint64_t hash[3] = {0};
 
-    lone.rank_plan.how.problem.workers = lone.rank_plan.run.groups = 1;
+    lone.rank_plan.lowering.problem.workers = lone.rank_plan.run.groups = 1;
     lone.rank_plan.rank = 0;
     for (int i = 0; i < 3 && b->rank_plan.rank == 0; i++) {
         struct ghp_split *splits;

@@ -185,10 +185,10 @@ static bool open_worker(struct bench *b, const struct run *run, struct ghp_worke
     struct ghp_rank_plan rank_plan = b->rank_plan;
 
     rank_plan.splits = run->splits;
-    rank_plan.how.method.sync = run->sync;
-    rank_plan.how.staging = run->staging;
+    rank_plan.lowering.method.sync = run->sync;
+    rank_plan.lowering.staging = run->staging;
     rank_plan.run.fault = run->fault;
-    rank_plan.how.method.optimizer = b->training_config.optimizer;
+    rank_plan.lowering.method.optimizer = b->training_config.optimizer;
     return CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK);
 }
 
@@ -200,10 +200,10 @@ static bool open_alone(struct bench *b, const struct ghp_split *data, int batche
     struct run run = {.splits = data};
     bool opened;
 
-    b->rank_plan.how.problem =
-        (struct ghp_problem){1, b->rank_plan.how.problem.global_batch / batches};
+    b->rank_plan.lowering.problem =
+        (struct ghp_problem){1, b->rank_plan.lowering.problem.global_batch / batches};
     b->rank_plan.rank = 0;
-    b->rank_plan.how.method.scaling = NULL;
+    b->rank_plan.lowering.method.scaling = NULL;
     opened = open_worker(b, &run, worker);
     b->rank_plan = rank_plan;
     return opened;
@@ -214,8 +214,8 @@ static double train(struct bench *b, struct run run, bool forgets)
 {
     struct ghp_worker *worker = NULL, *alone = NULL;
     struct ghp_snapshot now = {0}, by_hand = {0};
-    struct ghp_split *data = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
-    struct hand hand = {.name = b->rank_plan.how.method.scaling->name,
+    struct ghp_split *data = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
+    struct hand hand = {.name = b->rank_plan.lowering.method.scaling->name,
                         .batches = workers * ghp_staging_micro_batches(run.staging),
                         .forgets = forgets};
     double difference = 0;
@@ -258,7 +258,7 @@ static void check_same(struct bench *b, struct run run)
     double difference = train(b, run, false);
 
     if (!CHECK(difference <= limit))
-        fprintf(stderr, "%s, %s, %s: difference %.3g\n", b->rank_plan.how.method.scaling->name,
+        fprintf(stderr, "%s, %s, %s: difference %.3g\n", b->rank_plan.lowering.method.scaling->name,
                 run.what, ghp_sync_ops_of(run.sync)->name, difference);
 }
 
@@ -271,9 +271,9 @@ static const struct ghp_lr_scaling *named(const char *name)
 
 static void choose(struct bench *b, const char *name)
 {
-    b->rank_plan.how.method.scaling = named(name);
-    b->training_config.optimizer = b->rank_plan.how.method.scaling->optimizer != NULL
-                                       ? b->rank_plan.how.method.scaling->optimizer
+    b->rank_plan.lowering.method.scaling = named(name);
+    b->training_config.optimizer = b->rank_plan.lowering.method.scaling->optimizer != NULL
+                                       ? b->rank_plan.lowering.method.scaling->optimizer
                                        : &ghp_optimizer_sgd;
     b->training_config.hyperparameters = ghp_optimizer_usual(b->training_config.optimizer);
     b->training_config.hyperparameters.weight_decay = 0.1;
@@ -284,10 +284,10 @@ static void choose(struct bench *b, const char *name)
 static void check_scalings(struct bench *b)
 {
     static const char *const names[] = {"lars", "lamb", "adascale", "lena"};
-    struct ghp_split *data =
-                         case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, workers),
-                     *mixed =
-                         case_splits(&b->model, b->rank_plan.how.problem, CASE_MIXED, 3, workers);
+    struct ghp_split *data = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0,
+                                         workers),
+                     *mixed = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_MIXED, 3,
+                                          workers);
     struct ghp_staging parts = {.micro_batches = 2};
     struct run run = {.what = "data", .splits = data};
 
@@ -296,10 +296,10 @@ static void check_scalings(struct bench *b)
         check_same(b, run);
         check_same(b, (struct run){.what = "data", .splits = data, .sync = ghp_sync_at(1)});
         check_same(b, (struct run){.what = "micro-batches", .splits = data, .staging = &parts});
-        if (b->rank_plan.how.method.scaling->weights)
+        if (b->rank_plan.lowering.method.scaling->weights)
             check_same(
                 b, (struct run){.what = "mixed splits", .splits = mixed, .sync = ghp_sync_at(1)});
-        if (b->rank_plan.how.method.scaling->batches && workers > 1)
+        if (b->rank_plan.lowering.method.scaling->batches && workers > 1)
             CHECK(train(b, run, true) > limit);
     }
     run.fault = GHP_FAULT_DROP_REDUCTION;
@@ -312,7 +312,7 @@ static void check_scalings(struct bench *b)
 
 static void check_resume(struct bench *b, struct ghp_comm *world)
 {
-    struct ghp_split *data = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *data = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     struct run run = {.splits = data};
     struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_checkpoint checkpoint;
@@ -343,7 +343,7 @@ static void check_resume(struct bench *b, struct ghp_comm *world)
         CHECK(bench_fingerprint(worker) != whole);
         ghp_worker_close(worker);
     }
-    b->rank_plan.how.method.scaling = NULL;
+    b->rank_plan.lowering.method.scaling = NULL;
     if (open_worker(b, &run, &worker)) {
         CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
         CHECK(strstr(ghp_status_message(), "--lr-scaling lena") != NULL);

@@ -220,10 +220,10 @@ static bool weights_pass(struct bench *b, struct ghp_worker *worker)
     for (int i = 0; i < mixed.list.n_params; i++)
         memcpy(mixed.gradients[i], b->alone.gradients[i],
                (size_t)mixed.list.items[i].param->elements * sizeof(double));
-    CHECK_STATUS(ghp_verify_compare(&mixed, &b->alone,
-                                    (struct ghp_precision){b->rank_plan.how.element_bytes, false},
-                                    &v),
-                 GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_compare(&mixed, &b->alone,
+                           (struct ghp_precision){b->rank_plan.lowering.element_bytes, false}, &v),
+        GHP_OK);
     passed = v.passed;
     ghp_verification_release(&v);
     ghp_snapshot_release(&mixed);
@@ -243,16 +243,16 @@ static void train(struct bench *b, struct run *run)
     struct ghp_worker *worker;
     struct ghp_split *splits;
 
-    rank_plan.how.problem.workers = rank_plan.run.groups = run->workers;
-    splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    rank_plan.lowering.problem.workers = rank_plan.run.groups = run->workers;
+    splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
     rank_plan.splits = splits;
     rank_plan.run.fault = run->fault;
     if (run->slow_s > 0)
         rank_plan.run.emulated_step_s =
             rank_plan.rank == run->workers - 1 ? run->slow_s : run->slow_s / 10;
     if (run->sync != NULL)
-        CHECK_STATUS(ghp_sync_parse(run->sync, &rank_plan.how.method.sync), GHP_OK);
-    if (run->servers > 0) rank_plan.how.method.sync.servers = run->servers;
+        CHECK_STATUS(ghp_sync_parse(run->sync, &rank_plan.lowering.method.sync), GHP_OK);
+    if (run->servers > 0) rank_plan.lowering.method.sync.servers = run->servers;
     rank_plan.run.mixing = &ghp_mixing;
     if (serves(b, run, &rank_plan)) {
         free(splits);
@@ -268,13 +268,13 @@ static void train(struct bench *b, struct run *run)
             steps_in_turn(b, run, worker);
         else
             CHECK_STATUS(bench_steps(b, worker, 0, run->steps), GHP_OK);
-        if (run->sync != NULL && rank_plan.how.element_bytes == 8) run->weight = weigh(worker);
+        if (run->sync != NULL && rank_plan.lowering.element_bytes == 8) run->weight = weigh(worker);
         if (run->like_one) run->like_one = weights_pass(b, worker);
         run->mixed = ghp_worker_mixed(worker);
         run->weight_bytes = ghp_worker_program(worker)->buckets[0].bytes;
         if (run->gossips)
             note_gossip(b, run, worker);
-        else if (run->sync != NULL && rank_plan.how.element_bytes == 8)
+        else if (run->sync != NULL && rank_plan.lowering.element_bytes == 8)
             note_sums(b, run, worker);
         if (run->workers == 1) run->hash = bench_fingerprint(worker);
     }
@@ -522,14 +522,14 @@ static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
     double sum, first = 0;
 
     if (rank_plan.rank >= workers) return;
-    rank_plan.how.problem.workers = workers;
+    rank_plan.lowering.problem.workers = workers;
     rank_plan.run.fault = fault;
-    CHECK_STATUS(ghp_sync_parse("ad-psgd", &rank_plan.how.method.sync), GHP_OK);
-    rank_plan.splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
-    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = rank_plan.how.model,
-                                                  .problem = rank_plan.how.problem,
+    CHECK_STATUS(ghp_sync_parse("ad-psgd", &rank_plan.lowering.method.sync), GHP_OK);
+    rank_plan.splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
+    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = rank_plan.lowering.model,
+                                                  .problem = rank_plan.lowering.problem,
                                                   .element_bytes = 8,
-                                                  .method.sync = rank_plan.how.method.sync},
+                                                  .method.sync = rank_plan.lowering.method.sync},
                            rank_plan.splits, rank_plan.rank, &program),
                  GHP_OK);
     CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), &program, NULL, &arena), GHP_OK);
@@ -571,10 +571,10 @@ static void check_gosgd_resumed(struct bench *b, int workers)
     double whole = 0;
 
     if (rank_plan.rank >= workers) return;
-    rank_plan.how.problem.workers = rank_plan.run.groups = workers;
-    rank_plan.splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    rank_plan.lowering.problem.workers = rank_plan.run.groups = workers;
+    rank_plan.splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
     rank_plan.run.mixing = &ghp_mixing;
-    CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &rank_plan.how.method.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &rank_plan.lowering.method.sync), GHP_OK);
     bench_make_folder(transport, workers, "mixing", path);
     for (int resumed = 0; resumed < 2; resumed++) {
         struct ghp_checkpoint found = {0};

@@ -144,10 +144,10 @@ static bool open_worker(struct bench *b, struct run run, struct ghp_worker **wor
     struct ghp_rank_plan rank_plan = b->rank_plan;
 
     rank_plan.splits = run.splits;
-    rank_plan.how.staging = run.staging;
-    rank_plan.how.method.sync = run.sync;
-    rank_plan.how.method.optimizer = b->training_config.optimizer;
-    rank_plan.how.method.clip_norm = b->training_config.hyperparameters.clip_norm;
+    rank_plan.lowering.staging = run.staging;
+    rank_plan.lowering.method.sync = run.sync;
+    rank_plan.lowering.method.optimizer = b->training_config.optimizer;
+    rank_plan.lowering.method.clip_norm = b->training_config.hyperparameters.clip_norm;
     return CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK);
 }
 
@@ -155,7 +155,7 @@ static bool open_worker(struct bench *b, struct run run, struct ghp_worker **wor
 static void check_norm(const struct bench *b, struct ghp_worker *worker, const struct hand *hand)
 {
     struct ghp_result result;
-    double limit = b->rank_plan.how.element_bytes == 8 ? 1e-12 : 1e-5;
+    double limit = b->rank_plan.lowering.element_bytes == 8 ? 1e-12 : 1e-5;
 
     if (!(b->training_config.hyperparameters.clip_norm > 0)) return;
     CHECK(ghp_worker_result(worker, &result));
@@ -167,7 +167,7 @@ static void check_training(struct bench *b, struct run run)
     struct ghp_worker *worker = NULL;
     struct ghp_snapshot now = {0};
     struct hand hand;
-    double limit = b->rank_plan.how.element_bytes == 8 ? 1e-10 : 1e-5, difference = 0;
+    double limit = b->rank_plan.lowering.element_bytes == 8 ? 1e-10 : 1e-5, difference = 0;
 
     if (!open_worker(b, run, &worker)) return;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &now), GHP_OK);
@@ -236,8 +236,8 @@ static void check_numbers(const char *model, const char *backend, int element_by
     bool norms = strstr(model, "resnet") != NULL; /* over the global batch, so no micro-batches */
 
     if (!CHECK_STATUS(bench_open(&b, transport, model, backend, element_bytes), GHP_OK)) return;
-    data = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, workers);
-    mixed = case_splits(&b.model, b.rank_plan.how.problem, CASE_MIXED, 3, workers);
+    data = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, workers);
+    mixed = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_MIXED, 3, workers);
     for (int i = 0; i < 2 * GHP_OPTIMIZERS; i++) {
         bool last =
             i == 2 * GHP_OPTIMIZERS - 1; /* AdamW, clipped: stands for the others in short tests */
@@ -262,7 +262,7 @@ static void check_resume(struct bench *b, struct run before, struct run after, b
     struct ghp_worker *worker = NULL;
     struct ghp_checkpoint checkpoint = {0};
     struct ghp_checkpoint_folder kept = {.path = folder};
-    struct ghp_problem problem = b->rank_plan.how.problem;
+    struct ghp_problem problem = b->rank_plan.lowering.problem;
     uint64_t saved;
 
     if (!open_worker(b, before, &worker)) return;
@@ -270,7 +270,7 @@ static void check_resume(struct bench *b, struct run before, struct run after, b
     saved = bench_fingerprint(worker);
     CHECK_STATUS(ghp_checkpoint_save(&kept, worker, (struct ghp_checkpoint){.step = 3}), GHP_OK);
     ghp_worker_close(worker);
-    if (alone) b->rank_plan.how.problem.workers = 1;
+    if (alone) b->rank_plan.lowering.problem.workers = 1;
     if (alone) b->rank_plan.rank = 0;
     if (open_worker(b, after, &worker)) {
         CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
@@ -278,7 +278,7 @@ static void check_resume(struct bench *b, struct run before, struct run after, b
         CHECK(bench_fingerprint(worker) == saved);
         ghp_worker_close(worker);
     }
-    b->rank_plan.how.problem = problem;
+    b->rank_plan.lowering.problem = problem;
     b->rank_plan.rank = transport->control->rank;
 }
 
@@ -293,8 +293,8 @@ static void check_checkpoints(struct ghp_comm *world)
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
                  GHP_OK);
     choose(&b, &ghp_optimizer_adamw);
-    data = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
-    mixed = case_splits(&b.model, b.rank_plan.how.problem, CASE_MIXED, 4, workers);
+    data = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
+    mixed = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_MIXED, 4, workers);
     for (int i = 0; i < 4; i++) {
         struct run before = {.splits = i % 2 == 0 ? mixed : data, .sync = ghp_sync_at(i / 2)},
                    after = {.splits = i % 2 == 0 ? data : mixed, .sync = ghp_sync_at(1 - i / 2)};
@@ -331,7 +331,7 @@ static void check_copies(struct ghp_comm *world)
         bench_open(&b, transport, GHP_SOURCE_DIR "/tests/executor/tied.json", "reference", 8),
         GHP_OK);
     choose(&b, &ghp_optimizer_adamw);
-    data = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    data = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     for (int i = 0; i < 2; i++) {
         struct run staged = {.splits = data, .staging = &s}, plain = {.splits = data};
 

@@ -173,7 +173,7 @@ static void use_mixer(const struct bench *b, struct walk *walk,
         GHP_OK);
     CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
     CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);
-    note(walk, mixer, z, mix(walk, rank_plan->how.method.sync, mixer, z));
+    note(walk, mixer, z, mix(walk, rank_plan->lowering.method.sync, mixer, z));
     ghp_mixer_close(mixer);
     ghp_arena_close(&arena);
 }
@@ -182,16 +182,16 @@ static void go(const struct bench *b, struct walk *walk)
 {
     struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_program program = {0};
-    struct ghp_split *splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
 
     rank_plan.splits = splits;
     rank_plan.run.fault = walk->fault;
-    walk->element_bytes = rank_plan.how.element_bytes;
-    CHECK_STATUS(ghp_sync_parse(walk->sync, &rank_plan.how.method.sync), GHP_OK);
-    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = rank_plan.how.model,
-                                                  .problem = rank_plan.how.problem,
-                                                  .element_bytes = rank_plan.how.element_bytes,
-                                                  .method.sync = rank_plan.how.method.sync},
+    walk->element_bytes = rank_plan.lowering.element_bytes;
+    CHECK_STATUS(ghp_sync_parse(walk->sync, &rank_plan.lowering.method.sync), GHP_OK);
+    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = rank_plan.lowering.model,
+                                                  .problem = rank_plan.lowering.problem,
+                                                  .element_bytes = rank_plan.lowering.element_bytes,
+                                                  .method.sync = rank_plan.lowering.method.sync},
                            splits, rank_plan.rank, &program),
                  GHP_OK);
     use_mixer(b, walk, &rank_plan, &program);
@@ -209,7 +209,7 @@ static bool is_power(void)
 
 static void check_sums(const struct bench *b, const char *sync, enum ghp_fault fault)
 {
-    double limit = b->rank_plan.how.element_bytes == 8 ? 1e-12 : 1e-5;
+    double limit = b->rank_plan.lowering.element_bytes == 8 ? 1e-12 : 1e-5;
 
     /* Nothing moves: what is counted and not added has no sum of its own. */
     for (int moves = fault == GHP_FAULT_NO_MIXING; moves < 2; moves++) {
@@ -268,10 +268,10 @@ static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
 {
     struct ghp_rank_plan rank_plan = b->rank_plan;
 
-    rank_plan.splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    rank_plan.splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
     rank_plan.run.mixing = &ghp_mixing;
     rank_plan.run.fault = fault;
-    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &rank_plan.how.method.sync), GHP_OK);
+    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &rank_plan.lowering.method.sync), GHP_OK);
     return CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK);
 }
 
@@ -282,8 +282,8 @@ static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
     struct ghp_worker *worker;
     bool passed;
 
-    like.splits = case_splits(&b->model, like.how.problem, CASE_DATA, 0, 1);
-    like.how.method.sync.ops = &ghp_sync_sgp;
+    like.splits = case_splits(&b->model, like.lowering.problem, CASE_DATA, 0, 1);
+    like.lowering.method.sync.ops = &ghp_sync_sgp;
     passed = open_worker(b, "sgp", fault, &worker) &&
              bench_trains_like_twin(b, worker, &like, BENCH_STEPS);
     ghp_worker_close(worker);
@@ -324,7 +324,7 @@ static void check_lone(const struct bench *b)
     struct bench lone = *b;
     uint64_t hash[4] = {0};
 
-    lone.rank_plan.how.problem.workers = lone.rank_plan.run.groups = 1;
+    lone.rank_plan.lowering.problem.workers = lone.rank_plan.run.groups = 1;
     lone.rank_plan.rank = 0;
     for (int i = 0; i < 4 && b->rank_plan.rank == 0; i++) {
         struct ghp_worker *worker;

@@ -33,9 +33,9 @@ static void gradients_alone(struct bench *b, const struct ghp_split *data, int64
     struct ghp_step step = ghp_training_config_step(&b->training_config, 0);
 
     rank_plan.splits = data;
-    rank_plan.how.problem = (struct ghp_problem){1, 1};
+    rank_plan.lowering.problem = (struct ghp_problem){1, 1};
     rank_plan.rank = 0;
-    rank_plan.how.method.optimizer = b->training_config.optimizer;
+    rank_plan.lowering.method.optimizer = b->training_config.optimizer;
     if (!CHECK_STATUS(bench_open_worker(b, &rank_plan, &alone), GHP_OK)) return;
     step.samples = &sample;
     step.valid = 1;
@@ -53,7 +53,7 @@ static void check_step(struct bench *b, const struct ghp_split *data, struct ghp
     struct ghp_snapshot own = {0}, all = {0}, mean = {0};
     double off = 0;
 
-    b->rank_plan.how.method.sync = sync;
+    b->rank_plan.lowering.method.sync = sync;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &own), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &all), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &mean), GHP_OK);
@@ -63,7 +63,7 @@ static void check_step(struct bench *b, const struct ghp_split *data, struct ghp
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
         CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
         CHECK_STATUS(ghp_snapshot_gradients(&all, worker), GHP_OK);
-        b->rank_plan.how.method.sync = (struct ghp_sync){0};
+        b->rank_plan.lowering.method.sync = (struct ghp_sync){0};
         for (int i = 0; i < workers; i++) {
             gradients_alone(b, data, step.samples[i], &own);
             if (i == rank)
@@ -113,10 +113,10 @@ static void check_choice(struct bench *b)
     }
     CHECK_NEAR(weights / (double)((EPOCHS - 1) * own), (double)(own * workers) / SAMPLES, 1e-9);
     ghp_sampling_close(sampling);
-    b->rank_plan.how.problem.global_batch *= 2;
+    b->rank_plan.lowering.problem.global_batch *= 2;
     CHECK_STATUS(ghp_sampling_open(&request, &sampling), GHP_ERR_INPUT);
     CHECK_MESSAGE("plan with --batch");
-    b->rank_plan.how.problem.global_batch /= 2;
+    b->rank_plan.lowering.problem.global_batch /= 2;
     request.ignores = true;
     CHECK_STATUS(ghp_sampling_open(&request, &sampling), GHP_ERR_INPUT);
     CHECK_MESSAGE("--ignore-label");
@@ -135,11 +135,11 @@ CHECK_TEST(sampling)
                                                       .element_bytes = 8,
                                                       .batch = workers}),
                  GHP_OK);
-    data = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    data = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     b.rank_plan.splits = data;
     check_step(&b, data, (struct ghp_sync){0});
     check_step(&b, data, (struct ghp_sync){.ops = &ghp_sync_sharded});
-    b.rank_plan.how.method.sync = (struct ghp_sync){0};
+    b.rank_plan.lowering.method.sync = (struct ghp_sync){0};
     check_choice(&b);
     free(data);
     bench_close(&b);

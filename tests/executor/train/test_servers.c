@@ -29,7 +29,7 @@ static void serve(struct bench *b, const struct ghp_rank_plan *rank_plan)
 {
     struct ghp_server *server = NULL;
     struct ghp_server_programs programs;
-    int number = b->rank_plan.rank - rank_plan->how.problem.workers;
+    int number = b->rank_plan.rank - rank_plan->lowering.problem.workers;
 
     if (!CHECK_STATUS(ghp_rank_plan_lower_server(&b->exec, rank_plan, number, &programs), GHP_OK) ||
         !CHECK_STATUS(ghp_server_open(&b->exec, &programs, rank_plan->run.fault, &server), GHP_OK))
@@ -44,7 +44,7 @@ static void steps(struct bench *b, const struct run *run, struct ghp_worker *wor
 {
     struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_checkpoint checkpoint = {.step = run->end,
-                                        .global_batch = b->rank_plan.how.problem.global_batch,
+                                        .global_batch = b->rank_plan.lowering.problem.global_batch,
                                         .samples = b->training_config.order.n};
 
     if (run->loads) CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
@@ -58,16 +58,17 @@ static uint64_t train(struct bench *b, const struct run *run)
 {
     struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker;
-    struct ghp_split *splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
     uint64_t hash = 0;
 
     rank_plan.splits = splits;
-    rank_plan.how.method.bucket_bytes = run->bucket_bytes;
+    rank_plan.lowering.method.bucket_bytes = run->bucket_bytes;
     if (run->servers > 0)
-        rank_plan.how.method.sync =
+        rank_plan.lowering.method.sync =
             (struct ghp_sync){.ops = &ghp_sync_bsp, .servers = run->servers};
-    if (rank_plan.rank >= rank_plan.how.problem.workers) {
-        if (rank_plan.rank < rank_plan.how.problem.workers + run->servers) serve(b, &rank_plan);
+    if (rank_plan.rank >= rank_plan.lowering.problem.workers) {
+        if (rank_plan.rank < rank_plan.lowering.problem.workers + run->servers)
+            serve(b, &rank_plan);
         free(splits);
         return 0;
     }
@@ -94,11 +95,11 @@ static bool trains_like_one(struct bench *b, int servers, int64_t bucket_bytes)
 
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     train(b, &run);
-    if (b->rank_plan.rank < b->rank_plan.how.problem.workers) {
-        CHECK_STATUS(
-            ghp_verify_compare(&plan, &b->alone,
-                               (struct ghp_precision){b->rank_plan.how.element_bytes, false}, &v),
-            GHP_OK);
+    if (b->rank_plan.rank < b->rank_plan.lowering.problem.workers) {
+        CHECK_STATUS(ghp_verify_compare(
+                         &plan, &b->alone,
+                         (struct ghp_precision){b->rank_plan.lowering.element_bytes, false}, &v),
+                     GHP_OK);
         passed = v.passed;
         ghp_verification_release(&v);
     }
@@ -108,7 +109,7 @@ static bool trains_like_one(struct bench *b, int servers, int64_t bucket_bytes)
 
 static void of_workers(struct bench *b, int n)
 {
-    b->rank_plan.how.problem.workers = b->rank_plan.run.groups = n;
+    b->rank_plan.lowering.problem.workers = b->rank_plan.run.groups = n;
 }
 
 /* By `least` workers or more, the other ranks are servers. */
@@ -119,7 +120,7 @@ static void check_model(const char *path, struct bench_numbers numbers,
     struct bench b;
 
     if (!CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK)) return;
-    b.training_config.optimizer = b.rank_plan.how.method.optimizer = optimizer;
+    b.training_config.optimizer = b.rank_plan.lowering.method.optimizer = optimizer;
     b.training_config.hyperparameters = ghp_optimizer_usual(optimizer);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (int n = 1; n < size; n++) {
@@ -127,7 +128,8 @@ static void check_model(const char *path, struct bench_numbers numbers,
         uint64_t hash[2];
 
         of_workers(&b, n);
-        if (b.rank_plan.how.problem.global_batch % n != 0 || (!check_full() && n < least)) continue;
+        if (b.rank_plan.lowering.problem.global_batch % n != 0 || (!check_full() && n < least))
+            continue;
         CHECK(trains_like_one(&b, size - n, n == 1 ? 0 : 20000));
         hash[0] = train(&b, &run);
         run.servers = size - n;

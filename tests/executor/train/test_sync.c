@@ -65,9 +65,9 @@ static bool open_worker(struct bench *b, struct run run, struct ghp_worker **wor
     struct ghp_rank_plan rank_plan = b->rank_plan;
 
     rank_plan.splits = run.splits;
-    rank_plan.how.staging = run.staging;
-    rank_plan.how.method.sync = run.sync;
-    rank_plan.how.method.bucket_bytes = run.bucket_bytes;
+    rank_plan.lowering.staging = run.staging;
+    rank_plan.lowering.method.sync = run.sync;
+    rank_plan.lowering.method.bucket_bytes = run.bucket_bytes;
     if (!CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK)) return false;
     check_momentum(ghp_worker_program(*worker));
     return true;
@@ -85,10 +85,10 @@ static uint64_t train(struct bench *b, struct run run)
     if (!open_worker(b, run, &worker)) return 0;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
-                                    (struct ghp_precision){b->rank_plan.how.element_bytes, false},
-                                    &v),
-                 GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &b->alone,
+                           (struct ghp_precision){b->rank_plan.lowering.element_bytes, false}, &v),
+        GHP_OK);
     if (!CHECK(v.passed) && transport->control->rank == 0)
         fprintf(stderr, "%s by %s, buckets of %lld: e_w %.3g, e_g %.3g\n", b->model.name,
                 run.sync.ops->name, (long long)run.bucket_bytes, v.weight_difference,
@@ -119,7 +119,7 @@ static void check_splits(struct bench *b, enum case_kind kind, unsigned seed)
 {
     static const int64_t sizes[] = {0, 20000, INT64_C(1) << 40};
     struct ghp_split *splits =
-        case_splits(&b->model, b->rank_plan.how.problem, kind, seed, workers);
+        case_splits(&b->model, b->rank_plan.lowering.problem, kind, seed, workers);
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         check_same_bits(b, (struct run){.splits = splits, .bucket_bytes = sizes[i]});
@@ -129,7 +129,8 @@ static void check_splits(struct bench *b, enum case_kind kind, unsigned seed)
 /* Micro-batches in one stage; and two stages, of which the first has replicas that share an update. */
 static void check_stages(struct bench *b)
 {
-    struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits =
+        case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     struct ghp_staging s = {.micro_batches = 2};
     int middle = 1;
 
@@ -179,10 +180,10 @@ static bool weights_pass(struct bench *b, struct ghp_worker *worker)
     for (int i = 0; i < plan.list.n_params; i++)
         memcpy(plan.gradients[i], b->alone.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
-    CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
-                                    (struct ghp_precision){b->rank_plan.how.element_bytes, false},
-                                    &v),
-                 GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &b->alone,
+                           (struct ghp_precision){b->rank_plan.lowering.element_bytes, false}, &v),
+        GHP_OK);
     passed = v.passed;
     if (!passed && b->rank_plan.rank == 0) fprintf(stderr, "e_w %.3g\n", v.weight_difference);
     ghp_verification_release(&v);
@@ -210,14 +211,14 @@ static uint64_t heard_from_first(struct ghp_comm *world, uint64_t said)
 
 static void of_workers(struct bench *b, int n)
 {
-    b->rank_plan.how.problem.workers = b->rank_plan.run.groups = n;
+    b->rank_plan.lowering.problem.workers = b->rank_plan.run.groups = n;
 }
 
 /* Two steps, and a checkpoint of them; returns the fingerprint of weights and momenta. */
 static uint64_t train_first(struct bench *b, const struct resumption *r)
 {
     const struct ghp_checkpoint now = {.step = 2,
-                                       .global_batch = b->rank_plan.how.problem.global_batch,
+                                       .global_batch = b->rank_plan.lowering.problem.global_batch,
                                        .samples = b->training_config.order.n};
     struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_worker *worker = NULL;
@@ -226,7 +227,7 @@ static uint64_t train_first(struct bench *b, const struct resumption *r)
 
     of_workers(b, r->from);
     if (b->rank_plan.rank >= r->from) return 0;
-    splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_MIXED, 2, r->from);
+    splits = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_MIXED, 2, r->from);
     if (open_worker(b, (struct run){.splits = splits, .sync = r->first, .bucket_bytes = 20000},
                     &worker)) {
         CHECK_STATUS(bench_steps(b, worker, 0, 2), GHP_OK);
@@ -248,7 +249,7 @@ static void train_second(struct bench *b, const struct resumption *r, uint64_t s
 
     of_workers(b, r->to);
     if (b->rank_plan.rank >= r->to) return;
-    splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_OWT, 0, r->to);
+    splits = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_OWT, 0, r->to);
     if (!open_worker(b, (struct run){.splits = splits, .sync = r->second}, &worker)) return;
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
     CHECK_EQ(checkpoint.step, 2);
@@ -310,13 +311,14 @@ static void check_losses(const struct ghp_losses *plan, const struct ghp_losses 
 /* Trains by the period, and compares with what one process makes of the same. */
 static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
 {
-    struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits =
+        case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     struct ghp_worker *worker = NULL;
     struct ghp_snapshot plan = {0}, twin = {0};
     struct ghp_verification v = {0};
     bool passed;
 
-    b->rank_plan.how.method.sync = local(period);
+    b->rank_plan.lowering.method.sync = local(period);
     b->rank_plan.run.fault = fault;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
@@ -328,20 +330,20 @@ static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
     for (int i = 0; i < plan.list.n_params && b->rank_plan.rank > 0; i++) /* of the first replica */
         memcpy(plan.gradients[i], twin.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
-    CHECK_STATUS(ghp_verify_compare(&plan, &twin,
-                                    (struct ghp_precision){b->rank_plan.how.element_bytes, false},
-                                    &v),
-                 GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &twin,
+                           (struct ghp_precision){b->rank_plan.lowering.element_bytes, false}, &v),
+        GHP_OK);
     passed = v.passed;
     if (fault == GHP_FAULT_NONE)
         check_losses(&plan.losses, &twin.losses,
-                     b->rank_plan.how.element_bytes == 8 ? 1e-12 : 1e-5);
+                     b->rank_plan.lowering.element_bytes == 8 ? 1e-12 : 1e-5);
     ghp_verification_release(&v);
     ghp_snapshot_release(&plan);
     ghp_snapshot_release(&twin);
     ghp_worker_close(worker);
     free(splits);
-    b->rank_plan.how.method.sync = (struct ghp_sync){0};
+    b->rank_plan.lowering.method.sync = (struct ghp_sync){0};
     b->rank_plan.run.fault = GHP_FAULT_NONE;
     return passed;
 }
@@ -350,7 +352,8 @@ static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
 static void check_lone(struct bench *b)
 {
     struct bench lone = *b;
-    struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits =
+        case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     uint64_t hash[2] = {0};
 
     of_workers(&lone, 1);
@@ -372,7 +375,8 @@ static void check_lone(struct bench *b)
 static void check_each_step(struct bench *b)
 {
     const struct ghp_hyperparameters usual = b->training_config.hyperparameters;
-    struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits =
+        case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     struct ghp_worker *worker = NULL;
 
     b->training_config.hyperparameters.momentum = 0;
@@ -390,7 +394,8 @@ static void check_each_step(struct bench *b)
 static void check_local_resume(struct bench *b)
 {
     const struct ghp_checkpoint now = {.step = 2};
-    struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits =
+        case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     struct run run = {.splits = splits, .sync = local(3)};
     struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_checkpoint checkpoint = {0};

@@ -22,7 +22,7 @@ static const double bandwidth_Bps = 1e9, latency_s = 20e-6;
 static struct ghp_plan two_layers(const struct ghp_profile *profile)
 {
     struct ghp_plan plan = {.problem = {2, 64}, .groups = 1, .group_size = 2};
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_program program;
     struct ghp_prediction second_best;
 
@@ -30,11 +30,11 @@ static struct ghp_plan two_layers(const struct ghp_profile *profile)
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
     for (int v = 0; v < plan.model.n_layers; v++)
         plan.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    how = ghp_plan_lowering(&plan, profile);
-    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, profile, &second_best), GHP_OK);
+    lowering = ghp_plan_lowering(&plan, profile);
+    CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, profile, &second_best), GHP_OK);
     plan.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
-    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, profile, &plan.predicted), GHP_OK);
-    CHECK_STATUS(ghp_lower(&how, plan.splits, 0, &program), GHP_OK);
+    CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, profile, &plan.predicted), GHP_OK);
+    CHECK_STATUS(ghp_lower(&lowering, plan.splits, 0, &program), GHP_OK);
     CHECK_STATUS(ghp_profile_subset(profile, &program, &plan.profile), GHP_OK);
     plan.alternatives = ghp_alloc(1, sizeof *plan.alternatives);
     plan.n_alternatives = 1;
@@ -106,14 +106,14 @@ static double slower_at(const struct ghp_plan *plan, const struct ghp_alternativ
     struct ghp_split *splits = ghp_alloc((size_t)plan->model.n_layers, sizeof *splits);
     struct ghp_prediction mine = {0}, other = {0};
     struct ghp_profile scaled = {0};
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
 
     ghp_alternative_splits(a, plan->splits, (size_t)plan->model.n_layers, splits);
     CHECK_STATUS(ghp_profile_copy(profile, &scaled), GHP_OK);
     CHECK_STATUS(ghp_quantity_scale_profile(&scaled, GHP_QUANTITY_INTER_BANDWIDTH, factor), GHP_OK);
-    how = ghp_plan_lowering(plan, &scaled);
-    CHECK_STATUS(ghp_plan_predict(&how, plan->splits, &scaled, &mine), GHP_OK);
-    CHECK_STATUS(ghp_plan_predict(&how, splits, &scaled, &other), GHP_OK);
+    lowering = ghp_plan_lowering(plan, &scaled);
+    CHECK_STATUS(ghp_plan_predict(&lowering, plan->splits, &scaled, &mine), GHP_OK);
+    CHECK_STATUS(ghp_plan_predict(&lowering, splits, &scaled, &other), GHP_OK);
     ghp_profile_release(&scaled);
     free(splits);
     return other.step_s - mine.step_s;
@@ -189,10 +189,10 @@ static void test_terms(void)
         struct random_source source = {seed * 77};
 
         if (!CHECK_STATUS(random_case_make(seed, 1e6, &c), GHP_OK)) continue;
-        struct ghp_lowering how = {.model = &c.model,
-                                   .problem = c.problem,
-                                   .element_bytes = 4,
-                                   .method.bucket_bytes = seed % 2 == 0 ? 1 << 12 : 0};
+        struct ghp_lowering lowering = {.model = &c.model,
+                                        .problem = c.problem,
+                                        .element_bytes = 4,
+                                        .method.bucket_bytes = seed % 2 == 0 ? 1 << 12 : 0};
         CHECK(c.model.n_layers <= 32);
         for (int v = 0; v < c.model.n_layers; v++) {
             struct ghp_split all[GHP_MAX_CHOICES];
@@ -200,7 +200,7 @@ static void test_terms(void)
 
             splits[v] = all[random_below(&source, n)];
         }
-        CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+        CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK);
         CHECK_STATUS(ghp_simulate(&program, &c.profile, &timing), GHP_OK);
         ghp_terms_of(&program, &timing, c.model.n_layers, terms);
         for (int v = 0; v < c.model.n_layers; v++) {

@@ -18,7 +18,7 @@ static char model_path[64];
 static double fastest(const struct random_case *c)
 {
     struct ghp_plan shell = {.model = c->model, .problem = c->problem};
-    struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c->profile);
     struct ghp_split choices[16][64], splits[16];
     int n[16], at[16] = {0}, layers = c->model.n_layers, v = 0;
     double best = INFINITY;
@@ -30,7 +30,8 @@ static double fastest(const struct random_case *c)
 
         for (int u = 0; u < layers; u++)
             splits[u] = choices[u][at[u]];
-        if (!CHECK_STATUS(ghp_plan_predict(&how, splits, &c->profile, &p), GHP_OK)) return best;
+        if (!CHECK_STATUS(ghp_plan_predict(&lowering, splits, &c->profile, &p), GHP_OK))
+            return best;
         best = fmin(best, p.step_s);
         for (v = 0; v < layers && ++at[v] == n[v]; v++)
             at[v] = 0;

@@ -25,7 +25,7 @@ static void check_baseline_holds(const struct ghp_plan *plan)
 {
     char path[] = "/tmp/ghp-baseline-XXXXXX";
     struct ghp_prediction found;
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_plan loaded;
     int fd = mkstemp(path);
 
@@ -36,8 +36,8 @@ static void check_baseline_holds(const struct ghp_plan *plan)
         CHECK_STATUS(ghp_plan_verify(&loaded, &loaded.profile), GHP_OK);
         CHECK_STATUS(ghp_plan_make_data(&loaded), GHP_OK);
         CHECK(ghp_plan_is_data(&loaded));
-        how = ghp_plan_lowering(&loaded, &loaded.profile);
-        CHECK_STATUS(ghp_plan_predict(&how, loaded.splits, &loaded.profile, &found), GHP_OK);
+        lowering = ghp_plan_lowering(&loaded, &loaded.profile);
+        CHECK_STATUS(ghp_plan_predict(&lowering, loaded.splits, &loaded.profile, &found), GHP_OK);
         CHECK_NEAR(found.step_s, loaded.predicted.step_s, 1e-9 * found.step_s);
         CHECK_EQ(found.peak_bytes, loaded.predicted.peak_bytes);
         ghp_plan_release(&loaded);

@@ -159,10 +159,10 @@ static void test_split(void)
     open_profile(2);
     if (!CHECK_STATUS(ghp_plan_make(&w, &plan), GHP_OK)) return;
     c = ghp_model_find(&plan.model, "conv3");
-    struct ghp_lowering how = ghp_plan_lowering(&plan, &profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(&plan, &profile);
     CHECK(plan.splits[c].tp_size == 2 && plan.nchw16c != NULL);
     CHECK(plan.nchw16c[c] && plan.nchw16c[c - 1]);
-    CHECK_STATUS(ghp_lower(&how, plan.splits, 0, &program), GHP_OK);
+    CHECK_STATUS(ghp_lower(&lowering, plan.splits, 0, &program), GHP_OK);
     for (int i = 0; i < program.n_instrs; i++) {
         const struct ghp_instr *instr = &program.instrs[i];
         struct ghp_cost blocks, plain;
@@ -192,9 +192,9 @@ static void test_stages(void)
     open_profile(2);
     if (!CHECK_STATUS(ghp_plan_make(&w, &plan), GHP_OK)) return;
     c = ghp_model_find(&plan.model, "conv3");
-    struct ghp_lowering how = ghp_plan_lowering(&plan, &profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(&plan, &profile);
     CHECK(plan.staging.n == 2 && plan.staging.stage[1].first_layer == c && plan.nchw16c != NULL);
-    CHECK(ghp_plan_formats_hold(&how, plan.nchw16c));
+    CHECK(ghp_plan_formats_hold(&lowering, plan.nchw16c));
     CHECK(!plan.nchw16c[c - 1] && plan.nchw16c[c]);
     CHECK(count(&plan) > 3);
     check_verifies(&plan);

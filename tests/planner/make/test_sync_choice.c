@@ -31,11 +31,11 @@ static struct ghp_plan_request request_of(const struct ghp_profile *profile, str
 /* Of all buckets, and of a worker's momentum. */
 static void check_momentum(const struct ghp_plan *plan)
 {
-    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_program program;
     int64_t momentum = 0, gradients = 0, shards = 0;
 
-    if (!CHECK_STATUS(ghp_lower(&how, plan->splits, 2, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, plan->splits, 2, &program), GHP_OK)) return;
     for (int i = 0; i < program.n_buffers; i++)
         if (program.buffers[i].buffer_kind == GHP_BUFFER_MOMENT)
             momentum += program.buffers[i].bytes;

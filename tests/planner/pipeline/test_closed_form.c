@@ -161,11 +161,11 @@ static void premised_splits(const struct ghp_model *model, const struct row *row
 static void test_program_row(const struct ghp_model *model, const struct ghp_profile *profile,
                              const struct row *row)
 {
-    struct ghp_lowering how = {.model = model,
-                               .problem = {row->workers, (int64_t)row->batch},
-                               .element_bytes = 4,
-                               .input_gradient = true,
-                               .no_metrics = true};
+    struct ghp_lowering lowering = {.model = model,
+                                    .problem = {row->workers, (int64_t)row->batch},
+                                    .element_bytes = 4,
+                                    .input_gradient = true,
+                                    .no_metrics = true};
     struct ghp_split splits[64];
     struct ghp_program program;
     struct ghp_timing timing;
@@ -173,7 +173,7 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     int cut = row->data ? model->n_layers - 1 : ghp_closed_form_cut(model);
 
     premised_splits(model, row, splits);
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
     for (int k = 0; k < program.n_instrs; k++) {
         const struct ghp_instr *instr = &program.instrs[k];
@@ -199,8 +199,9 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     CHECK_NEAR(timing.serial_s, front + rear + boundary + activations + front_reduce + rear_reduce,
                1e-9);
     ghp_timing_release(&timing);
-    how.method.bucket_bytes = (int64_t)1 << 40; /* one message a TP size, as the table has it */
-    if (!CHECK_STATUS((ghp_program_release(&program), ghp_lower(&how, splits, 0, &program)),
+    lowering.method.bucket_bytes = (int64_t)1
+                                   << 40; /* one message a TP size, as the table has it */
+    if (!CHECK_STATUS((ghp_program_release(&program), ghp_lower(&lowering, splits, 0, &program)),
                       GHP_OK))
         return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
@@ -241,13 +242,13 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
         .n = 2,
         .stage = {{.workers = front_workers, .grain = 1},
                   {.first_layer = cut + 1, .workers = row->rear_workers}}};
-    struct ghp_lowering how = {.model = model,
-                               .problem = {row->workers, (int64_t)row->batch},
-                               .element_bytes = 4,
-                               .method.bucket_bytes = (int64_t)1 << 40,
-                               .input_gradient = true,
-                               .no_metrics = true,
-                               .staging = &staging};
+    struct ghp_lowering lowering = {.model = model,
+                                    .problem = {row->workers, (int64_t)row->batch},
+                                    .element_bytes = 4,
+                                    .method.bucket_bytes = (int64_t)1 << 40,
+                                    .input_gradient = true,
+                                    .no_metrics = true,
+                                    .staging = &staging};
     struct ghp_closed_form_setting setting = setting_of(row);
     struct ghp_closed_form_network net = network_of(model, row);
     struct ghp_closed_form_time proven = ghp_closed_form_step(&net, &setting);
@@ -259,7 +260,7 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
     struct ghp_programs programs;
 
     premised_splits(model, &alone, splits);
-    if (!CHECK_STATUS(ghp_lower_all(&how, splits, &programs), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower_all(&lowering, splits, &programs), GHP_OK)) return;
     for (int i = 0; i < programs.n; i++)
         for (int n = 0; n < programs.of[i].n_instrs; n++) {
             const struct ghp_instr *instr = &programs.of[i].instrs[n];
@@ -285,7 +286,7 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
 /* ---- a free choice ---- */
 
 /* The fastest plan's step, its reductions in one message a TP size where `whole`. */
-static double free_step_ms(const struct ghp_lowering *how, const struct ghp_profile *profile,
+static double free_step_ms(const struct ghp_lowering *lowering, const struct ghp_profile *profile,
                            bool whole)
 {
     struct ghp_instance in;
@@ -293,7 +294,7 @@ static double free_step_ms(const struct ghp_lowering *how, const struct ghp_prof
     struct ghp_search_result result;
     double step_s = INFINITY;
 
-    if (!CHECK_STATUS(ghp_instance_init(how, profile, how->problem.workers, &in), GHP_OK))
+    if (!CHECK_STATUS(ghp_instance_init(lowering, profile, lowering->problem.workers, &in), GHP_OK))
         return INFINITY;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
     struct ghp_search_job job = {
@@ -314,12 +315,12 @@ static double free_step_ms(const struct ghp_lowering *how, const struct ghp_prof
 static void test_named_plan(const struct ghp_model *plain, const struct ghp_profile *profile,
                             const struct row *best, int k, double named_ms)
 {
-    struct ghp_lowering how = {.model = plain,
-                               .problem = {best->workers, (int64_t)best->batch},
-                               .element_bytes = 4,
-                               .method.bucket_bytes = (int64_t)1 << 40,
-                               .input_gradient = true,
-                               .no_metrics = true};
+    struct ghp_lowering lowering = {.model = plain,
+                                    .problem = {best->workers, (int64_t)best->batch},
+                                    .element_bytes = 4,
+                                    .method.bucket_bytes = (int64_t)1 << 40,
+                                    .input_gradient = true,
+                                    .no_metrics = true};
     struct ghp_split splits[64];
     struct ghp_program program;
     struct ghp_timing timing;
@@ -331,7 +332,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
         splits[v] = rear ? (struct ghp_split){linear ? GHP_SPLIT_IN : GHP_SPLIT_CHANNEL, k}
                          : (struct ghp_split){GHP_SPLIT_DATA, 1};
     }
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
     CHECK_NEAR(1e3 * timing.serial_s, named_ms, 0.0501);
     ghp_timing_release(&timing);
@@ -344,19 +345,20 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
 static void test_free_choice(const struct ghp_model *model, const struct ghp_model *plain,
                              struct ghp_profile *profile, const struct row *best, double least_ms)
 {
-    struct ghp_lowering how = {.model = plain,
-                               .problem = {best->workers, (int64_t)best->batch},
-                               .element_bytes = 4,
-                               .input_gradient = true,
-                               .no_metrics = true};
+    struct ghp_lowering lowering = {.model = plain,
+                                    .problem = {best->workers, (int64_t)best->batch},
+                                    .element_bytes = 4,
+                                    .input_gradient = true,
+                                    .no_metrics = true};
     double serial_ms, free_ms;
 
     profile->overlap = (struct ghp_overlap){.compute = 2, .comm = 2, .link = 2};
-    serial_ms = free_step_ms(&how, profile, true);
+    serial_ms = free_step_ms(&lowering, profile, true);
     CHECK(serial_ms <= least_ms);
     profile->overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
-    how = (struct ghp_lowering){.model = model, .problem = how.problem, .element_bytes = 4};
-    free_ms = free_step_ms(&how, profile, false);
+    lowering =
+        (struct ghp_lowering){.model = model, .problem = lowering.problem, .element_bytes = 4};
+    free_ms = free_step_ms(&lowering, profile, false);
     CHECK(free_ms <= least_ms && free_ms < best->total);
     printf("%d workers: %.2f ms under the table's premises, %.2f ms as ghp runs it\n",
            best->workers, serial_ms, free_ms);

@@ -19,7 +19,7 @@ static char model_path[64], plan_path[64];
 
 struct truth {
     const struct random_case *c;
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     const double *speed;
     double least_s; /* over all vectors, all layers by data */
 };
@@ -28,19 +28,19 @@ struct truth {
 static double step_of(const struct truth *t, int64_t *shares)
 {
     const struct ghp_staging staging = {.shares = shares, .speeds = t->speed};
-    struct ghp_lowering how = t->how;
+    struct ghp_lowering lowering = t->lowering;
     struct ghp_split splits[MOST_LAYERS];
     double most_s = 0;
 
-    how.staging = &staging;
+    lowering.staging = &staging;
     for (int v = 0; v < MOST_LAYERS; v++)
         splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    CHECK_STATUS(ghp_staging_check(&staging, how.model, how.problem), GHP_OK);
-    for (int r = 0; r < how.problem.workers; r++) {
+    CHECK_STATUS(ghp_staging_check(&staging, lowering.model, lowering.problem), GHP_OK);
+    for (int r = 0; r < lowering.problem.workers; r++) {
         struct ghp_program program = {0};
         struct ghp_timing timing = {0};
 
-        if (!CHECK_STATUS(ghp_lower(&how, splits, r, &program), GHP_OK)) return INFINITY;
+        if (!CHECK_STATUS(ghp_lower(&lowering, splits, r, &program), GHP_OK)) return INFINITY;
         CHECK_STATUS(ghp_simulate(&program, &t->c->profile, &timing), GHP_OK);
         most_s = fmax(most_s, timing.step_s);
         ghp_timing_release(&timing);
@@ -52,7 +52,7 @@ static double step_of(const struct truth *t, int64_t *shares)
 /* All vectors of at least one sample each. */
 static void every_vector(struct truth *t, int64_t *shares, int rank, int64_t left)
 {
-    int last = t->how.problem.workers - 1;
+    int last = t->lowering.problem.workers - 1;
 
     if (rank == last || rank + 1 == MOST_WORKERS) {
         shares[rank] = left;
@@ -76,13 +76,13 @@ static void check_find(const struct random_case *c, const double *speed, double 
 {
     int64_t shares[MOST_WORKERS];
     struct truth t = {.c = c,
-                      .how = {.model = &c->model,
-                              .problem = c->problem,
-                              .element_bytes = c->profile.element_bytes},
+                      .lowering = {.model = &c->model,
+                                   .problem = c->problem,
+                                   .element_bytes = c->profile.element_bytes},
                       .speed = speed,
                       .least_s = INFINITY};
     const struct ghp_partition_job job = {
-        .how = &t.how, .profile = &c->profile, .deadline_s = INFINITY, .best_s = even_s};
+        .lowering = &t.lowering, .profile = &c->profile, .deadline_s = INFINITY, .best_s = even_s};
     struct ghp_partition found;
 
     every_vector(&t, shares, 0, c->problem.global_batch);
@@ -107,13 +107,15 @@ static bool check_grain(const struct random_case *c, const double *speed)
     enum { BATCH = 128, GRAIN = 4 };
     int64_t shares[2], dealt[2];
     struct truth t = {.c = c,
-                      .how = {.model = &c->model,
-                              .problem = {2, BATCH},
-                              .element_bytes = c->profile.element_bytes},
+                      .lowering = {.model = &c->model,
+                                   .problem = {2, BATCH},
+                                   .element_bytes = c->profile.element_bytes},
                       .speed = speed,
                       .least_s = INFINITY};
-    const struct ghp_partition_job job = {
-        .how = &t.how, .profile = &c->profile, .deadline_s = INFINITY, .best_s = INFINITY};
+    const struct ghp_partition_job job = {.lowering = &t.lowering,
+                                          .profile = &c->profile,
+                                          .deadline_s = INFINITY,
+                                          .best_s = INFINITY};
     struct ghp_partition found;
     bool grains = false;
 

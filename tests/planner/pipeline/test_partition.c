@@ -26,7 +26,7 @@ static char model_path[64];
 
 struct every {
     const struct random_case *c;
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     int64_t limit_bytes; /* 0: none */
     bool counts;         /* only the number of plans */
     double n;
@@ -41,14 +41,14 @@ static void note_plan(struct every *e, const struct ghp_split *splits)
     struct ghp_timing timings[GHP_MAX_STAGES];
     int64_t peak;
 
-    if (!CHECK_STATUS(ghp_lower_all(&e->how, splits, &programs), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower_all(&e->lowering, splits, &programs), GHP_OK)) return;
     if (CHECK_STATUS(ghp_simulate_all(&programs, &e->c->profile, timings), GHP_OK)) {
         peak = ghp_programs_peak_bytes(&programs);
         if (peak < e->least_bytes) e->least_bytes = peak;
         if ((int)e->n % 7 == 3) e->some_bytes = peak;
         if ((e->limit_bytes == 0 || peak <= e->limit_bytes) && timings[0].step_s < e->best_s) {
             e->best_s = timings[0].step_s;
-            e->stages_win = e->how.staging != NULL;
+            e->stages_win = e->lowering.staging != NULL;
         }
         for (int i = 0; i < programs.n; i++)
             ghp_timing_release(&timings[i]);
@@ -79,7 +79,7 @@ static void every_split(struct every *e, const struct ghp_staging *s)
         e->n += product;
         return;
     }
-    e->how.staging = ghp_staging_or_none(s);
+    e->lowering.staging = ghp_staging_or_none(s);
     while (v < layers) {
         for (int l = 0; l < layers; l++)
             splits[l] = choices[l][at[l]];
@@ -149,13 +149,13 @@ static struct every every_of(const struct random_case *c, int64_t limit_bytes, b
 {
     struct ghp_plan shell = {.model = c->model, .problem = c->problem};
     struct every e = {.c = c,
-                      .how = ghp_plan_lowering(&shell, &c->profile),
+                      .lowering = ghp_plan_lowering(&shell, &c->profile),
                       .limit_bytes = limit_bytes,
                       .counts = counts,
                       .best_s = INFINITY,
                       .least_bytes = INT64_MAX};
 
-    e.how.model = &c->model;
+    e.lowering.model = &c->model;
     every_plan(&e);
     return e;
 }

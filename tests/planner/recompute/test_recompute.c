@@ -16,7 +16,7 @@ static char model_path[64], plan_path[64];
 
 struct truth {
     const struct random_case *c;
-    struct ghp_lowering how;
+    struct ghp_lowering lowering;
     struct ghp_staging staging;
     struct ghp_split splits[MOST_LAYERS];
     int options[MOST_LAYERS], n; /* layers that may be recomputed */
@@ -29,17 +29,17 @@ static void judge(struct truth *t, int set)
 {
     bool recomputed[MOST_LAYERS] = {false};
     struct ghp_staging staging = t->staging;
-    struct ghp_lowering how = t->how;
+    struct ghp_lowering lowering = t->lowering;
     struct ghp_programs programs = {0};
     struct ghp_timing timings[GHP_MAX_STAGES];
 
     for (int i = 0; i < t->n; i++)
         recomputed[t->options[i]] = set >> i & 1;
     staging.recompute = set > 0 ? recomputed : NULL;
-    how.staging = ghp_staging_or_none(&staging);
+    lowering.staging = ghp_staging_or_none(&staging);
     t->step_s[set] = INFINITY;
     t->peak_bytes[set] = INT64_MAX;
-    if (!CHECK_STATUS(ghp_lower_all(&how, t->splits, &programs), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower_all(&lowering, t->splits, &programs), GHP_OK)) return;
     t->peak_bytes[set] = ghp_programs_peak_bytes(&programs);
     if (CHECK_STATUS(ghp_simulate_all(&programs, &t->c->profile, timings), GHP_OK))
         t->step_s[set] = timings[0].step_s;
@@ -50,7 +50,7 @@ static void judge(struct truth *t, int set)
 
 static void judge_all(struct truth *t)
 {
-    const struct ghp_model *model = t->how.model;
+    const struct ghp_model *model = t->lowering.model;
 
     for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *l = &model->layers[v];
@@ -77,7 +77,7 @@ static double least_within(const struct truth *t, int64_t limit)
 /* Returns whether layers are recomputed in the best set that fits. */
 static bool check_limit(const struct truth *t, int64_t limit)
 {
-    const struct ghp_partition_job job = {.how = &t->how,
+    const struct ghp_partition_job job = {.lowering = &t->lowering,
                                           .profile = &t->c->profile,
                                           .limit_bytes = limit,
                                           .deadline_s = INFINITY,
@@ -100,7 +100,7 @@ static bool check_limit(const struct truth *t, int64_t limit)
     if (found.found) {
         CHECK_NEAR(found.step_s, least_s, 1e-9 * least_s);
         CHECK(found.peak_bytes <= limit);
-        for (int v = 0; v < t->how.model->n_layers; v++)
+        for (int v = 0; v < t->lowering.model->n_layers; v++)
             any = any || found.recompute[v];
     }
     ghp_recompute_release(&found);
@@ -176,9 +176,9 @@ struct tally {
 static void try_case(uint64_t seed, const struct random_case *c, struct tally *tally)
 {
     struct truth t = {.c = c,
-                      .how = {.model = &c->model,
-                              .problem = c->problem,
-                              .element_bytes = c->profile.element_bytes}};
+                      .lowering = {.model = &c->model,
+                                   .problem = c->problem,
+                                   .element_bytes = c->profile.element_bytes}};
     int64_t least = INT64_MAX;
 
     if (c->model.n_layers > MOST_LAYERS) return;

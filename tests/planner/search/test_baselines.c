@@ -58,11 +58,11 @@ static void test_strategies(const struct ghp_instance *in)
 
 static void test_alone(void)
 {
-    struct ghp_lowering how = {.model = &model, .problem = {1, 8}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {1, 8}, .element_bytes = 4};
     struct ghp_instance in;
     struct ghp_domain domain;
 
-    CHECK_STATUS(ghp_instance_init(&how, &profile, 1, &in), GHP_OK);
+    CHECK_STATUS(ghp_instance_init(&lowering, &profile, 1, &in), GHP_OK);
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
     CHECK_STATUS(ghp_strategy_restrict(GHP_STRATEGY_OWT, &domain), GHP_ERR_INFEASIBLE);
     CHECK_MESSAGE("at least 2 workers");
@@ -138,13 +138,13 @@ static void test_tied(void)
                  {"out=in:4", GHP_SPLIT_OUT, GHP_SPLIT_IN, 4},
                  {"embed=rows:2,out=out:4", GHP_SPLIT_ROWS, GHP_SPLIT_OUT, 4},
                  {"out=out:2,*=data", GHP_SPLIT_DATA, GHP_SPLIT_DATA, 1}};
-    struct ghp_lowering how = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
     struct ghp_instance in;
     struct ghp_domain domain;
 
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/executor/tied.json", &model), GHP_OK))
         return;
-    CHECK_STATUS(ghp_instance_init(&how, &profile, 4, &in), GHP_OK);
+    CHECK_STATUS(ghp_instance_init(&lowering, &profile, 4, &in), GHP_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
         CHECK_STATUS(ghp_force_restrict(cases[i].force, &domain), GHP_OK);
@@ -161,7 +161,7 @@ static void test_tied_stages(void)
 {
     static const char *const refused[] = {"out=out:2", "out=in:2", "embed=rows:2", "out=out:max"};
     struct ghp_staging staging = {.n = 2, .stage = {{.workers = 1}, {.workers = 2}}};
-    struct ghp_lowering how = {
+    struct ghp_lowering lowering = {
         .model = &model, .problem = {3, 6}, .element_bytes = 4, .staging = &staging};
     struct ghp_instance in;
     struct ghp_domain domain;
@@ -169,7 +169,7 @@ static void test_tied_stages(void)
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/executor/tied.json", &model), GHP_OK))
         return;
     staging.stage[1].first_layer = ghp_model_find(&model, "norm");
-    CHECK_STATUS(ghp_instance_init(&how, &profile, 3, &in), GHP_OK);
+    CHECK_STATUS(ghp_instance_init(&lowering, &profile, 3, &in), GHP_OK);
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         CHECK_STATUS(ghp_force_restrict(refused[i], &domain), GHP_ERR_USAGE);
@@ -190,13 +190,13 @@ static void test_tied_stages(void)
 
 CHECK_TEST(baselines)
 {
-    struct ghp_lowering how = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
     struct ghp_instance in;
 
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &model), GHP_OK))
         return check_end();
     if (!CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK)) return check_end();
-    if (!CHECK_STATUS(ghp_instance_init(&how, &profile, 4, &in), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(ghp_instance_init(&lowering, &profile, 4, &in), GHP_OK)) return check_end();
     test_strategies(&in);
     test_force(&in);
     test_alone();

@@ -67,8 +67,9 @@ static void test_search(uint64_t seed)
 
     if (!CHECK_STATUS(random_case_make(5000 + seed, 500, &c), GHP_OK)) return;
     struct ghp_plan shell = {.model = c.model, .problem = c.problem};
-    struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
-    if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK)) return;
+    struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c.profile);
+    if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
+        return;
     best = fastest(&in);
     search(&in, NULL, &own);
     search(&in, one_hash, &collides);
@@ -115,8 +116,9 @@ static void test_packed(uint64_t seed)
 
     if (!CHECK_STATUS(random_case_make(5000 + seed, 500, &c), GHP_OK)) return;
     struct ghp_plan shell = {.model = c.model, .problem = c.problem};
-    struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
-    if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK)) return;
+    struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c.profile);
+    if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
+        return;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
     CHECK_STATUS(ghp_domain_init(&in, &again), GHP_OK);
     draw_domain(2 * seed, &domain);

@@ -52,11 +52,12 @@ static void check_case(const struct ghp_instance *in, bool slow, struct random_s
 
         for (int v = 0; v < in->n_layers; v++)
             choice[v] = random_below(s, in->n_choices[v]);
-        CHECK_STATUS(ghp_search_evaluate(in, choice, in->how->method.bucket_bytes, &step_s, NULL),
-                     GHP_OK);
+        CHECK_STATUS(
+            ghp_search_evaluate(in, choice, in->lowering->method.bucket_bytes, &step_s, NULL),
+            GHP_OK);
         ghp_accumulated_cost_set(in, choice, &load);
         rows_s = ghp_constraint_step_s(in, &coefficients, &load);
-        if (!slow && in->alone && in->how->method.sync.ops == &ghp_sync_allreduce)
+        if (!slow && in->alone && in->lowering->method.sync.ops == &ghp_sync_allreduce)
             CHECK_NEAR(rows_s, step_s, 1e-11 * step_s);
         else
             CHECK(rows_s <= step_s * (1 + 1e-11));
@@ -95,11 +96,12 @@ CHECK_TEST(constraints)
         struct ghp_instance in;
 
         if (!CHECK_STATUS(random_case_make(4000 + seed, 1e6, &c), GHP_OK)) break;
-        struct ghp_lowering how = {.model = &c.model, .problem = c.problem, .element_bytes = 4};
-        how.method.sync = ghp_sync_at(seed % 3 == 0); /* sharded: the rows only bound */
+        struct ghp_lowering lowering = {
+            .model = &c.model, .problem = c.problem, .element_bytes = 4};
+        lowering.method.sync = ghp_sync_at(seed % 3 == 0); /* sharded: the rows only bound */
         if (seed % 5 == 0)
-            how.method.bucket_bytes = 1 << random_below(&s, 14); /* then the rows only bound */
-        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK))
+            lowering.method.bucket_bytes = 1 << random_below(&s, 14); /* then the rows only bound */
+        if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
             break;
         check_case(&in, c.slow, &s);
         ghp_instance_release(&in);

@@ -30,7 +30,7 @@ static struct ghp_sync sync_of(uint64_t seed)
 static void simulate_all(const struct random_case *c, struct ghp_sync sync, struct truth *truth)
 {
     struct ghp_plan shell = {.model = c->model, .problem = c->problem, .method.sync = sync};
-    struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c->profile);
     struct ghp_split choices[16][64], splits[16];
     int n[16], at[16] = {0}, layers = c->model.n_layers;
 
@@ -51,7 +51,7 @@ static void simulate_all(const struct random_case *c, struct ghp_sync sync, stru
         while (v < layers && ++at[v] == n[v])
             at[v++] = 0;
         if (ghp_split_check_tied(&c->model, splits) != GHP_OK) continue;
-        if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+        if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
         CHECK_STATUS(ghp_simulate(&program, &c->profile, &timing), GHP_OK);
         truth->step_s[k] = timing.step_s;
         truth->peak[k] = program.peak_bytes;
@@ -88,7 +88,7 @@ static void check_overrides(struct ghp_plan *plan, const struct ghp_profile *pro
     int layer = random_below(source, plan->model.n_layers);
     int n = ghp_split_choices(&plan->model.layers[layer], plan->problem, choices, 64);
     struct ghp_split kept = plan->splits[layer];
-    struct ghp_lowering how = ghp_plan_lowering(plan, profile);
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, profile);
 
     if (!CHECK_STATUS(ghp_plan_verify(plan, profile), GHP_OK)) return;
     plan->predicted.step_s *= 0.99;
@@ -103,7 +103,7 @@ static void check_overrides(struct ghp_plan *plan, const struct ghp_profile *pro
     plan->predicted = said;
     plan->splits[layer] = choices[random_below(source, n)];
     if (ghp_split_check_tied(&plan->model, plan->splits) != GHP_OK) plan->splits[layer] = kept;
-    CHECK_STATUS(ghp_plan_predict(&how, plan->splits, profile, &other), GHP_OK);
+    CHECK_STATUS(ghp_plan_predict(&lowering, plan->splits, profile, &other), GHP_OK);
     if (other.peak_bytes != said.peak_bytes ||
         fabs(other.step_s - said.step_s) > 1e-6 * said.step_s)
         CHECK(ghp_plan_verify(plan, profile) != GHP_OK);

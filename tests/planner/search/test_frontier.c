@@ -205,8 +205,8 @@ static void check_folded(const char *text, int folds)
     if (!CHECK_STATUS(ghp_model_parse(text, "chains", &model), GHP_OK) ||
         !CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK))
         return;
-    struct ghp_lowering how = {.model = &model, .problem = {2, 8}, .element_bytes = 4};
-    if (CHECK_STATUS(ghp_instance_init(&how, &profile, 2, &in), GHP_OK))
+    struct ghp_lowering lowering = {.model = &model, .problem = {2, 8}, .element_bytes = 4};
+    if (CHECK_STATUS(ghp_instance_init(&lowering, &profile, 2, &in), GHP_OK))
         for (uint64_t seed = 0; seed < (uint64_t)check_cases(40); seed++) {
             struct random_source s = {.state = 5000 + seed};
 
@@ -225,8 +225,9 @@ CHECK_TEST(frontier)
         struct ghp_instance in;
 
         if (!CHECK_STATUS(random_case_make(2000 + seed, 3000, &c), GHP_OK)) break;
-        struct ghp_lowering how = {.model = &c.model, .problem = c.problem, .element_bytes = 4};
-        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK))
+        struct ghp_lowering lowering = {
+            .model = &c.model, .problem = c.problem, .element_bytes = 4};
+        if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
             break;
         check_case(&in, &s, -1);
         ghp_instance_release(&in);

@@ -38,7 +38,7 @@ static void compare_plan(const struct ghp_instance *in, const int *choice, bool 
     struct ghp_program program;
 
     ghp_instance_splits(in, choice, splits);
-    if (CHECK_STATUS(ghp_lower(in->how, splits, 0, &program), GHP_OK)) {
+    if (CHECK_STATUS(ghp_lower(in->lowering, splits, 0, &program), GHP_OK)) {
         ghp_program_live(&program, live);
         ghp_accumulated_cost_set(in, choice, load);
         double most = ghp_constraint_fullest(in, load, &row), receive = load->receive[row.receiver];
@@ -58,20 +58,20 @@ static void compare_plan(const struct ghp_instance *in, const int *choice, bool 
 static void check_model(const struct ghp_model *model, const struct ghp_profile *profile,
                         struct ghp_problem problem, struct random_source *s, bool input_gradient)
 {
-    struct ghp_lowering how = {.model = model,
-                               .problem = problem,
-                               .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
-                               .scratch = {.bytes = some_scratch},
-                               .input_gradient = input_gradient,
-                               .method.sync = ghp_sync_at(random_below(s, 2)),
-                               .method.optimizer =
-                                   ghp_optimizer_at(random_below(s, GHP_OPTIMIZERS)),
-                               .prefetch = random_below(s, 2) == 0};
+    struct ghp_lowering lowering = {.model = model,
+                                    .problem = problem,
+                                    .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
+                                    .scratch = {.bytes = some_scratch},
+                                    .input_gradient = input_gradient,
+                                    .method.sync = ghp_sync_at(random_below(s, 2)),
+                                    .method.optimizer =
+                                        ghp_optimizer_at(random_below(s, GHP_OPTIMIZERS)),
+                                    .prefetch = random_below(s, 2) == 0};
     struct ghp_instance in;
     struct ghp_accumulated_cost load;
     int *choice = calloc((size_t)model->n_layers, sizeof *choice);
 
-    if (!CHECK_STATUS(ghp_instance_init(&how, profile, problem.workers, &in), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_instance_init(&lowering, profile, problem.workers, &in), GHP_OK)) return;
     CHECK_STATUS(ghp_memory_init(&in), GHP_OK);
     CHECK_STATUS(ghp_accumulated_cost_init(&in, &load), GHP_OK);
     for (int k = 0; k < PLANS; k++) {
@@ -118,14 +118,14 @@ static void tensor_splits(const struct ghp_model *model, struct ghp_split betwee
 }
 
 /* The program's arena, and the outputs of the layers that have the split. */
-static int64_t peak_of(const struct ghp_lowering *how, const struct ghp_split *splits,
+static int64_t peak_of(const struct ghp_lowering *lowering, const struct ghp_split *splits,
                        struct ghp_split of, int64_t *outputs)
 {
     struct ghp_program program;
     int64_t peak;
 
     *outputs = 0;
-    if (!CHECK_STATUS(ghp_lower(how, splits, 0, &program), GHP_OK)) return 0;
+    if (!CHECK_STATUS(ghp_lower(lowering, splits, 0, &program), GHP_OK)) return 0;
     for (int i = 0; i < program.n_buffers; i++)
         if (program.buffers[i].buffer_kind == GHP_BUFFER_OUTPUT && program.buffers[i].layer > 0 &&
             ghp_split_same(splits[program.buffers[i].layer], of))
@@ -148,13 +148,13 @@ static void check_positions(void)
 
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/gpt-nano.json", &model), GHP_OK))
         return;
-    struct ghp_lowering how = {
+    struct ghp_lowering lowering = {
         .model = &model, .problem = {WORKERS, 4 * WORKERS}, .element_bytes = 4};
     CHECK(model.n_layers <= 64);
     tensor_splits(&model, copy, splits);
-    peak = peak_of(&how, splits, copy, &copied);
+    peak = peak_of(&lowering, splits, copy, &copied);
     tensor_splits(&model, position, splits);
-    less = peak_of(&how, splits, position, &divided);
+    less = peak_of(&lowering, splits, position, &divided);
     CHECK(divided > 0);
     CHECK_EQ(divided * WORKERS, copied);
     CHECK(less < peak);
@@ -189,17 +189,17 @@ static void check_long_sequences(void)
     if (!CHECK_STATUS(ghp_model_parse(text, "long", &model), GHP_OK) ||
         !CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK))
         return;
-    struct ghp_lowering how = {.model = &model, .problem = {1, 1}, .element_bytes = 4};
+    struct ghp_lowering lowering = {.model = &model, .problem = {1, 1}, .element_bytes = 4};
     CHECK(model.n_layers <= 16);
     for (int v = 0; v < model.n_layers; v++)
         splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    if (CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) {
+    if (CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) {
         for (int i = 0; i < program.n_buffers; i++)
             CHECK(program.buffers[i].bytes * 8 < matrix);
         CHECK(program.peak_bytes < matrix);
         ghp_program_release(&program);
     }
-    check_model(&model, &profile, how.problem, &s, false);
+    check_model(&model, &profile, lowering.problem, &s, false);
     ghp_profile_release(&profile);
     ghp_model_release(&model);
 }

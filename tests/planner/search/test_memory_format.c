@@ -56,7 +56,7 @@ struct bench {
     int workers;
 };
 
-static struct ghp_lowering how_of(const struct bench *b, const bool *nchw16c, int workers)
+static struct ghp_lowering lowering_of(const struct bench *b, const bool *nchw16c, int workers)
 {
     return (struct ghp_lowering){
         .model = &b->model, .problem = {workers, 8}, .element_bytes = 4, .nchw16c = nchw16c};
@@ -98,11 +98,11 @@ static void add_entry(struct bench *b, const struct ghp_instr *instr)
 /* Entries of all that so many workers compute. */
 static void add_entries(struct bench *b, int workers)
 {
-    struct ghp_lowering how = how_of(b, NULL, workers);
+    struct ghp_lowering lowering = lowering_of(b, NULL, workers);
     struct ghp_program program;
 
     b->workers = workers;
-    if (!CHECK_STATUS(ghp_lower(&how, b->splits, 0, &program), GHP_OK)) exit(1);
+    if (!CHECK_STATUS(ghp_lower(&lowering, b->splits, 0, &program), GHP_OK)) exit(1);
     for (int i = 0; i < program.n_instrs; i++)
         if (program.instrs[i].kind == GHP_INSTR_COMPUTE) add_entry(b, &program.instrs[i]);
     ghp_program_release(&program);
@@ -133,7 +133,7 @@ static bool has_one_cost(const struct ghp_op_entry *entry)
 /* Seconds of a step's passes with these labels; INFINITY where an executor could not keep to them. */
 static double seconds_of(const struct bench *b, const bool *nchw16c)
 {
-    struct ghp_lowering how = how_of(b, nchw16c, b->workers);
+    struct ghp_lowering lowering = lowering_of(b, nchw16c, b->workers);
     struct ghp_program program;
     double sum = 0;
 
@@ -147,7 +147,7 @@ static double seconds_of(const struct bench *b, const bool *nchw16c)
             nchw16c[v] != nchw16c[l->inputs[0]])
             return INFINITY;
     }
-    CHECK_STATUS(ghp_lower(&how, b->splits, 0, &program), GHP_OK);
+    CHECK_STATUS(ghp_lower(&lowering, b->splits, 0, &program), GHP_OK);
     for (int i = 0; i < program.n_instrs; i++) {
         const struct ghp_instr *instr = &program.instrs[i];
         struct ghp_cost cost = {0};
@@ -184,12 +184,12 @@ static double least_of_all(const struct bench *b)
 
 static bool decide(struct bench *b)
 {
-    struct ghp_lowering how = how_of(b, NULL, b->workers);
+    struct ghp_lowering lowering = lowering_of(b, NULL, b->workers);
     bool choice = false;
 
-    CHECK_STATUS(ghp_memory_format_decide(&how, b->splits, &b->profile, b->nchw16c, &choice),
+    CHECK_STATUS(ghp_memory_format_decide(&lowering, b->splits, &b->profile, b->nchw16c, &choice),
                  GHP_OK);
-    CHECK(ghp_plan_formats_hold(&how, b->nchw16c));
+    CHECK(ghp_plan_formats_hold(&lowering, b->nchw16c));
     return choice;
 }
 
@@ -261,8 +261,8 @@ static void test_slices(void)
     add_entries(&b, 2);
     decide(&b);
     CHECK(!b.nchw16c[first] && !b.nchw16c[first + 1]);
-    struct ghp_lowering how = how_of(&b, all, 2);
-    if (!CHECK_STATUS(ghp_lower(&how, b.splits, 0, &program), GHP_OK)) exit(1);
+    struct ghp_lowering lowering = lowering_of(&b, all, 2);
+    if (!CHECK_STATUS(ghp_lower(&lowering, b.splits, 0, &program), GHP_OK)) exit(1);
     for (int i = 0; i < program.n_instrs; i++) {
         const struct ghp_instr *instr = &program.instrs[i];
 
@@ -286,19 +286,20 @@ static void test_stages(void)
     int c = ghp_model_find(&b.model, "c");
     const struct ghp_staging staging = {
         .n = 2, .stage = {{.first_layer = 0, .workers = 1}, {.first_layer = c, .workers = 1}}};
-    struct ghp_lowering how = how_of(&b, NULL, 2);
+    struct ghp_lowering lowering = lowering_of(&b, NULL, 2);
     bool choice = false;
 
-    how.staging = &staging;
-    CHECK_STATUS(ghp_memory_format_decide(&how, b.splits, &b.profile, b.nchw16c, &choice), GHP_OK);
+    lowering.staging = &staging;
+    CHECK_STATUS(ghp_memory_format_decide(&lowering, b.splits, &b.profile, b.nchw16c, &choice),
+                 GHP_OK);
     CHECK(choice && !b.nchw16c[c - 1]);
-    CHECK(ghp_plan_formats_hold(&how, b.nchw16c));
+    CHECK(ghp_plan_formats_hold(&lowering, b.nchw16c));
     b.nchw16c[c - 1] = true;
-    CHECK(!ghp_plan_formats_hold(&how, b.nchw16c));
-    how.staging = NULL;
-    CHECK(ghp_plan_formats_hold(&how, b.nchw16c));
+    CHECK(!ghp_plan_formats_hold(&lowering, b.nchw16c));
+    lowering.staging = NULL;
+    CHECK(ghp_plan_formats_hold(&lowering, b.nchw16c));
     b.nchw16c[0] = true; /* loaded */
-    CHECK(!ghp_plan_formats_hold(&how, b.nchw16c));
+    CHECK(!ghp_plan_formats_hold(&lowering, b.nchw16c));
     close_bench(&b);
 }
 

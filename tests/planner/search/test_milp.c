@@ -59,8 +59,8 @@ static void check_case(struct random_case *c)
     if (random_case_combinations(&c->model, c->problem) > MOST_MET)
         c->profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     struct ghp_plan shell = {.model = c->model, .problem = c->problem};
-    struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
-    if (!CHECK_STATUS(ghp_instance_init(&how, &c->profile, c->problem.workers, &in), GHP_OK))
+    struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c->profile);
+    if (!CHECK_STATUS(ghp_instance_init(&lowering, &c->profile, c->problem.workers, &in), GHP_OK))
         return;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
     compare(&in, &domain, 0, &peak);

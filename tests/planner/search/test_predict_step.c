@@ -1,5 +1,5 @@
-/* tests/planner/search/test_predict_step.c - the step of many micro-batches by few of them is that of all of them, on links
- * that hide reductions and on such as do not, with slowdowns, buckets, layers recomputed, and both updates. */
+/* tests/planner/search/test_predict_step.c - the step of many micro-batches by few of them is that of all of them, on
+ * links that hide reductions and on such as do not, with slowdowns, buckets, layers recomputed, and both updates. */
 #include "core/plan/plan.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
@@ -26,16 +26,16 @@ static bool make_splits(struct ghp_problem problem, unsigned seed)
     return true;
 }
 
-static void check_step(struct ghp_lowering how, const struct ghp_profile *profile)
+static void check_step(struct ghp_lowering lowering, const struct ghp_profile *profile)
 {
     struct ghp_prediction whole;
     double step_s = 0, both_s = 0;
     int64_t peak_bytes = 0;
 
-    if (!CHECK_STATUS(ghp_plan_predict(&how, splits, profile, &whole), GHP_OK)) return;
-    CHECK_STATUS(ghp_plan_predict_step(&how, splits, profile, &step_s, NULL), GHP_OK);
+    if (!CHECK_STATUS(ghp_plan_predict(&lowering, splits, profile, &whole), GHP_OK)) return;
+    CHECK_STATUS(ghp_plan_predict_step(&lowering, splits, profile, &step_s, NULL), GHP_OK);
     CHECK_NEAR(step_s, whole.step_s, 1e-11 * whole.step_s);
-    CHECK_STATUS(ghp_plan_predict_step(&how, splits, profile, &both_s, &peak_bytes), GHP_OK);
+    CHECK_STATUS(ghp_plan_predict_step(&lowering, splits, profile, &both_s, &peak_bytes), GHP_OK);
     CHECK_NEAR(both_s, whole.step_s, 1e-11 * whole.step_s);
     CHECK_EQ(peak_bytes, whole.peak_bytes);
 }
@@ -49,14 +49,15 @@ static void check_network(const char *path, const struct ghp_profile *profile)
         int u = micro_batches[k / 2];
         struct ghp_staging staging = {.micro_batches = u,
                                       .recompute = k % 3 == 0 ? recompute : NULL};
-        struct ghp_lowering how =
+        struct ghp_lowering lowering =
             ghp_lowering_of(&model, (struct ghp_problem){4, 8LL * u}, profile);
 
-        how.staging = &staging;
-        how.method.sync = (struct ghp_sync){.ops = k % 2 ? &ghp_sync_sharded : &ghp_sync_allreduce};
-        how.method.bucket_bytes = k % 4 < 2 ? 0 : 1 << 16;
+        lowering.staging = &staging;
+        lowering.method.sync =
+            (struct ghp_sync){.ops = k % 2 ? &ghp_sync_sharded : &ghp_sync_allreduce};
+        lowering.method.bucket_bytes = k % 4 < 2 ? 0 : 1 << 16;
         if (!make_splits((struct ghp_problem){4, 8}, k)) break;
-        check_step(how, profile);
+        check_step(lowering, profile);
     }
     ghp_model_release(&model);
 }

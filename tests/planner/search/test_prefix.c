@@ -94,8 +94,9 @@ static void test_case(uint64_t seed, int *taken)
     if (!CHECK_STATUS(random_case_make(7000 + seed, 800, &c), GHP_OK)) return;
     struct ghp_plan shell = {
         .model = c.model, .problem = c.problem, .method.sync = ghp_sync_at((int)(seed % 4 == 3))};
-    struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
-    if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK)) return;
+    struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c.profile);
+    if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
+        return;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
     narrow(&in, &source, &domain);
     CHECK_STATUS(ghp_dual_open(&in, (struct ghp_goal){.scale = 1e-3}, &dual), GHP_OK);
