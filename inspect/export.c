@@ -78,17 +78,17 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
 }
 
 enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
-                                      const char *origin, const char *folder,
-                                      const char *checkpoint)
+                                      const char *origin, const struct ghp_inspect_hf *hf)
 {
     struct weights of_file = {0};
-    struct ghp_hf_source source = {.context = &of_file, .read = read_weight};
+    struct ghp_hf_source source = {
+        .context = &of_file, .read = read_weight, .max_shard = hf->max_shard};
     enum ghp_status status;
 
-    GHP_TRY(open_weights(checkpoint, model, &of_file));
-    status = ghp_hf_save(folder, model, origin, &source);
+    GHP_TRY(open_weights(hf->checkpoint, model, &of_file));
+    status = ghp_hf_save(hf->folder, model, origin, &source);
     ghp_safetensors_close(of_file.file);
-    return end(report, status, model, folder, checkpoint);
+    return end(report, status, model, hf->folder, hf->checkpoint);
 }
 
 /* What the plan was made of, if that is a folder or a known name; the caller frees it. */
@@ -115,14 +115,12 @@ static enum ghp_status find_origin(const struct ghp_plan *plan, const char *plan
 }
 
 enum ghp_status ghp_inspect_export_hf_plan(struct ghp_display *report, const struct ghp_plan *plan,
-                                           const char *plan_path, const char *folder,
-                                           const char *checkpoint)
+                                           const char *plan_path, const struct ghp_inspect_hf *hf)
 {
     char *origin = NULL;
     enum ghp_status status = find_origin(plan, plan_path, &origin);
 
-    if (status == GHP_OK)
-        status = ghp_inspect_export_hf(report, &plan->model, origin, folder, checkpoint);
+    if (status == GHP_OK) status = ghp_inspect_export_hf(report, &plan->model, origin, hf);
     free(origin);
     return status;
 }

@@ -118,17 +118,19 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
 
 /* Writes a network as a folder of transformers (onnx/huggingface/huggingface.h).
  *
- * origin       what the model was read from, if transformers has it (ghp_hf_save); else NULL
- * checkpoint   safetensors with a tensor for each parameter
+ * origin   what the model was read from, if transformers has it (ghp_hf_save); else NULL
  *
  * Returns   as ghp_inspect_export; GHP_ERR_INPUT also if the network is of no family that transformers has
  * Tested    tests/tools/networks/test_huggingface.sh */
+struct ghp_inspect_hf {
+    const char *folder;     /* where it goes */
+    const char *checkpoint; /* safetensors with a tensor for each parameter */
+    int64_t max_shard;      /* as in struct ghp_hf_source */
+};
 enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
-                                      const char *origin, const char *folder,
-                                      const char *checkpoint);
+                                      const char *origin, const struct ghp_inspect_hf *hf);
 /* The same for a plan's network. Its origin is what the plan was made of, where ghp_network_find sees it. */
 enum ghp_status ghp_inspect_export_hf_plan(struct ghp_display *report, const struct ghp_plan *plan,
-                                           const char *plan_path, const char *folder,
-                                           const char *checkpoint);
+                                           const char *plan_path, const struct ghp_inspect_hf *hf);
 
 #endif

@@ -19,7 +19,8 @@ enum { MAX_FILES = 64 };
 
 static struct {
     bool verify, explain, json, layer_schema;
-    const char *profile, *export_onnx, *export_hf, *weights;
+    const char *profile, *export_onnx;
+    struct ghp_inspect_hf hf; /* its checkpoint is --export-onnx's too */
     const char *html, *trace, *dot, *torch, *run;
 } set;
 
@@ -75,15 +76,23 @@ static const struct ghp_opt options[] = {
      .help = "write the network of a model or plan as ONNX"},
     {.name = "export-hf",
      .kind = GHP_OPT_TEXT,
-     .target = &set.export_hf,
+     .target = &set.hf.folder,
      .writes = "",
      .writes_folder = true,
      .argument = "FOLDER",
      .help = "write the network of a model or plan, a gpt2 or llama, as a folder of Hugging Face's "
              "transformers; wants --weights"},
+    {.name = "max-shard-size",
+     .kind = GHP_OPT_BYTES,
+     .target = &set.hf.max_shard,
+     .min = 1,
+     .max = 1e18,
+     .argument = "SIZE",
+     .help = "with --export-hf: write the weights in several files of at most this size, such as "
+             "5GB, with their index; one file without it"},
     {.name = "weights",
      .kind = GHP_OPT_TEXT,
-     .target = &set.weights,
+     .target = &set.hf.checkpoint,
      .argument = "CHECKPOINT",
      .help =
          "with --export-onnx and --export-hf: the weights, in safetensors; without it ONNX gets "
@@ -116,6 +125,7 @@ static const struct ghp_tool tool = {
         "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
         "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
+        "                   [--max-shard-size SIZE]\n"
         "       ghp-inspect PLAN --export-torch FILE.py     the plan for a PyTorch module\n"
         "       ghp-inspect CHECKPOINT [--json]             a folder of ghp-run --checkpoint, or "
         "its "
@@ -153,24 +163,23 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
 
 static bool exports(void)
 {
-    return set.export_onnx != NULL || set.export_hf != NULL;
+    return set.export_onnx != NULL || set.hf.folder != NULL;
 }
 
 static enum ghp_status export_model(struct ghp_display *report, const struct ghp_model *model,
                                     const char *path)
 {
     if (set.export_onnx != NULL)
-        return ghp_inspect_export(report, model, set.export_onnx, set.weights);
-    return ghp_inspect_export_hf(report, model, ghp_hf_names(path) ? path : NULL, set.export_hf,
-                                 set.weights);
+        return ghp_inspect_export(report, model, set.export_onnx, set.hf.checkpoint);
+    return ghp_inspect_export_hf(report, model, ghp_hf_names(path) ? path : NULL, &set.hf);
 }
 
 static enum ghp_status export_plan(struct ghp_display *report, const struct ghp_plan *plan,
                                    const char *path)
 {
     if (set.export_onnx != NULL)
-        return ghp_inspect_export(report, &plan->model, set.export_onnx, set.weights);
-    return ghp_inspect_export_hf_plan(report, plan, path, set.export_hf, set.weights);
+        return ghp_inspect_export(report, &plan->model, set.export_onnx, set.hf.checkpoint);
+    return ghp_inspect_export_hf_plan(report, plan, path, &set.hf);
 }
 
 static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
@@ -423,10 +432,12 @@ static enum ghp_status fail_version(const char *path, const char *format)
 /* network: whether FILE has one. */
 static enum ghp_status check_exports(bool network, const char *path2)
 {
-    if (!exports() && set.weights != NULL)
+    if (!exports() && set.hf.checkpoint != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--weights goes with --export-onnx or --export-hf; give it one of them");
-    if (set.export_hf != NULL && (set.weights == NULL || set.export_onnx != NULL))
+    if (set.hf.folder == NULL && set.hf.max_shard > 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--max-shard-size goes with --export-hf; give it that");
+    if (set.hf.folder != NULL && (set.hf.checkpoint == NULL || set.export_onnx != NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "--export-hf writes the weights of --weights CHECKPOINT; "
                                        "give it that, without --export-onnx");
     if (exports() && (path2 != NULL || set.verify || set.explain || !network))

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,6 +119,14 @@ static enum ghp_status open_listed(struct ghp_hf_files *f, const char *folder,
             "no name of a safetensors file in this folder; write the folder again");
     i = file_of(f, name);
     if (i < 0) {
+        char path[PATH_MAX + 32 + NAME_MAX];
+
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        if (access(path, F_OK) != 0 && errno == ENOENT)
+            return ghp_json_fail(&at, GHP_ERR_INPUT,
+                                 "the folder has no file '%s'; fetch that file, or the whole "
+                                 "folder again",
+                                 name);
         GHP_TRY(open_one(f, folder, name));
         i = f->n_files - 1;
     }

@@ -52,14 +52,15 @@ enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *weights, int i, int e
 
 /* ---- writing ---- */
 
-/* Where a written file gets its weights: fills `values` (param->elements floats) with one tensor. */
+/* Where a written folder gets its weights: fills `values` (param->elements floats) with one tensor. */
 struct ghp_hf_source {
     enum ghp_status (*read)(void *context, const struct ghp_param *param, float *values);
     void *context;
+    int64_t max_shard; /* bytes of tensors in one file, for several with an index; 0: one file */
 };
 
-/* Writes config.json and model.safetensors, in float, under the names that transformers reads. The folder is made where
- * it is not there.
+/* Writes config.json and the weights, in float, under the names that transformers reads. The folder is made if it is
+ * not there; weights that it held before are replaced, in however many files they were.
  *
  * model    any that is of a family's layers, also one that was read from JSON
  * origin   the path that it was read from, if ghp_hf_load takes it; else NULL. What ghp does not write itself is the

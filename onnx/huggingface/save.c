@@ -5,9 +5,9 @@
 #include "core/base/json_lines.h"
 #include "core/base/log.h"
 #include "core/model/model_private.h"
-#include "core/model/safetensors.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/huggingface/origin.h"
+#include "onnx/huggingface/shards.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -212,40 +212,49 @@ static enum ghp_status fill(const struct saving *s, const struct ghp_hf_tensor *
     return join(s, t, part, whole);
 }
 
-static enum ghp_status append_all(const struct saving *s, struct ghp_safetensors_writer *writer)
+struct joining { /* what the next tensor is made of */
+    const struct saving *saving;
+    float *part, *whole; /* room for the largest one */
+};
+
+static enum ghp_status read_tensor(void *context, int i, const float **values)
 {
+    const struct joining *j = context;
+
+    *values = j->whole;
+    return fill(j->saving, &j->saving->network->tensors[i], j->part, j->whole);
+}
+
+static enum ghp_status write_tensors(const char *folder, const struct saving *s,
+                                     struct ghp_safetensor *entries)
+{
+    struct joining joining = {.saving = s};
+    struct ghp_hf_shards shards = {.n = s->network->n_tensors,
+                                   .tensors = entries,
+                                   .max_bytes = s->source->max_shard,
+                                   .read = read_tensor,
+                                   .context = &joining};
     enum ghp_status status = GHP_OK;
     int64_t most = 1;
-    float *part, *whole;
 
     for (int i = 0; i < s->network->n_tensors; i++)
         if (elements_of(&s->network->tensors[i]) > most)
             most = elements_of(&s->network->tensors[i]);
-    part = ghp_alloc((size_t)most, sizeof *part);
-    whole = ghp_alloc((size_t)most, sizeof *whole);
-    if (part == NULL || whole == NULL) status = GHP_NO_MEMORY();
-    for (int i = 0; i < s->network->n_tensors && status == GHP_OK; i++) {
-        const struct ghp_hf_tensor *t = &s->network->tensors[i];
-
-        status = fill(s, t, part, whole);
-        if (status == GHP_OK)
-            status = ghp_safetensors_append(writer, whole, elements_of(t) * (int64_t)sizeof *whole);
-    }
-    free(part);
-    free(whole);
+    joining.part = ghp_alloc((size_t)most, sizeof *joining.part);
+    joining.whole = ghp_alloc((size_t)most, sizeof *joining.whole);
+    if (joining.part == NULL || joining.whole == NULL) status = GHP_NO_MEMORY();
+    if (status == GHP_OK) status = ghp_hf_shards_write(folder, &shards);
+    free(joining.part);
+    free(joining.whole);
     return status;
 }
 
-static enum ghp_status save_weights(const char *path, const struct saving *s,
+static enum ghp_status save_weights(const char *folder, const struct saving *s,
                                     enum ghp_hf_family family)
 {
-    static const struct ghp_metadatum format = {"format", "pt"};
     int n = s->network->n_tensors;
     struct ghp_safetensor *entries = ghp_alloc((size_t)n, sizeof *entries);
     char(*names)[2 * GHP_HF_NAME] = ghp_alloc((size_t)n, sizeof *names);
-    struct ghp_safetensors_list list = {
-        .n = n, .tensors = entries, .n_metadata = 1, .metadata = &format};
-    struct ghp_safetensors_writer *writer = NULL;
     enum ghp_status status = entries != NULL && names != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     for (int i = 0; i < n && status == GHP_OK; i++) {
@@ -258,12 +267,7 @@ static enum ghp_status save_weights(const char *path, const struct saving *s,
                                              .n_dims = t->n_dims,
                                              .dims = {t->dims[0], t->dims[1]}};
     }
-    if (status == GHP_OK) status = ghp_safetensors_begin(path, &list, &writer);
-    if (status == GHP_OK) status = append_all(s, writer);
-    if (status == GHP_OK)
-        status = ghp_safetensors_finish(writer);
-    else
-        ghp_safetensors_abandon(writer);
+    if (status == GHP_OK) status = write_tensors(folder, s, entries);
     free(entries);
     free(names);
     return status;
@@ -292,8 +296,7 @@ static enum ghp_status save(const char *folder, const struct saving *s,
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return GHP_FAIL(GHP_ERR_IO, "cannot make the folder '%s': %s; choose another place", folder,
                         strerror(errno));
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    GHP_TRY(save_weights(path, s, config->family));
+    GHP_TRY(save_weights(folder, s, config->family));
     snprintf(path, sizeof path, "%s/config.json", folder);
     GHP_TRY(save_config(path, config, s->origin->document, s->origin->place.path[0] != '\0'));
     return ghp_hf_origin_copy(s->origin, folder);

@@ -8,6 +8,7 @@
 #include "tests/onnx/huggingface/folder.h"
 
 #include <limits.h>
+#include <unistd.h>
 
 static enum ghp_status read_param(void *context, const struct ghp_param *param, float *values)
 {
@@ -33,8 +34,7 @@ static void check_file(const char *path, const char *other)
                                     *y = ghp_safetensors_find(b, x->name);
         float left[128], right[128];
 
-        if (!CHECK(y != NULL && x->bytes == y->bytes && x->bytes <= (int64_t)sizeof left))
-            continue;
+        if (!CHECK(y != NULL && x->bytes == y->bytes && x->bytes <= (int64_t)sizeof left)) continue;
         CHECK(x->n_dims == y->n_dims && memcmp(x->dims, y->dims, sizeof x->dims) == 0);
         CHECK_STATUS(ghp_safetensors_read(a, x, 4, left), GHP_OK);
         CHECK_STATUS(ghp_safetensors_read(b, y, 4, right), GHP_OK);
@@ -67,6 +67,39 @@ static void check_round(const char *config, const struct entry *entries,
         CHECK_STATUS(ghp_hf_save(saved, &again, NULL, &source),
                      GHP_OK); /* it is of the family, too */
         ghp_model_release(&again);
+    }
+    ghp_hf_weights_close(weights);
+    ghp_model_release(&model);
+}
+
+/* Several files are read as one was; one file takes their place again. */
+static void check_shards(void)
+{
+    char saved[PATH_MAX], path[PATH_MAX];
+    struct ghp_hf_source source = {.read = read_param, .max_shard = 200};
+    struct ghp_hf_weights *weights = NULL, *parts = NULL;
+    struct ghp_model model;
+
+    folder_write_config(gpt2_config);
+    folder_write_tensors(gpt2_entries, (struct folder_change){.prefix = "transformer."});
+    snprintf(saved, sizeof saved, "%s/saved", folder_path());
+    if (!CHECK_STATUS(ghp_hf_load(folder_path(), &model), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_hf_weights_open(folder_path(), &weights), GHP_OK)) return;
+    source.context = weights;
+    CHECK_STATUS(ghp_hf_save(saved, &model, NULL, &source), GHP_OK);
+    source.max_shard = 0;
+    if (CHECK_STATUS(ghp_hf_weights_open(saved, &parts), GHP_OK)) {
+        source.context = parts;
+        snprintf(path, sizeof path, "%.200s/model-00001-of-00014.safetensors", saved);
+        CHECK(access(path, F_OK) == 0);
+        CHECK_STATUS(ghp_hf_save(saved, &model, NULL, &source), GHP_OK);
+        CHECK(access(path, F_OK) != 0);
+        snprintf(path, sizeof path, "%.200s/model.safetensors.index.json", saved);
+        CHECK(access(path, F_OK) != 0);
+        snprintf(path, sizeof path, "%.200s/model.safetensors", saved);
+        snprintf(saved, sizeof saved, "%s/model.safetensors", folder_path());
+        check_file(saved, path);
+        ghp_hf_weights_close(parts);
     }
     ghp_hf_weights_close(weights);
     ghp_model_release(&model);
@@ -218,6 +251,7 @@ CHECK_TEST(save)
                 (struct folder_change){.prefix = "transformer.", .extra = &head});
     check_round(gpt2_config, gpt2_entries, (struct folder_change){.prefix = "transformer."});
     check_round(llama_config, llama_entries, (struct folder_change){.prefix = "model."});
+    check_shards();
     check_origin(gpt2_config, gpt2_entries, "transformer.", "n_positions");
     check_origin(llama_config, llama_entries, "model.", "max_position_embeddings");
     check_model(

@@ -1,0 +1,163 @@
+"""Families of transformers through ghp's tools: small networks with random weights, made here, are trained by ghp on one
+worker and on several, and come back as folders.
+
+    huggingface_families.py FAMILY...   all of them unless some are named
+
+For each family:
+  * the first loss is PyTorch's, and so is that of every step of AdamW, whose first step without means kept divides each
+    gradient by its own size: so a wrong gradient is seen in the second loss
+  * on several workers by each way to divide the network that the case names, it is the same
+  * --export-hf writes a folder that transformers loads, with the trained weights' loss, in one file and in several
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+import safetensors.torch
+import torch
+import transformers
+
+BIN = os.environ["GHP_BIN"]
+POSITIONS, BATCH, STEPS, RATE, EPSILON = 32, 8, 4, 1e-3, 1e-4
+FULL = os.environ.get("GHP_TEST_FULL") == "1"
+SMALL = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+             max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=3)
+LLAMA_SPLIT = "*.?_proj=out:2,*.?_rotary=channel:2,*.self_attn.heads=channel:2,*.o_proj=in:2,lm_head=out:2," \
+              "loss=channel:2,embed_tokens=rows:2"
+
+# name: the config's class, what differs from SMALL (None: the key is left out), and how several workers divide it
+CASES = {
+    "llama": ("Llama", dict(num_key_value_heads=2), LLAMA_SPLIT),
+}
+
+
+def tool(name, *args, ranks=0):
+    launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)] if ranks else []
+    done = subprocess.run([*launch, f"{BIN}/{name}", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 0, (name, args, done.stderr[-2000:])
+    return done
+
+
+def refused(text, name, *args):
+    done = subprocess.run([f"{BIN}/{name}", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode in (1, 2) and re.search(text, done.stderr), (text, done.returncode, done.stderr)
+
+
+def make(name):
+    torch.manual_seed(5)
+    family, keys, _ = CASES[name]
+    config = getattr(transformers, family + "Config")(
+        **{key: value for key, value in {**SMALL, **keys}.items() if value is not None})
+    network = transformers.AutoModelForCausalLM.from_config(config)
+    for parameter in network.parameters():  # norms and biases too: what is one or zero hides mistakes
+        parameter.data += 0.05 * torch.randn_like(parameter)
+    network.save_pretrained(name)
+
+
+def open_network(folder):
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype="float32").eval()
+
+
+def loss_of(network):
+    tokens = torch.tensor(list(open("text", "rb").read()))
+    n = (len(tokens) - 1) // POSITIONS
+    logits = network(tokens[:-1].view(n, POSITIONS)).logits
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[1:].flatten())
+
+
+def train(network):
+    decayed = [p for p in network.parameters() if p.dim() > 1]
+    others = [p for p in network.parameters() if p.dim() == 1]
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0}],
+                                  lr=RATE, betas=(0.9, 0.95), eps=EPSILON)
+    losses = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        losses.append(loss_of(network))
+        losses[-1].backward()
+        optimizer.step()
+    return [loss.item() for loss in losses] + [loss_of(network).item()]
+
+
+def close(what, ours, theirs):
+    """A float has 6e-8, and each loss is the mean of 256 sums over thousands of products."""
+    worst = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
+    assert worst <= 1e-6, (what, worst, ours, theirs)
+    return worst
+
+
+def trained(name, workers, *options):
+    """The losses of ghp's steps, and of the weights behind them; the checkpoint is NAME.checkpoint."""
+    run = ["--data", "bytes:text", "--threads", "1", "--numerics", "exact", "--overwrite", "--metrics", "metrics"]
+    tool("ghp-plan", f"{name}@{POSITIONS}", "--profile", f"{name}.profile", "--workers", str(workers), "--batch",
+         str(BATCH), "--optimizer", "adamw", "--no-break-even", "-o", f"{name}.plan", *options)
+    tool("ghp-run", f"{name}.plan", "--steps", str(STEPS), "--lr", str(RATE), "--weight-decay", "0.1", "--beta2", "0.95",
+         "--epsilon", str(EPSILON), "--checkpoint", f"{name}.checkpoint", *run, ranks=workers)
+    return [json.loads(line)["loss"] for line in open("metrics")][:STEPS]
+
+
+def written(name, *options):
+    tool("ghp-inspect", f"{name}.plan", "--export-hf", f"{name}.ours", "--weights",
+         f"{name}.checkpoint/checkpoint.safetensors", *options)
+    return loss_of(open_network(f"{name}.ours")).item()
+
+
+def check(name):
+    make(name)
+    theirs = train(open_network(name))
+    tool("ghp-profile", "--analytic", "F=1e10,bandwidth=1e8,latency=1e-6", "--model", f"{name}@{POSITIONS}", "-o",
+         f"{name}.profile")
+    split = CASES[name][2]
+    ways = [(1, [])] + [(2, ["--force", split])] + ([(4, ["--strategy", "data"]), (4, ["--force", split])] if FULL else [])
+    worst = 0
+    for workers, options in ways:
+        ours = trained(name, workers, *options)
+        worst = max(worst, close((name, workers, options), ours, theirs[:-1]))
+    close((name, "written"), [written(name)], theirs[-1:])
+    close((name, "in parts"), [written(name, "--max-shard-size", "8kB")], theirs[-1:])
+    files = sorted(file for file in os.listdir(f"{name}.ours") if "safetensors" in file)
+    assert len(files) > 3 and files[0] == f"model-00001-of-{len(files) - 1:05d}.safetensors", files
+    print(f"{name}: losses differ by {worst:.1e} of them")
+
+
+def check_files():
+    """Folders in several files, as transformers writes and reads them, and in half precisions."""
+    make("llama")
+    network = open_network("llama")
+    tool("ghp-profile", "--analytic", "F=1e10,bandwidth=1e8,latency=1e-6", "--model", f"llama@{POSITIONS}", "-o",
+         "llama.profile")
+    for dtype in torch.float32, torch.bfloat16, torch.float16:
+        name = "llama." + str(dtype)[6:]
+        os.symlink("llama.profile", name + ".profile")
+        network.to(dtype).save_pretrained(name, max_shard_size="10KB")
+        assert not os.path.exists(name + "/model.safetensors") and os.path.exists(name + "/model.safetensors.index.json")
+        close(name, trained(name, 1)[:1], [loss_of(open_network(name)).item()])
+        network = open_network("llama")
+    # ghp's parts are those of transformers
+    name = "llama.float32"
+    tool("ghp-run", name + ".plan", "--data", "bytes:text", "--steps", "1", "--lr", "0", "--threads", "1", "--overwrite",
+         "--checkpoint", name + ".checkpoint", ranks=1)
+    close("parts", [written(name, "--max-shard-size", "10kB")], [loss_of(network).item()])
+    index = [json.load(open(f"{folder}/model.safetensors.index.json")) for folder in (name, name + ".ours")]
+    assert index[0]["metadata"] == index[1]["metadata"], index
+    assert sorted(index[0]["weight_map"]) == sorted(index[1]["weight_map"])
+    for file in set(index[1]["weight_map"].values()):
+        tensors = safetensors.torch.load_file(f"{name}.ours/{file}")
+        assert len(tensors) == 1 or sum(value.nbytes for value in tensors.values()) <= 10000, file
+        assert all(torch.equal(value, network.state_dict()[key]) for key, value in tensors.items()), file
+    # then one file again: what was there before is gone
+    close("one file", [written(name)], [loss_of(network).item()])
+    files = [file for file in os.listdir(name + ".ours") if "safetensors" in file]
+    assert files == ["model.safetensors"], files
+    refused("--max-shard-size goes with --export-hf", "ghp-inspect", "llama", "--max-shard-size", "1GB")
+    print("files: in parts, float32, bfloat16 and float16")
+
+
+torch.manual_seed(3)
+with open("text", "wb") as text:  # without the token of padding, whose row of the table transformers does not train
+    text.write(bytes(torch.randint(4, 64, (POSITIONS * BATCH + 1,)).tolist()))
+for name in sys.argv[1:] or ["files", *CASES]:
+    with torch.no_grad() if name == "files" else torch.enable_grad():
+        check_files() if name == "files" else check(name)
