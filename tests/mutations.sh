@@ -89,17 +89,17 @@ mistake() {
 
 # what --inject-fault does, in every run
 mistake reduction-dropped executor/engine/worker.c \
-    's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/train/equality:np2
+    's/if (w->run.fault != GHP_FAULT_DROP_REDUCTION || ghp_worker_is_served(w)) return;//' executor/train/equality:np2
 mistake wrong-scale executor/engine/worker/step.c \
-    's/if (w->work.fault == GHP_FAULT_GROUP_SCALE) //' executor/train/equality:np2
-mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;/*labels -= of_sample[at] < -1;/' \
+    's/if (w->run.fault == GHP_FAULT_GROUP_SCALE) //' executor/train/equality:np2
+mistake ignored-counted executor/data/data.c 's/data->labels_of_one\[at\] < 0;/data->labels_of_one[at] < -1;/' \
     executor/train/equality:np2 executor/engine/gradients
 mistake bias-added-twice executor/engine/worker/instr.c \
-    's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/train/equality:np2
+    's/w->run.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/train/equality:np2
 mistake masks-by-rank executor/engine/kernel_arguments.c \
-    's/if (work->fault == GHP_FAULT_RANK_MASKS)$//' executor/train/equality:np2
+    's/if (run->fault == GHP_FAULT_RANK_MASKS)$//' executor/train/equality:np2
 mistake local-statistics executor/engine/worker/instr.c \
-    's/w->prepared\[i\].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/train/equality:np2
+    's/w->prepared\[i\].comm == NULL || w->run.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/train/equality:np2
 # attention: a key behind the diagonal, the sum before a new maximum, heads of keys that are not divided
 mistake looks-ahead executor/backend/cpu/attention.c 's/least(there, at.row + r + 1)/least(there, at.row + r + 2)/' \
     executor/backend/onednn/onednn executor/backend/bf16
@@ -114,15 +114,15 @@ mistake padding-counted executor/backend/cpu/softmax.c 's/left < local->c ? left
     executor/backend/onednn/onednn executor/train/equality:np2
 # programs
 mistake wait-dropped core/program/buffer_assignment.c \
-    's/if (update || metrics) waits->wait = i;/if (metrics || (update \&\& i < 0)) waits->wait = i;/' \
+    's/waits->wait = reduction\[waits->bucket\];/waits->wait = -1;/' \
     core/program/lower core/cost/simulate planner/search/exact executor/train/equality:np2
 mistake wrong-bucket core/program/lower_bucket.c \
-    's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
+    's/plan->of_layer\[held\] = open;/plan->of_layer[held] = 0;/' \
     core/program/lower core/plan/space planner/search/exact executor/train/equality:np2
 mistake shard-of-another core/program/buffer_assignment_private.c \
     's/k->placement.number \/ bucket->tp_size \* bucket->shard_bytes/0 * bucket->shard_bytes/' executor/train/sync:np2
-mistake gather-not-run executor/engine/worker/concurrent.c \
-    's/return ghp_worker_gather_optimizer_shards(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/train/sync:np2
+mistake gather-not-run executor/engine/worker/optimizer_shards.c \
+    's/return gather_shards(w, i, at->x\[0\], at->y);/return at == NULL ? GHP_ERR_INTERNAL : GHP_OK;/' executor/train/sync:np2
 mistake average-not-divided executor/engine/worker/replicas.c \
     's/(float)by;/1;/' executor/train/sync:np2
 mistake average-each-step executor/engine/worker/replicas.c \
@@ -172,8 +172,8 @@ mistake recomputed-not-written core/program/fuse.c \
 # what runs is not what was costed
 mistake fused-by-nobody executor/engine/worker.c \
     's/strcmp(entry->algorithm, GHP_OP_FUSED) != 0/true/' executor/engine/worker:np2
-mistake costed-otherwise executor/engine/worker.c \
-    's/.bucket_bytes = w->work.bucket_bytes,/.bucket_bytes = w->work.bucket_bytes \/ 2,/' executor/engine/program_hash:np4
+mistake costed-otherwise executor/train/rank_plan.c \
+    's/^    lowering.scratch = /    lowering.method.bucket_bytes \/= 2;\n&/' executor/engine/program_hash:np4
 mistake split-off-by-one core/sharding/stage.c \
     's/\(at.first_channel = member \* at.channels\);/\1 + 1;/' \
     core/sharding/split core/sharding/stage core/sharding/transfer executor/engine/reshard:np2

@@ -8,8 +8,7 @@
  *   1. core/program/instr.h      one line of GHP_INSTR_LIST;
  *   2. core/program/kind         its facts, in a file of the family or in a new one, which the build finds;
  *   3. core/program              what emits it: a piece of lowering, or a synchroniser;
- *   4. executor/engine/worker    how it runs: a case of ghp_worker_run (instr.c), or on the communication stream, of
- *                                reduce (concurrent.c);
+ *   4. executor/engine/worker    how it runs: its struct ghp_run_kind, next to its functions;
  *   5. a test.
  *
  * Tested  tests/core/program/test_kinds.c */

@@ -114,8 +114,7 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     struct ghp_prepared_instr *p = &w->prepared[i];
     const char *layer = instr->layer >= 0 ? w->program.lowering.model->layers[instr->layer].name
-                        : instr->kind == GHP_INSTR_METRIC_REDUCE ? "metrics"
-                                                                 : "all gradients";
+                                          : ghp_kind_of(instr)->of_all;
 
     snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");

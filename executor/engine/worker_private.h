@@ -8,6 +8,7 @@
 #include "executor/engine/comm_stream.h"
 #include "executor/engine/pace.h"
 #include "executor/engine/worker.h"
+#include "executor/platform/accident.h"
 
 enum { GHP_WORKER_LABEL_BYTES = 96 };
 
@@ -79,6 +80,15 @@ static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *
 
 /* ---- worker/instr.c ---- */
 
+/* How a kind of instruction runs; it stands next to its functions, in a file of worker/. */
+struct ghp_run_kind {
+    /* What the compute stream does when it comes to it, by the rates of the step `previous`; NULL: nothing. */
+    enum ghp_status (*run)(struct ghp_worker *w, int i, const struct ghp_step *previous);
+    enum ghp_status (*beside)(struct ghp_worker *w, int i); /* the communication stream; or NULL */
+    enum ghp_moment moment; /* accidents may be asked for then; GHP_MOMENT_MPI: none here */
+};
+extern const struct ghp_run_kind *const ghp_run_kinds[GHP_INSTR_COUNT];
+
 /* Runs instruction i, or hands it to its stream; updates by the rates of `previous`. */
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous);
 /* Whether another instruction's kernel did its work. */
@@ -113,12 +123,8 @@ void ghp_worker_begin_updates(struct ghp_worker *w);
 /* Adds the squares of this worker's own gradients: those that reduction i is about to sum, or (i -1) of all where
  * nothing was reduced. */
 void ghp_worker_measure(struct ghp_worker *w, int i);
-/* An UPDATE, by the rates of the step whose gradient it is. */
-enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
-/* A NORM: the sum of the squares of this worker's share of all gradients. */
 /* Notes weights from servers that are not finite, whose updates no worker has seen: a bucket's, or (-1) all. */
 void ghp_worker_look_at_pulled(struct ghp_worker *w, int bucket);
-enum ghp_status ghp_worker_square(struct ghp_worker *w, int i);
 /* Memory for learning rates by norms. */
 enum ghp_status ghp_worker_open_rates(struct ghp_worker *w);
 /* All workers' sums are there: the step's factors. Returns the place of the sum of all gradients' squares. */
@@ -129,29 +135,16 @@ enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
 /* The numbers of a buffer of weights' gradients or of statistics. */
 struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer);
 
-/* ---- worker/optimizer_shards.c ---- */
-
-/* A whole bucket from the optimizer shards of a replica group, by instruction i's communicator. */
-enum ghp_status ghp_worker_gather_optimizer_shards(struct ghp_worker *w, int i, int shard,
-                                                   int whole);
-
 /* ---- worker/replicas.c ---- */
 
-/* Whether an AVERAGE is due behind the updates by a step. */
+/* Whether an instruction with a period is due after a step. */
 bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *of);
-/* An AVERAGE: a bucket of weights becomes the mean of all workers'. */
-enum ghp_status ghp_worker_average(struct ghp_worker *w, int i);
 
 /* Whether servers have its weights, and update them by all workers' gradients. */
 bool ghp_worker_is_served(const struct ghp_worker *w);
 /* The channel to the servers. Collective over all workers and servers. */
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w);
 void ghp_worker_close_servers(struct ghp_worker *w); /* they end when all workers have */
-/* A PUSH or PULL; noted on the step's thread when it is posted. */
-enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i);
-/* A MIX, after the step `of`. */
-enum ghp_status ghp_worker_mix(struct ghp_worker *w, const struct ghp_step *of);
-void ghp_worker_note_push(struct ghp_worker *w, int i);
 /* A tensor of the servers' into its place (a moment into the gradients'), and back: all workers write the same, so each
  * reads what it has written. Between steps. Collective. */
 enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_kind kind);
@@ -159,8 +152,8 @@ enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_k
 
 /* ---- engine/worker/concurrent.c ---- */
 
-/* Hands an instruction to the stream that runs it. */
-enum ghp_status ghp_worker_post(struct ghp_worker *w, int i);
+/* Hands an instruction to the communication stream. */
+enum ghp_status ghp_worker_post(struct ghp_worker *w, int i, const struct ghp_step *previous);
 /* Between steps: the same as ghp_worker_run, but that another stream's is done when it returns. */
 enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous);
 /* The communication stream's job: on its thread, or at once where the device transport enqueues. */

@@ -11,9 +11,9 @@ enum ghp_status ghp_worker_sum_at(struct ghp_worker *w, int i, void *data, int64
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
-    bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE || instr->kind == GHP_INSTR_STAT_REDUCE ||
-                instr->kind == GHP_INSTR_NORM_REDUCE; /* double always */
-    int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->program.element_bytes);
+    int element_bytes = ghp_kind_of(instr)->is_double
+                            ? (int)sizeof(double)
+                            : ghp_parameter_bytes(w->program.element_bytes);
     struct ghp_reduction sum = {.in = data,
                                 .out = data,
                                 .elements = bytes / element_bytes,
@@ -37,25 +37,29 @@ static enum ghp_status reduce_scatter(struct ghp_worker *w, int i)
                                 .scratch = w->address[instr->at.scratch],
                                 .scratch_bytes = w->program.buffers[instr->at.scratch].bytes};
 
+    if (i == w->dropped) return GHP_OK;
     p->comm->label = p->label;
     return p->comm->ops->reduce_scatter(p->comm, &sum);
 }
 
-static enum ghp_status reduce(struct ghp_worker *w, int i)
+const struct ghp_run_kind ghp_run_kind_reduce_scatter = {ghp_worker_post, reduce_scatter,
+                                                         GHP_MOMENT_REDUCE_SCATTER};
+
+static enum ghp_status all_reduce(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    if (instr->kind == GHP_INSTR_ALL_GATHER)
-        return ghp_worker_gather_optimizer_shards(w, i, instr->at.x[0], instr->at.y);
-    if (instr->kind == GHP_INSTR_AVERAGE) return ghp_worker_average(w, i);
-    if (ghp_instr_is_served(instr)) return ghp_worker_exchange(w, i);
-    if (instr->kind == GHP_INSTR_REDUCE_SCATTER)
-        return i != w->dropped ? reduce_scatter(w, i) : GHP_OK;
-    if (instr->kind == GHP_INSTR_METRIC_REDUCE && ghp_worker_keeps_metrics(w))
-        return ghp_worker_sum_kept(w);
-    int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
 
-    return ghp_instr_sends(instr) && i != w->dropped ? ghp_worker_sum(w, i, data, instr->bytes)
-                                                     : GHP_OK;
+    return ghp_instr_sends(instr) && i != w->dropped
+               ? ghp_worker_sum(w, i, instr->at.y, instr->bytes)
+               : GHP_OK;
+}
+
+const struct ghp_run_kind ghp_run_kind_all_reduce = {ghp_worker_post, all_reduce,
+                                                     GHP_MOMENT_ALL_REDUCE};
+
+static enum ghp_status reduce(struct ghp_worker *w, int i)
+{
+    return ghp_run_kinds[ghp_worker_instr(w, i)->kind]->beside(w, i);
 }
 
 enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous)
@@ -72,42 +76,46 @@ enum ghp_status ghp_worker_reduce(void *context, int i)
 
     GHP_TRY(ghp_in_flight_start(w->in_flight, bank, i));
     GHP_TRY(reduce(w, i));
-    if (ghp_worker_instr(w, i)->kind == GHP_INSTR_METRIC_REDUCE && !ghp_worker_keeps_metrics(w))
-        GHP_TRY(ghp_in_flight_metrics(w->in_flight, bank, GHP_DEVICE_STREAM_COMM,
-                                      w->address[w->metrics]));
     return ghp_in_flight_finish(w->in_flight, bank, i);
 }
 
-/* Channels of padding (core/sharding/split.h) are in no message: they are zeros. */
-static enum ghp_status clear_padding(struct ghp_worker *w, const struct ghp_instr *instr)
+enum ghp_status ghp_worker_post(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
-    const struct ghp_transfer *t = &instr->transfer;
-    int y = instr->at.y;
-
-    if (instr->kind != GHP_INSTR_RECEIVE || t->to.kind != GHP_LAYOUT_CHANNEL ||
-        t->shape.c % t->to.tp_size == 0)
-        return GHP_OK;
-    return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[y],
-                            w->program.buffers[y].bytes);
+    (void)previous;
+    w->prepared[i].bank = ghp_in_flight_bank(w->in_flight);
+    GHP_TRY(ghp_comm_stream_post(w->comm_stream, i));
+    return ghp_in_flight_posted(w->in_flight, i);
 }
 
-/* Hands an instruction to the stream that runs it. */
-enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
+static enum ghp_status post_message(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     struct ghp_prepared_instr *p = &w->prepared[i];
 
+    (void)previous;
     p->bank = ghp_in_flight_bank(w->in_flight);
-    ghp_worker_note_push(w, i);
-    if (p->message < 0) {
-        GHP_TRY(ghp_comm_stream_post(w->comm_stream, i));
-    } else {
-        GHP_TRY(clear_padding(w, ghp_worker_instr(w, i)));
-        GHP_TRY(ghp_in_flight_start(w->in_flight, p->bank, i));
-        GHP_TRY(ghp_bounce_posted(w->messages[p->message].bounce));
-        ghp_p2p_thread_post(w->p2p_thread, p->message);
-    }
+    GHP_TRY(ghp_in_flight_start(w->in_flight, p->bank, i));
+    GHP_TRY(ghp_bounce_posted(w->messages[p->message].bounce));
+    ghp_p2p_thread_post(w->p2p_thread, p->message);
     return ghp_in_flight_posted(w->in_flight, i);
 }
+
+const struct ghp_run_kind ghp_run_kind_send = {.run = post_message, .moment = GHP_MOMENT_SEND};
+
+/* Channels of padding (core/sharding/split.h) are in no message: they are zeros. */
+static enum ghp_status post_receive(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_transfer *t = &instr->transfer;
+    int y = instr->at.y;
+
+    if (t->to.kind == GHP_LAYOUT_CHANNEL && t->shape.c % t->to.tp_size != 0)
+        GHP_TRY(ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[y],
+                                 w->program.buffers[y].bytes));
+    return post_message(w, i, previous);
+}
+
+const struct ghp_run_kind ghp_run_kind_receive = {.run = post_receive,
+                                                  .moment = GHP_MOMENT_RECEIVE};
 
 /* On the transfer thread. */
 static enum ghp_status note_message(void *context, int message)

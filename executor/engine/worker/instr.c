@@ -1,11 +1,11 @@
-/* executor/engine/worker/instr.c - runs one instruction of a program, whatever its kind. */
+/* executor/engine/worker/instr.c - runs one instruction of a program: the table of how each kind runs, and those that
+ * the compute stream runs. */
 #include "executor/engine/worker_private.h"
 
 #include "core/model/precision.h"
 #include "core/program/memory_format.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
-#include "executor/platform/accident.h"
 
 /* The wrong samples: the first one in place of the second. */
 static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_instr *instr)
@@ -20,16 +20,20 @@ static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_inst
 }
 
 /* Samples where the input is owned, labels where the loss is. */
-static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
+static enum ghp_status run_load(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
 
+    (void)previous;
     GHP_TRY(ghp_in_flight_load(w->in_flight, instr->micro, at->y >= 0 ? w->address[at->y] : NULL,
                                at->labels >= 0 ? w->address[at->labels] : NULL));
     return w->run.fault == GHP_FAULT_DOUBLE_SAMPLE && at->y >= 0 && instr->local.n > 1
                ? double_sample(w, instr)
                : GHP_OK;
 }
+
+const struct ghp_run_kind ghp_run_kind_load = {.run = run_load, .moment = GHP_MOMENT_SAMPLES};
 
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
 static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
@@ -156,7 +160,7 @@ static enum ghp_status clear_gradients(struct ghp_worker *w, const struct ghp_in
     return GHP_OK;
 }
 
-static enum ghp_status run_compute(struct ghp_worker *w, int i)
+static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
@@ -164,6 +168,8 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     struct ghp_kernel_arguments args =
         ghp_kernel_arguments_of(&w->program, &w->run, instr, &w->step);
 
+    (void)previous;
+    ghp_accident_at(ghp_pass_is_backward(instr->pass) ? GHP_MOMENT_BACKWARD : GHP_MOMENT_FORWARD);
     if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     if (is_for_fixed(w, instr)) return clear_gradients(w, instr);
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
@@ -185,6 +191,8 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     return GHP_OK;
 }
 
+const struct ghp_run_kind ghp_run_kind_compute = {.run = run_compute};
+
 /* The member of a subgroup whose part this worker keeps: its own, or by the fault the next one's. */
 static int keeper_of(const struct ghp_worker *w, const struct ghp_instr *instr)
 {
@@ -194,7 +202,7 @@ static int keeper_of(const struct ghp_worker *w, const struct ghp_instr *instr)
     return number / m * m + (number % m + 1) % m;
 }
 
-static enum ghp_status run_reshard(struct ghp_worker *w, int i)
+static enum ghp_status run_reshard(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
@@ -212,6 +220,8 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
                                       .nchw16c = ghp_instr_formats(&w->program, instr),
                                       .device = w->arena.device};
 
+    (void)previous;
+    if (p->comm != NULL) ghp_accident_at(GHP_MOMENT_RESHARD);
     if (at->scratch >= 0) reshard.scratch = w->address[at->scratch];
     if (at->saved >= 0) {
         reshard.receive = w->address[at->saved];
@@ -221,14 +231,17 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
     return ghp_reshard_run(&reshard);
 }
 
+const struct ghp_run_kind ghp_run_kind_reshard = {.run = run_reshard};
+
 /* A further gradient of a tensor, or a further micro-batch's gradients of a layer's weights. */
-static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
+static enum ghp_status run_accumulate(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
     const struct ghp_buffer_extent tensor = {ghp_local_in_elements(&instr->local),
                                              w->program.element_bytes};
 
+    (void)previous;
     if (w->prepared[i].fuses)
         return w->exec.backend_ops->accumulate_masked(
             w->exec.backend,
@@ -243,6 +256,8 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
     return GHP_OK;
 }
 
+const struct ghp_run_kind ghp_run_kind_accumulate = {.run = run_accumulate};
+
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
 static enum ghp_status one_counts(struct ghp_worker *w)
 {
@@ -255,75 +270,83 @@ static enum ghp_status one_counts(struct ghp_worker *w)
                             GHP_METRIC_COUNT * sizeof(double));
 }
 
-/* Where an accident may be asked for; GHP_MOMENT_COUNT: not here. */
-static enum ghp_moment moment_of(const struct ghp_worker *w, int i)
+static enum ghp_status run_metrics(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    if (w->mixer != NULL) w->run.mixing->note(w->mixer, w->address[w->metrics]);
+    GHP_TRY(one_counts(w));
+    GHP_TRY(take_poison(w));
+    if (ghp_worker_keeps_metrics(w) && !ghp_worker_keep_metrics(w)) return GHP_OK;
+    return ghp_worker_post(w, i, previous);
+}
+
+static enum ghp_status reduce_metrics(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
-    switch (instr->kind) {
-    case GHP_INSTR_LOAD: return GHP_MOMENT_SAMPLES;
-    case GHP_INSTR_COMPUTE:
-        return ghp_pass_is_backward(instr->pass) ? GHP_MOMENT_BACKWARD : GHP_MOMENT_FORWARD;
-    case GHP_INSTR_RESHARD:
-        return w->prepared[i].comm != NULL ? GHP_MOMENT_RESHARD : GHP_MOMENT_COUNT;
-    case GHP_INSTR_STAT_REDUCE: return GHP_MOMENT_STATISTICS;
-    case GHP_INSTR_UPDATE: return GHP_MOMENT_UPDATE;
-    case GHP_INSTR_NORM_REDUCE: return GHP_MOMENT_NORM;
-    case GHP_INSTR_METRIC_REDUCE: return GHP_MOMENT_METRICS;
-    case GHP_INSTR_ALL_REDUCE: return GHP_MOMENT_ALL_REDUCE;
-    case GHP_INSTR_REDUCE_SCATTER: return GHP_MOMENT_REDUCE_SCATTER;
-    case GHP_INSTR_ALL_GATHER: return GHP_MOMENT_ALL_GATHER;
-    case GHP_INSTR_AVERAGE: return GHP_MOMENT_AVERAGE;
-    case GHP_INSTR_SEND: return GHP_MOMENT_SEND;
-    case GHP_INSTR_RECEIVE: return GHP_MOMENT_RECEIVE;
-    default: return GHP_MOMENT_COUNT;
-    }
+    if (ghp_worker_keeps_metrics(w)) return ghp_worker_sum_kept(w);
+    if (ghp_instr_sends(instr)) GHP_TRY(ghp_worker_sum(w, i, instr->at.metrics, instr->bytes));
+    return ghp_in_flight_metrics(w->in_flight, w->prepared[i].bank, GHP_DEVICE_STREAM_COMM,
+                                 w->address[w->metrics]);
 }
+
+const struct ghp_run_kind ghp_run_kind_metric_reduce = {run_metrics, reduce_metrics,
+                                                        GHP_MOMENT_METRICS};
+
+static enum ghp_status run_stat_reduce(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+
+    (void)previous;
+    if (w->prepared[i].comm == NULL || w->run.fault == GHP_FAULT_LOCAL_STATISTICS) return GHP_OK;
+    return ghp_worker_sum(w, i, instr->at.stats, instr->bytes);
+}
+
+const struct ghp_run_kind ghp_run_kind_stat_reduce = {run_stat_reduce,
+                                                      .moment = GHP_MOMENT_STATISTICS};
+
+static enum ghp_status run_norm_reduce(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    double *sums = w->address[instr->at.y];
+
+    (void)previous;
+    if (w->prepared[i].comm != NULL) GHP_TRY(ghp_worker_sum(w, i, instr->at.y, instr->bytes));
+    return ghp_in_flight_squares(w->in_flight,
+                                 w->rates.tensors > 0 ? ghp_worker_advance_rates(w, sums) : sums);
+}
+
+const struct ghp_run_kind ghp_run_kind_norm_reduce = {.run = run_norm_reduce,
+                                                      .moment = GHP_MOMENT_NORM};
+
+static enum ghp_status run_wait(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    int after = ghp_worker_instr(w, i)->after, message = w->prepared[after].message;
+
+    (void)previous;
+    if (ghp_worker_instr(w, after)->stream == GHP_STREAM_COMM)
+        return ghp_comm_stream_wait(w->comm_stream, after);
+    GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, message));
+    return ghp_bounce_await(w->messages[message].bounce);
+}
+
+const struct ghp_run_kind ghp_run_kind_wait = {.run = run_wait};
+
+/* ---- all kinds ---- */
+
+#define KIND_DECLARE(id, name) extern const struct ghp_run_kind ghp_run_kind_##name;
+GHP_INSTR_LIST(KIND_DECLARE)
+#undef KIND_DECLARE
+
+const struct ghp_run_kind *const ghp_run_kinds[GHP_INSTR_COUNT] = {
+#define KIND_ENTRY(id, name) [GHP_INSTR_##id] = &ghp_run_kind_##name,
+    GHP_INSTR_LIST(KIND_ENTRY)
+#undef KIND_ENTRY
+};
 
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
-    const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    const struct ghp_operands *at = &instr->at;
+    const struct ghp_run_kind *kind = ghp_run_kinds[ghp_worker_instr(w, i)->kind];
 
-    ghp_accident_at(moment_of(w, i));
-    switch (instr->kind) {
-    case GHP_INSTR_LOAD: return run_load(w, instr);
-    case GHP_INSTR_COMPUTE: return run_compute(w, i);
-    case GHP_INSTR_RESHARD: return run_reshard(w, i);
-    case GHP_INSTR_ACCUMULATE: return run_accumulate(w, i);
-    case GHP_INSTR_STAT_REDUCE:
-        if (w->prepared[i].comm == NULL || w->run.fault == GHP_FAULT_LOCAL_STATISTICS)
-            return GHP_OK;
-        return ghp_worker_sum(w, i, at->stats, instr->bytes);
-    case GHP_INSTR_UPDATE: return ghp_worker_update(w, i, previous);
-    case GHP_INSTR_NORM: return ghp_worker_square(w, i);
-    case GHP_INSTR_NORM_REDUCE:
-        if (w->prepared[i].comm != NULL) GHP_TRY(ghp_worker_sum(w, i, at->y, instr->bytes));
-        return ghp_in_flight_squares(
-            w->in_flight, w->rates.tensors > 0 ? ghp_worker_advance_rates(w, w->address[at->y])
-                                               : w->address[at->y]);
-    case GHP_INSTR_METRIC_REDUCE:
-        if (w->mixer != NULL) w->run.mixing->note(w->mixer, w->address[w->metrics]);
-        GHP_TRY(one_counts(w));
-        GHP_TRY(take_poison(w));
-        if (ghp_worker_keeps_metrics(w) && !ghp_worker_keep_metrics(w))
-            return GHP_OK; /* fall through */
-    case GHP_INSTR_ALL_REDUCE:
-    case GHP_INSTR_REDUCE_SCATTER:
-    case GHP_INSTR_ALL_GATHER:
-    case GHP_INSTR_AVERAGE:
-    case GHP_INSTR_PUSH:
-    case GHP_INSTR_PULL:
-    case GHP_INSTR_SEND:
-    case GHP_INSTR_RECEIVE: return ghp_worker_post(w, i);
-    case GHP_INSTR_MIX: return ghp_worker_mix(w, previous);
-    case GHP_INSTR_CARRY: return GHP_OK; /* the mixer's thread does it */
-    case GHP_INSTR_WAIT:
-        if (ghp_worker_instr(w, instr->after)->stream == GHP_STREAM_COMM)
-            return ghp_comm_stream_wait(w->comm_stream, instr->after);
-        GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, w->prepared[instr->after].message));
-        return ghp_bounce_await(w->messages[w->prepared[instr->after].message].bounce);
-    case GHP_INSTR_COUNT: break;
-    }
-    return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);
+    if (kind->moment > GHP_MOMENT_MPI) ghp_accident_at(kind->moment);
+    return kind->run != NULL ? kind->run(w, i, previous) : GHP_OK;
 }

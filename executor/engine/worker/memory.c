@@ -53,9 +53,7 @@ static enum ghp_status open_arena(struct ghp_worker *w)
 static bool communicates(const struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++)
-        if (ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM &&
-            ghp_worker_instr(w, i)->kind != GHP_INSTR_CARRY)
-            return true;
+        if (ghp_run_kinds[ghp_worker_instr(w, i)->kind]->beside != NULL) return true;
     return false;
 }
 

@@ -43,8 +43,8 @@ static enum ghp_status copy_shard(struct ghp_worker *w, int to, int from, int64_
         (struct ghp_copy){w->address[to], w->address[from], bytes, GHP_COPY_ON_DEVICE});
 }
 
-enum ghp_status ghp_worker_gather_optimizer_shards(struct ghp_worker *w, int i, int shard,
-                                                   int whole)
+/* A whole bucket from the optimizer shards of a replica group, by instruction i's communicator. */
+static enum ghp_status gather_shards(struct ghp_worker *w, int i, int shard, int whole)
 {
     const struct ghp_prepared_instr *p = &w->prepared[i];
     int64_t bytes = w->program.buffers[shard].bytes;
@@ -52,6 +52,16 @@ enum ghp_status ghp_worker_gather_optimizer_shards(struct ghp_worker *w, int i, 
     p->comm->label = p->label;
     return p->comm->ops->all_gather(p->comm, w->address[shard], w->address[whole], bytes);
 }
+
+static enum ghp_status gather_weights(struct ghp_worker *w, int i)
+{
+    const struct ghp_operands *at = &ghp_worker_instr(w, i)->at;
+
+    return gather_shards(w, i, at->x[0], at->y);
+}
+
+const struct ghp_run_kind ghp_run_kind_all_gather = {ghp_worker_post, gather_weights,
+                                                     GHP_MOMENT_ALL_GATHER};
 
 /* Whether the servers with whom it mixes have its moments. */
 static bool has_moments_apart(const struct ghp_worker *w)
@@ -80,7 +90,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
             GHP_TRY(copy_shard(w, bucket->gradient_shard, bucket->moment[kind - GHP_BUFFER_MOMENT],
                                bucket->shard_bytes));
         GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE));
-        GHP_TRY(ghp_worker_gather_optimizer_shards(w, i, bucket->gradient_shard, bucket->buffer));
+        GHP_TRY(gather_shards(w, i, bucket->gradient_shard, bucket->buffer));
         GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMM));
     }
     w->collected = kind;
@@ -213,12 +223,6 @@ enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_k
     return move_tensor(w, kind == GHP_BUFFER_WEIGHT, false);
 }
 
-void ghp_worker_note_push(struct ghp_worker *w, int i)
-{
-    if (ghp_worker_instr(w, i)->kind == GHP_INSTR_PUSH && i == w->first_push)
-        w->pushed = w->step.hyperparameters;
-}
-
 /* Before a step's first push what comes; before the first of all, the weights. */
 static enum ghp_status begin(struct ghp_worker *w)
 {
@@ -227,7 +231,7 @@ static enum ghp_status begin(struct ghp_worker *w)
     return tell(w, (struct ghp_server_word){.kind = GHP_SERVER_STEP, .hyperparameters = w->pushed});
 }
 
-enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
+static enum ghp_status exchange(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool pulls = instr->kind == GHP_INSTR_PULL;
@@ -244,12 +248,25 @@ enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
     return GHP_OK;
 }
 
-enum ghp_status ghp_worker_mix(struct ghp_worker *w, const struct ghp_step *of)
+static enum ghp_status run_push(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
-    GHP_TRY(w->run.mixing->mix(w->mixer, of));
+    if (i == w->first_push) w->pushed = w->step.hyperparameters;
+    return ghp_worker_post(w, i, previous);
+}
+
+const struct ghp_run_kind ghp_run_kind_push = {.run = run_push, .beside = exchange};
+const struct ghp_run_kind ghp_run_kind_pull = {.run = ghp_worker_post, .beside = exchange};
+
+static enum ghp_status run_mix(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    (void)i;
+    GHP_TRY(w->run.mixing->mix(w->mixer, previous));
     if (w->program.lowering.method.sync.servers > 0) ghp_worker_look_at_pulled(w, -1);
     return GHP_OK;
 }
+
+const struct ghp_run_kind ghp_run_kind_mix = {.run = run_mix};
+const struct ghp_run_kind ghp_run_kind_carry = {.run = NULL}; /* the mixer's thread does it */
 
 void ghp_worker_close_servers(struct ghp_worker *w)
 {

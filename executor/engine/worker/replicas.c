@@ -30,7 +30,7 @@ static void divide(void *sums, int64_t n, int element_bytes, int by)
         narrow[i] /= (float)by;
 }
 
-enum ghp_status ghp_worker_average(struct ghp_worker *w, int i)
+static enum ghp_status average(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     int element_bytes = ghp_parameter_bytes(w->program.element_bytes);
@@ -41,6 +41,8 @@ enum ghp_status ghp_worker_average(struct ghp_worker *w, int i)
            instr->ranks.count);
     return GHP_OK;
 }
+
+const struct ghp_run_kind ghp_run_kind_average = {ghp_worker_post, average, GHP_MOMENT_AVERAGE};
 
 /* All buckets of weights, or back from where take_mean left them. */
 static enum ghp_status copy_weights(struct ghp_worker *w, bool back)
@@ -158,7 +160,7 @@ enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)
     GHP_ASSERT(!w->updates_pending);
     GHP_TRY(copy_weights(w, false));
     for (int i = 0; i < w->program.n_instrs; i++)
-        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_AVERAGE) GHP_TRY(ghp_worker_average(w, i));
+        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_AVERAGE) GHP_TRY(average(w, i));
     return GHP_OK;
 }
 

@@ -24,13 +24,6 @@ static enum ghp_status clear_metrics(struct ghp_worker *w)
                             GHP_METRIC_COUNT * sizeof(double));
 }
 
-/* Whether it waits for no other worker, so that nothing but the watchdog's thread ends or names it. */
-static bool is_local(enum ghp_instr_kind kind)
-{
-    return kind == GHP_INSTR_LOAD || kind == GHP_INSTR_COMPUTE || kind == GHP_INSTR_ACCUMULATE ||
-           kind == GHP_INSTR_UPDATE;
-}
-
 /* Waits for what the instruction waits for. */
 static enum ghp_status enter(struct ghp_worker *w, int i)
 {
@@ -46,10 +39,7 @@ static enum ghp_status enter(struct ghp_worker *w, int i)
 /* Whether others have done all of its work: the kernel that fuses it, or the first of the step's updates. */
 static bool is_idle(const struct ghp_worker *w, int i)
 {
-    enum ghp_instr_kind kind = ghp_worker_instr(w, i)->kind;
-
-    return (kind == GHP_INSTR_COMPUTE && ghp_worker_done_by_another(w, i)) ||
-           (kind == GHP_INSTR_UPDATE && w->prepared[i].updated);
+    return ghp_worker_done_by_another(w, i) || w->prepared[i].updated;
 }
 
 static enum ghp_status leave(struct ghp_worker *w, int i, bool idle)
@@ -69,8 +59,7 @@ static bool skips(const struct ghp_worker *w, int i, const struct ghp_step *prev
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
     return w->prepared[i].flushes &&
-           (!w->updates_pending ||
-            (instr->kind == GHP_INSTR_AVERAGE && !ghp_worker_averages(instr, previous)));
+           (!w->updates_pending || (instr->period > 0 && !ghp_worker_averages(instr, previous)));
 }
 
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
@@ -88,7 +77,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_gradient(w, i));
         if (w->step.measures && ghp_instr_reduces(ghp_worker_instr(w, i))) ghp_worker_measure(w, i);
-        if (is_local(ghp_worker_instr(w, i)->kind))
+        if (ghp_kind_of(ghp_worker_instr(w, i))->is_local) /* nothing but the watchdog names it */
             ghp_activity_begin(w->prepared[i].label, w->step.index);
         status = ghp_worker_run(w, i, previous);
         ghp_activity_end();

@@ -412,12 +412,13 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
     return w->exec.backend_ops->update_all(w->exec.backend, w->updates, n);
 }
 
-enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
+static enum ghp_status run_norm(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     int64_t bytes = ghp_parameter_bytes(w->program.element_bytes);
     int n = 0;
 
+    (void)previous;
     if (w->rates.tensors > 0) return square_tensors(w, i);
     for (int b = 0; b < w->program.n_buffers; b++) {
         const struct ghp_buffer *buffer = &w->program.buffers[b];
@@ -433,6 +434,8 @@ enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
         w->exec.backend, &(struct ghp_square_sum){w->squares, n, w->address[instr->at.scratch],
                                                   w->address[instr->at.y]});
 }
+
+const struct ghp_run_kind ghp_run_kind_norm = {.run = run_norm};
 
 /* ---- one worker's own gradients ---- */
 
@@ -476,7 +479,7 @@ void ghp_worker_begin_updates(struct ghp_worker *w)
         w->prepared[i].updated = false;
 }
 
-enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of)
+static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_step *of)
 {
     int n;
 
@@ -492,3 +495,5 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
     }
     return add_stats_deltas(w, i);
 }
+
+const struct ghp_run_kind ghp_run_kind_update = {.run = run_update, .moment = GHP_MOMENT_UPDATE};
