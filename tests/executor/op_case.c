@@ -368,6 +368,8 @@ const struct ghp_local *op_case_all(int *n)
             .op = GHP_OP_EMBEDDING, .n = 3, .c = 1, .h = 7, .k = 37, .vocabulary = 11});
         add((struct ghp_local){
             .op = GHP_OP_EMBEDDING, .n = 16, .c = 1, .h = 32, .k = 64, .vocabulary = 100});
+        add((struct ghp_local){ /* more places than a block has threads */
+            .op = GHP_OP_EMBEDDING, .n = 5, .c = 1, .h = 230, .k = 300, .vocabulary = 600});
         add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
