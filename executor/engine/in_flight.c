@@ -12,7 +12,7 @@ static const struct ghp_backoff pauses = {.first_ns = 2000, .last_ns = 50000, .g
 
 enum { LANDING = GHP_METRIC_COUNT + 1 }; /* doubles of a step that come to the host */
 
-struct bank {
+struct half {
     struct ghp_device_event *done; /* behind the step, never on a graph */
     struct ghp_device_graph *graph;
     bool under_way, captured, skipped;
@@ -24,10 +24,10 @@ struct ghp_in_flight {
     struct ghp_device device;
     struct ghp_loader *loader; /* the lender's where that is better */
     struct ghp_timeline *timeline;
-    int bank; /* of the present step */
-    struct bank banks[GHP_BANKS];
-    double *metrics; /* [GHP_BANKS][LANDING], pinned: metrics, then the sum of squares */
-    /* [GHP_BANKS + 1], pinned: of each bank, and of ghp_in_flight_set */
+    int half; /* of the present step */
+    struct half halves[GHP_HALVES];
+    double *metrics; /* [GHP_HALVES][LANDING], pinned: metrics, then the sum of squares */
+    /* [GHP_HALVES + 1], pinned: of each half, and of ghp_in_flight_set */
     struct ghp_step_hyperparameters *given;
     struct ghp_step_hyperparameters *hyperparameters; /* device */
     struct ghp_not_finite *not_finite;                /* device */
@@ -44,20 +44,19 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
     enum ghp_status status;
 
     status =
-        d.ops->allocate_host(d.backend, GHP_BANKS * LANDING * (int64_t)sizeof(double), &metrics);
+        d.ops->allocate_host(d.backend, GHP_HALVES * LANDING * (int64_t)sizeof(double), &metrics);
     f->metrics = metrics;
-    if (status == GHP_OK) memset(metrics, 0, GHP_BANKS * LANDING * sizeof(double));
+    if (status == GHP_OK) memset(metrics, 0, GHP_HALVES * LANDING * sizeof(double));
     if (status == GHP_OK)
         status =
-            d.ops->allocate_host(d.backend, (GHP_BANKS + 1) * (int64_t)sizeof *f->given, &given);
+            d.ops->allocate_host(d.backend, (GHP_HALVES + 1) * (int64_t)sizeof *f->given, &given);
     f->given = given;
     if (status == GHP_OK)
         status = d.ops->allocate(d.backend, (int64_t)sizeof *f->hyperparameters, &hyperparameters);
     f->hyperparameters = hyperparameters;
     if (status == GHP_OK) status = d.ops->allocate(d.backend, (int64_t)sizeof none, &not_finite);
     f->not_finite = not_finite;
-    return status == GHP_OK ? ghp_device_write(d, not_finite, &none, (int64_t)sizeof none)
-                            : status;
+    return status == GHP_OK ? ghp_device_write(d, not_finite, &none, (int64_t)sizeof none) : status;
 }
 
 static enum ghp_status open_loader(struct ghp_in_flight *f)
@@ -66,7 +65,7 @@ static enum ghp_status open_loader(struct ghp_in_flight *f)
     struct ghp_loader_plan plan = f->plan.loader;
 
     plan.device = f->device;
-    if (lender == NULL || !ghp_loader_has_banks(lender->loader))
+    if (lender == NULL || !ghp_loader_is_double_buffered(lender->loader))
         return ghp_loader_open(&plan, &f->loader);
     f->loader = lender->loader;
     return GHP_OK;
@@ -85,9 +84,9 @@ enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
     f->captures = plan->captures && f->device.ops->begin_capture != NULL;
     GHP_TRY_GOTO(status, open_memory(f), fail);
     GHP_TRY_GOTO(status, ghp_timeline_open(f->device, plan->program, &f->timeline), fail);
-    for (int i = 0; i < GHP_BANKS; i++)
-        GHP_TRY_GOTO(status, f->device.ops->event_open(f->device.backend, false, &f->banks[i].done),
-                     fail);
+    for (int i = 0; i < GHP_HALVES; i++)
+        GHP_TRY_GOTO(status,
+                     f->device.ops->event_open(f->device.backend, false, &f->halves[i].done), fail);
     GHP_TRY_GOTO(status, open_loader(f), fail);
     *in_flight = f;
     return GHP_OK;
@@ -103,9 +102,9 @@ void ghp_in_flight_close(struct ghp_in_flight *f)
     if (f == NULL) return;
     d = f->device;
     ghp_device_finish(d, GHP_DEVICE_STREAM_COMPUTE);
-    for (int i = 0; i < GHP_BANKS; i++) {
-        if (f->banks[i].graph != NULL) d.ops->graph_close(d.backend, f->banks[i].graph);
-        d.ops->event_close(d.backend, f->banks[i].done);
+    for (int i = 0; i < GHP_HALVES; i++) {
+        if (f->halves[i].graph != NULL) d.ops->graph_close(d.backend, f->halves[i].graph);
+        d.ops->event_close(d.backend, f->halves[i].done);
     }
     if (f->plan.lender == NULL || f->loader != f->plan.lender->loader) ghp_loader_close(f->loader);
     ghp_timeline_close(f->timeline);
@@ -140,14 +139,13 @@ static enum ghp_status send_hyperparameters(struct ghp_in_flight *f, int slot,
     f->given[slot] = *hyperparameters;
     return ghp_device_copy(f->device, GHP_DEVICE_STREAM_COMPUTE,
                            (struct ghp_copy){f->hyperparameters, &f->given[slot],
-                                             (int64_t)sizeof *hyperparameters,
-                                             GHP_COPY_TO_DEVICE});
+                                             (int64_t)sizeof *hyperparameters, GHP_COPY_TO_DEVICE});
 }
 
 enum ghp_status ghp_in_flight_set(struct ghp_in_flight *f,
                                   const struct ghp_step_hyperparameters *hyperparameters)
 {
-    GHP_TRY(send_hyperparameters(f, GHP_BANKS, hyperparameters));
+    GHP_TRY(send_hyperparameters(f, GHP_HALVES, hyperparameters));
     return ghp_device_finish(f->device, GHP_DEVICE_STREAM_COMPUTE);
 }
 
@@ -156,15 +154,15 @@ enum ghp_status ghp_in_flight_set(struct ghp_in_flight *f,
 enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *f, const struct ghp_supply *supply,
                                     const struct ghp_step_hyperparameters *hyperparameters)
 {
-    struct bank *bank;
+    struct half *half;
 
-    f->bank = 1 - f->bank;
-    bank = &f->banks[f->bank];
-    GHP_ASSERT(!bank->under_way);
-    bank->step = supply->step;
-    bank->skipped = false;
-    GHP_TRY(ghp_loader_begin(f->loader, f->bank, supply));
-    return send_hyperparameters(f, f->bank, hyperparameters);
+    f->half = 1 - f->half;
+    half = &f->halves[f->half];
+    GHP_ASSERT(!half->under_way);
+    half->step = supply->step;
+    half->skipped = false;
+    GHP_TRY(ghp_loader_begin(f->loader, f->half, supply));
+    return send_hyperparameters(f, f->half, hyperparameters);
 }
 
 bool ghp_in_flight_captures(const struct ghp_in_flight *f)
@@ -172,9 +170,9 @@ bool ghp_in_flight_captures(const struct ghp_in_flight *f)
     return f->captures;
 }
 
-int ghp_in_flight_bank(const struct ghp_in_flight *f)
+int ghp_in_flight_half(const struct ghp_in_flight *f)
 {
-    return f->bank;
+    return f->half;
 }
 
 bool ghp_in_flight_is_capturing(const struct ghp_in_flight *f)
@@ -182,11 +180,11 @@ bool ghp_in_flight_is_capturing(const struct ghp_in_flight *f)
     return f->recording;
 }
 
-/* Onto the bank's graph; without one afterwards, nothing was enqueued and later steps go without. */
+/* Onto the half's graph; without one afterwards, nothing was enqueued and later steps go without. */
 static enum ghp_status record(struct ghp_in_flight *f, enum ghp_status (*run)(void *context),
                               void *context)
 {
-    struct bank *bank = &f->banks[f->bank];
+    struct half *half = &f->halves[f->half];
     struct ghp_device d = f->device;
     enum ghp_status status = d.ops->begin_capture(d.backend), ended;
 
@@ -194,30 +192,30 @@ static enum ghp_status record(struct ghp_in_flight *f, enum ghp_status (*run)(vo
     f->recording = true;
     status = run(context);
     f->recording = false;
-    ended = d.ops->end_capture(d.backend, &bank->graph);
+    ended = d.ops->end_capture(d.backend, &half->graph);
     return status != GHP_OK ? status : ended;
 }
 
 enum ghp_status ghp_in_flight_run(struct ghp_in_flight *f, bool steady,
                                   enum ghp_status (*run)(void *context), void *context)
 {
-    struct bank *bank = &f->banks[f->bank];
+    struct half *half = &f->halves[f->half];
     struct ghp_device d = f->device;
 
-    if (f->captures && steady && bank->graph == NULL && record(f, run, context) != GHP_OK) {
+    if (f->captures && steady && half->graph == NULL && record(f, run, context) != GHP_OK) {
         ghp_note("steps are enqueued one by one: %s", ghp_status_message());
         f->captures = false;
     }
-    bank->captured = f->captures && steady && bank->graph != NULL;
-    if (bank->captured) {
-        ghp_timeline_again(f->timeline, f->bank);
-        GHP_TRY(d.ops->launch_graph(d.backend, bank->graph));
+    half->captured = f->captures && steady && half->graph != NULL;
+    if (half->captured) {
+        ghp_timeline_again(f->timeline, f->half);
+        GHP_TRY(d.ops->launch_graph(d.backend, half->graph));
     } else {
         GHP_TRY(run(context));
     }
-    bank->under_way = true;
+    half->under_way = true;
     ghp_loader_end(f->loader);
-    return d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, bank->done);
+    return d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, half->done);
 }
 
 enum ghp_status ghp_in_flight_load(struct ghp_in_flight *f, int micro, void *images, void *labels)
@@ -225,33 +223,33 @@ enum ghp_status ghp_in_flight_load(struct ghp_in_flight *f, int micro, void *ima
     return ghp_loader_load(f->loader, micro, images, labels);
 }
 
-enum ghp_status ghp_in_flight_start(struct ghp_in_flight *f, int bank, int instr)
+enum ghp_status ghp_in_flight_start(struct ghp_in_flight *f, int half, int instr)
 {
-    return instr == GHP_WHOLE_STEP ? ghp_timeline_begin(f->timeline, bank)
-                                   : ghp_timeline_start(f->timeline, bank, instr);
+    return instr == GHP_WHOLE_STEP ? ghp_timeline_begin(f->timeline, half)
+                                   : ghp_timeline_start(f->timeline, half, instr);
 }
 
-enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *f, int bank, int instr)
+enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *f, int half, int instr)
 {
-    return instr == GHP_WHOLE_STEP ? ghp_timeline_end(f->timeline, bank)
-                                   : ghp_timeline_finish(f->timeline, bank, instr);
+    return instr == GHP_WHOLE_STEP ? ghp_timeline_end(f->timeline, half)
+                                   : ghp_timeline_finish(f->timeline, half, instr);
 }
 
 void ghp_in_flight_idle(struct ghp_in_flight *f, int instr)
 {
-    ghp_timeline_idle(f->timeline, f->bank, instr);
+    ghp_timeline_idle(f->timeline, f->half, instr);
 }
 
 enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *f, int instr)
 {
-    return ghp_timeline_posted(f->timeline, f->bank, instr);
+    return ghp_timeline_posted(f->timeline, f->half, instr);
 }
 
-enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *f, int bank,
+enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *f, int half,
                                       enum ghp_device_stream stream, const void *metrics)
 {
     return ghp_device_copy(f->device, stream,
-                           (struct ghp_copy){f->metrics + bank * LANDING, metrics,
+                           (struct ghp_copy){f->metrics + half * LANDING, metrics,
                                              GHP_METRIC_COUNT * (int64_t)sizeof(double),
                                              GHP_COPY_TO_HOST});
 }
@@ -259,18 +257,18 @@ enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *f, int bank,
 enum ghp_status ghp_in_flight_squares(struct ghp_in_flight *f, const void *squares)
 {
     return ghp_device_copy(f->device, GHP_DEVICE_STREAM_COMPUTE,
-                           (struct ghp_copy){f->metrics + f->bank * LANDING + GHP_METRIC_COUNT,
+                           (struct ghp_copy){f->metrics + f->half * LANDING + GHP_METRIC_COUNT,
                                              squares, (int64_t)sizeof(double), GHP_COPY_TO_HOST});
 }
 
 /* ---- afterwards ---- */
 
 /* What a wait is for, for the watchdog. */
-static const char *label_of(const struct ghp_in_flight *f, int bank)
+static const char *label_of(const struct ghp_in_flight *f, int half)
 {
     int instr = -1;
 
-    if (f->banks[bank].captured || ghp_timeline_pending(f->timeline, bank, &instr) != GHP_OK ||
+    if (f->halves[half].captured || ghp_timeline_pending(f->timeline, half, &instr) != GHP_OK ||
         instr < 0 || instr >= f->plan.program->n_instrs)
         return "a step";
     return f->plan.label(f->plan.context, instr);
@@ -278,11 +276,11 @@ static const char *label_of(const struct ghp_in_flight *f, int bank)
 
 static enum ghp_status is_done(struct ghp_in_flight *f, int b, bool *done)
 {
-    struct bank *bank = &f->banks[b];
+    struct half *half = &f->halves[b];
     int instr = -1;
 
-    GHP_TRY(f->device.ops->query_event(f->device.backend, bank->done, done));
-    if (!*done || bank->captured) return GHP_OK;
+    GHP_TRY(f->device.ops->query_event(f->device.backend, half->done, done));
+    if (!*done || half->captured) return GHP_OK;
     GHP_TRY(ghp_timeline_pending(f->timeline, b, &instr));
     *done = instr < 0;
     return GHP_OK;
@@ -303,19 +301,19 @@ static enum ghp_status await(struct ghp_in_flight *f, int b)
     }
 }
 
-static enum ghp_status collect_bank(struct ghp_in_flight *f, int b, struct ghp_step_timer *timer,
+static enum ghp_status collect_half(struct ghp_in_flight *f, int b, struct ghp_step_timer *timer,
                                     struct ghp_in_flight_results *landed)
 {
-    struct bank *bank = &f->banks[b];
+    struct half *half = &f->halves[b];
 
-    if (!bank->under_way) return GHP_OK;
+    if (!half->under_way) return GHP_OK;
     GHP_TRY(await(f, b));
     GHP_TRY(ghp_timeline_take(f->timeline, b, timer));
-    if (bank->skipped) ghp_step_timer_skip(timer);
+    if (half->skipped) ghp_step_timer_skip(timer);
     memcpy(landed->metrics[landed->n], f->metrics + b * LANDING, sizeof landed->metrics[0]);
     landed->squares[landed->n] = f->metrics[b * LANDING + GHP_METRIC_COUNT];
-    landed->step[landed->n++] = bank->step;
-    bank->under_way = false;
+    landed->step[landed->n++] = half->step;
+    half->under_way = false;
     return GHP_OK;
 }
 
@@ -324,13 +322,13 @@ enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *f, bool all,
                                       struct ghp_in_flight_results *landed)
 {
     landed->n = 0;
-    GHP_TRY(collect_bank(f, 1 - f->bank, timer, landed));
-    return all ? collect_bank(f, f->bank, timer, landed) : GHP_OK;
+    GHP_TRY(collect_half(f, 1 - f->half, timer, landed));
+    return all ? collect_half(f, f->half, timer, landed) : GHP_OK;
 }
 
 void ghp_in_flight_skip(struct ghp_in_flight *f)
 {
-    f->banks[f->bank].skipped = true;
+    f->halves[f->half].skipped = true;
 }
 
 struct ghp_loader *ghp_in_flight_loader(const struct ghp_in_flight *f)

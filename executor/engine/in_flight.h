@@ -1,12 +1,12 @@
 /* executor/engine/in_flight.h - the steps that a worker has under way: one that is being done, one that is being
  * enqueued.
  *
- * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of two banks, in
- * host memory too, where a step is done when it is enqueued but for reductions. The in-flight steps keep the banks,
+ * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of a double buffer,
+ * in host memory too, where a step is done when it is enqueued but for reductions. The in-flight steps keep its halves,
  * bring the samples in, and, where every stream takes part by enqueueing alone, record a step once as a graph and play
  * it from then on.
  *
- * Call order: open -> per step: begin, run, collect the bank before -> collect -> close. */
+ * Call order: open -> per step: begin, run, collect the half before -> collect -> close. */
 #ifndef GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
 #define GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
 
@@ -41,7 +41,7 @@ enum ghp_status ghp_in_flight_read_not_finite(const struct ghp_in_flight *in_fli
 enum ghp_status ghp_in_flight_set(struct ghp_in_flight *in_flight,
                                   const struct ghp_step_hyperparameters *hyperparameters);
 
-/* A step begins: its bank, its samples (borrowed until the step is enqueued), its numbers. */
+/* A step begins: its half, its samples (borrowed until the step is enqueued), its numbers. */
 enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *in_flight,
                                     const struct ghp_supply *supply,
                                     const struct ghp_step_hyperparameters *hyperparameters);
@@ -53,19 +53,19 @@ enum ghp_status ghp_in_flight_run(struct ghp_in_flight *in_flight, bool steady,
 bool ghp_in_flight_captures(
     const struct ghp_in_flight *in_flight); /* it is to end with all streams joined */
 bool ghp_in_flight_is_capturing(const struct ghp_in_flight *in_flight);
-int ghp_in_flight_bank(const struct ghp_in_flight *in_flight); /* of the present step */
+int ghp_in_flight_half(const struct ghp_in_flight *in_flight); /* of the present step */
 
-/* Called by `run`, and by jobs of the step that had this bank: loader.h's and timeline.h's. */
+/* Called by `run`, and by jobs of the step that had this half: loader.h's and timeline.h's. */
 enum ghp_status ghp_in_flight_load(struct ghp_in_flight *in_flight, int micro, void *images,
                                    void *labels);
 /* The step's own begin and end are those of instruction GHP_WHOLE_STEP. */
 enum { GHP_WHOLE_STEP = -1 };
-enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int bank, int instr);
-enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int bank, int instr);
+enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int half, int instr);
+enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int half, int instr);
 void ghp_in_flight_idle(struct ghp_in_flight *in_flight, int instr);
 enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *in_flight, int instr);
 /* The metrics are complete in this stream: on their way to the host. */
-enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank,
+enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int half,
                                       enum ghp_device_stream stream, const void *metrics);
 
 /* So is the sum of the squares of the present step's gradients, in the compute stream. */
@@ -75,9 +75,9 @@ enum ghp_status ghp_in_flight_squares(struct ghp_in_flight *in_flight, const voi
  * timings to the watch. Returns the steps collected, with their metrics, oldest first. */
 struct ghp_in_flight_results {
     int n;
-    double metrics[GHP_BANKS][GHP_METRIC_COUNT];
-    double squares[GHP_BANKS]; /* 0 where nobody said them */
-    uint64_t step[GHP_BANKS];
+    double metrics[GHP_HALVES][GHP_METRIC_COUNT];
+    double squares[GHP_HALVES]; /* 0 where nobody said them */
+    uint64_t step[GHP_HALVES];
 };
 enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *in_flight, bool all,
                                       struct ghp_step_timer *timer,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct bank {
+struct half {
     unsigned char *samples;          /* of all micro-batches, as in `pinned` */
     struct ghp_device_event *copied; /* the samples are there */
 };
@@ -22,11 +22,11 @@ struct ghp_loader {
     int64_t labels_at, bytes; /* of a micro-batch: images, then labels */
     unsigned char *ahead;     /* the prefetch's place */
     unsigned char *pinned;    /* of all micro-batches */
-    struct bank banks[GHP_BANKS];
-    int bank; /* of the present step */
+    struct half halves[GHP_HALVES];
+    int half; /* of the present step */
 };
 
-bool ghp_loader_has_banks(const struct ghp_loader *l)
+bool ghp_loader_is_double_buffered(const struct ghp_loader *l)
 {
     return !ghp_device_is_host(l->plan.device);
 }
@@ -96,11 +96,11 @@ static void prefetch_after(struct ghp_loader *l, int micro)
 
 /* ---- a step ---- */
 
-/* All of a step's samples on their way into the bank, which the compute stream waits for. */
-static enum ghp_status fill_bank(struct ghp_loader *l, struct bank *bank)
+/* All of a step's samples on their way into the half, which the compute stream waits for. */
+static enum ghp_status fill_half(struct ghp_loader *l, struct half *half)
 {
     struct ghp_device d = l->plan.device;
-    struct ghp_copy copy = {bank->samples, l->pinned, l->plan.micro_batches * l->bytes,
+    struct ghp_copy copy = {half->samples, l->pinned, l->plan.micro_batches * l->bytes,
                             GHP_COPY_TO_DEVICE};
 
     if (l->bytes == 0) return GHP_OK;
@@ -112,15 +112,15 @@ static enum ghp_status fill_bank(struct ghp_loader *l, struct bank *bank)
         if (l->plan.load.labels > 0) GHP_TRY(make_labels(l, micro, to + l->labels_at));
     }
     GHP_TRY(ghp_device_copy(d, GHP_DEVICE_STREAM_COPY, copy));
-    GHP_TRY(d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COPY, bank->copied));
-    return d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, bank->copied);
+    GHP_TRY(d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COPY, half->copied));
+    return d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, half->copied);
 }
 
-enum ghp_status ghp_loader_begin(struct ghp_loader *l, int bank, const struct ghp_supply *supply)
+enum ghp_status ghp_loader_begin(struct ghp_loader *l, int half, const struct ghp_supply *supply)
 {
     l->step = *supply;
-    l->bank = bank;
-    return ghp_loader_has_banks(l) ? fill_bank(l, &l->banks[bank]) : GHP_OK;
+    l->half = half;
+    return ghp_loader_is_double_buffered(l) ? fill_half(l, &l->halves[half]) : GHP_OK;
 }
 
 static enum ghp_status load_here(struct ghp_loader *l, int micro, void *images, void *labels)
@@ -145,30 +145,30 @@ enum ghp_status ghp_loader_load(struct ghp_loader *l, int micro, void *images, v
     const struct ghp_load *load = &l->plan.load;
     const unsigned char *from;
 
-    if (!ghp_loader_has_banks(l)) return load_here(l, micro, images, labels);
-    from = l->banks[l->bank].samples + micro * l->bytes;
+    if (!ghp_loader_is_double_buffered(l)) return load_here(l, micro, images, labels);
+    from = l->halves[l->half].samples + micro * l->bytes;
     GHP_TRY(copy_to(l, images, from, load->images * load->image_bytes));
     return copy_to(l, labels, from + l->labels_at, ghp_load_label_bytes(load));
 }
 
 void ghp_loader_end(struct ghp_loader *l)
 {
-    if (ghp_loader_has_banks(l)) prefetch_after(l, l->plan.micro_batches - 1);
+    if (ghp_loader_is_double_buffered(l)) prefetch_after(l, l->plan.micro_batches - 1);
 }
 
 /* ---- opening ---- */
 
-static enum ghp_status open_bank(struct ghp_loader *l, struct bank *bank)
+static enum ghp_status open_half(struct ghp_loader *l, struct half *half)
 {
     struct ghp_device d = l->plan.device;
     void *samples = NULL;
 
     GHP_TRY(d.ops->allocate(d.backend, l->plan.micro_batches * l->bytes, &samples));
-    bank->samples = samples;
-    return d.ops->event_open(d.backend, false, &bank->copied);
+    half->samples = samples;
+    return d.ops->event_open(d.backend, false, &half->copied);
 }
 
-static enum ghp_status open_banks(struct ghp_loader *l)
+static enum ghp_status open_halves(struct ghp_loader *l)
 {
     const struct ghp_load *load = &l->plan.load;
     struct ghp_device d = l->plan.device;
@@ -180,8 +180,8 @@ static enum ghp_status open_banks(struct ghp_loader *l)
     if (l->bytes == 0) return GHP_OK;
     GHP_TRY(d.ops->allocate_host(d.backend, l->plan.micro_batches * l->bytes, &pinned));
     l->pinned = pinned;
-    for (int i = 0; i < GHP_BANKS; i++)
-        GHP_TRY(open_bank(l, &l->banks[i]));
+    for (int i = 0; i < GHP_HALVES; i++)
+        GHP_TRY(open_half(l, &l->halves[i]));
     if (images == 0) return GHP_OK;
     l->plan.place = l->ahead = ghp_alloc((size_t)images, 1);
     return l->ahead != NULL ? GHP_OK : GHP_NO_MEMORY();
@@ -203,7 +203,7 @@ enum ghp_status ghp_loader_open(const struct ghp_loader_plan *plan, struct ghp_l
     *loader = NULL;
     if (l == NULL) return GHP_NO_MEMORY();
     l->plan = *plan;
-    if (ghp_loader_has_banks(l)) status = open_banks(l);
+    if (ghp_loader_is_double_buffered(l)) status = open_halves(l);
     if (status == GHP_OK) status = open_prefetch(l);
     if (status != GHP_OK)
         ghp_loader_close(l);
@@ -220,9 +220,9 @@ void ghp_loader_close(struct ghp_loader *l)
     d = l->plan.device;
     ghp_prefetch_close(l->prefetch);
     ghp_device_finish(d, GHP_DEVICE_STREAM_COPY);
-    for (int i = 0; i < GHP_BANKS; i++) {
-        d.ops->event_close(d.backend, l->banks[i].copied);
-        d.ops->release(d.backend, l->banks[i].samples);
+    for (int i = 0; i < GHP_HALVES; i++) {
+        d.ops->event_close(d.backend, l->halves[i].copied);
+        d.ops->release(d.backend, l->halves[i].samples);
     }
     d.ops->release_host(d.backend, l->pinned);
     free(l->ahead);

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct moments { /* of one instruction in one bank */
+struct moments { /* of one instruction in one half */
     struct ghp_device_event *start, *finish, *posted;
-    bool started, finished; /* in this bank's latest step */
+    bool started, finished; /* in this half's latest step */
 };
 
-struct bank {
+struct half {
     struct ghp_device_event *begin, *end;
     struct moments *of; /* [n_instrs] */
     int *ran;           /* [n_instrs] what the compute stream ran or posted, in that order */
@@ -20,7 +20,7 @@ struct bank {
 struct ghp_timeline {
     struct ghp_device device;
     const struct ghp_program *program; /* borrowed */
-    struct bank banks[GHP_BANKS];
+    struct half halves[GHP_HALVES];
 };
 
 static enum ghp_device_stream stream_of(const struct ghp_timeline *t, int i)
@@ -55,17 +55,17 @@ static enum ghp_status open_instr(struct ghp_timeline *t, int i, struct moments 
     return d.ops->event_open(d.backend, true, &m->finish);
 }
 
-static enum ghp_status open_bank(struct ghp_timeline *t, struct bank *bank)
+static enum ghp_status open_half(struct ghp_timeline *t, struct half *half)
 {
     struct ghp_device d = t->device;
 
-    bank->of = ghp_alloc((size_t)t->program->n_instrs, sizeof *bank->of);
-    bank->ran = ghp_alloc((size_t)t->program->n_instrs, sizeof *bank->ran);
-    if (bank->of == NULL || bank->ran == NULL) return GHP_NO_MEMORY();
-    GHP_TRY(d.ops->event_open(d.backend, true, &bank->begin));
-    GHP_TRY(d.ops->event_open(d.backend, true, &bank->end));
+    half->of = ghp_alloc((size_t)t->program->n_instrs, sizeof *half->of);
+    half->ran = ghp_alloc((size_t)t->program->n_instrs, sizeof *half->ran);
+    if (half->of == NULL || half->ran == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(d.ops->event_open(d.backend, true, &half->begin));
+    GHP_TRY(d.ops->event_open(d.backend, true, &half->end));
     for (int i = 0; i < t->program->n_instrs; i++)
-        GHP_TRY(open_instr(t, i, &bank->of[i]));
+        GHP_TRY(open_instr(t, i, &half->of[i]));
     return GHP_OK;
 }
 
@@ -79,8 +79,8 @@ enum ghp_status ghp_timeline_open(struct ghp_device device, const struct ghp_pro
     if (t == NULL) return GHP_NO_MEMORY();
     t->device = device;
     t->program = program;
-    for (int b = 0; b < GHP_BANKS; b++)
-        GHP_TRY_GOTO(status, open_bank(t, &t->banks[b]), fail);
+    for (int b = 0; b < GHP_HALVES; b++)
+        GHP_TRY_GOTO(status, open_half(t, &t->halves[b]), fail);
     *timeline = t;
     return GHP_OK;
 fail:
@@ -91,46 +91,46 @@ fail:
 void ghp_timeline_close(struct ghp_timeline *t)
 {
     if (t == NULL) return;
-    for (int b = 0; b < GHP_BANKS; b++) {
-        struct bank *bank = &t->banks[b];
+    for (int b = 0; b < GHP_HALVES; b++) {
+        struct half *half = &t->halves[b];
 
-        for (int i = 0; bank->of != NULL && i < t->program->n_instrs; i++) {
-            t->device.ops->event_close(t->device.backend, bank->of[i].start);
-            t->device.ops->event_close(t->device.backend, bank->of[i].finish);
-            t->device.ops->event_close(t->device.backend, bank->of[i].posted);
+        for (int i = 0; half->of != NULL && i < t->program->n_instrs; i++) {
+            t->device.ops->event_close(t->device.backend, half->of[i].start);
+            t->device.ops->event_close(t->device.backend, half->of[i].finish);
+            t->device.ops->event_close(t->device.backend, half->of[i].posted);
         }
-        t->device.ops->event_close(t->device.backend, bank->begin);
-        t->device.ops->event_close(t->device.backend, bank->end);
-        free(bank->of);
-        free(bank->ran);
+        t->device.ops->event_close(t->device.backend, half->begin);
+        t->device.ops->event_close(t->device.backend, half->end);
+        free(half->of);
+        free(half->ran);
     }
     free(t);
 }
 
 enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b)
 {
-    struct bank *bank = &t->banks[b];
+    struct half *half = &t->halves[b];
 
     for (int i = 0; i < t->program->n_instrs; i++)
-        bank->of[i].started = bank->of[i].finished = false;
-    bank->checked = bank->n_ran = 0;
-    return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE, bank->begin);
+        half->of[i].started = half->of[i].finished = false;
+    half->checked = half->n_ran = 0;
+    return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE, half->begin);
 }
 
 void ghp_timeline_again(struct ghp_timeline *t, int b)
 {
-    t->banks[b].checked = t->program->n_instrs + 1; /* whoever plays graphs waits for their end */
+    t->halves[b].checked = t->program->n_instrs + 1; /* whoever plays graphs waits for their end */
 }
 
 enum ghp_status ghp_timeline_end(struct ghp_timeline *t, int b)
 {
     return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE,
-                                       t->banks[b].end);
+                                       t->halves[b].end);
 }
 
 enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)
 {
-    struct moments *m = &t->banks[b].of[i];
+    struct moments *m = &t->halves[b].of[i];
 
     if (m->start == NULL) return GHP_OK;
     m->started = true;
@@ -139,66 +139,66 @@ enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)
 
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
 {
-    struct moments *m = &t->banks[b].of[i];
+    struct moments *m = &t->halves[b].of[i];
 
     m->finished = true;
-    if (!is_posted(t, i)) t->banks[b].ran[t->banks[b].n_ran++] = i;
+    if (!is_posted(t, i)) t->halves[b].ran[t->halves[b].n_ran++] = i;
     return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->finish);
 }
 
 void ghp_timeline_idle(struct ghp_timeline *t, int b, int i)
 {
-    t->banks[b].ran[t->banks[b].n_ran++] = i;
+    t->halves[b].ran[t->halves[b].n_ran++] = i;
 }
 
 enum ghp_status ghp_timeline_posted(struct ghp_timeline *t, int b, int i)
 {
-    struct bank *bank = &t->banks[b];
+    struct half *half = &t->halves[b];
 
-    bank->ran[bank->n_ran++] = i;
+    half->ran[half->n_ran++] = i;
     return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE,
-                                       bank->of[i].posted);
+                                       half->of[i].posted);
 }
 
 enum ghp_status ghp_timeline_pending(struct ghp_timeline *t, int b, int *instr)
 {
-    struct bank *bank = &t->banks[b];
+    struct half *half = &t->halves[b];
     int n = t->program->n_instrs;
     bool passed = true;
 
-    while (passed && bank->checked <= n) {
-        bool end = bank->checked == n;
-        struct ghp_device_event *event = end ? bank->end : bank->of[bank->checked].finish;
+    while (passed && half->checked <= n) {
+        bool end = half->checked == n;
+        struct ghp_device_event *event = end ? half->end : half->of[half->checked].finish;
 
-        if (end || bank->of[bank->checked].finished)
+        if (end || half->of[half->checked].finished)
             GHP_TRY(t->device.ops->query_event(t->device.backend, event, &passed));
-        if (passed) bank->checked++;
+        if (passed) half->checked++;
     }
-    *instr = bank->checked <= n ? bank->checked : -1;
+    *instr = half->checked <= n ? half->checked : -1;
     return GHP_OK;
 }
 
 /* Seconds from the step's begin to an event. */
-static enum ghp_status since_begin(const struct ghp_timeline *t, const struct bank *bank,
+static enum ghp_status since_begin(const struct ghp_timeline *t, const struct half *half,
                                    struct ghp_device_event *event, double *seconds)
 {
-    return t->device.ops->elapsed(t->device.backend, bank->begin, event, seconds);
+    return t->device.ops->elapsed(t->device.backend, half->begin, event, seconds);
 }
 
 /* The next instruction of the compute stream, which was done at *before_s with those before it. */
-static enum ghp_status take_instr(const struct ghp_timeline *t, const struct bank *bank, int i,
+static enum ghp_status take_instr(const struct ghp_timeline *t, const struct half *half, int i,
                                   double *before_s, struct ghp_step_timer *timer)
 {
-    const struct moments *m = &bank->of[i];
+    const struct moments *m = &half->of[i];
     struct ghp_instr_timing timing = {.start_s = *before_s};
     bool idle = !m->finished && !is_posted(t, i);
     double here_s = 0; /* from when on it kept the compute stream waiting no more */
 
-    if (m->started) GHP_TRY(since_begin(t, bank, m->start, &timing.start_s));
-    if (m->finished) GHP_TRY(since_begin(t, bank, m->finish, &timing.finish_s));
+    if (m->started) GHP_TRY(since_begin(t, half, m->start, &timing.start_s));
+    if (m->finished) GHP_TRY(since_begin(t, half, m->finish, &timing.finish_s));
     if (idle) timing.finish_s = timing.start_s;
     here_s = timing.start_s;
-    if (is_posted(t, i)) GHP_TRY(since_begin(t, bank, m->posted, &here_s));
+    if (is_posted(t, i)) GHP_TRY(since_begin(t, half, m->posted, &here_s));
     ghp_step_timer_wait(timer, i, here_s - *before_s);
     if (m->finished || idle) ghp_step_timer_record(timer, i, timing);
     *before_s = is_posted(t, i) ? here_s : timing.finish_s;
@@ -207,13 +207,13 @@ static enum ghp_status take_instr(const struct ghp_timeline *t, const struct ban
 
 enum ghp_status ghp_timeline_take(struct ghp_timeline *t, int b, struct ghp_step_timer *timer)
 {
-    struct bank *bank = &t->banks[b];
+    struct half *half = &t->halves[b];
     double before_s = 0, step_s = 0;
 
     ghp_step_timer_begin(timer);
-    for (int i = 0; i < bank->n_ran; i++)
-        GHP_TRY(take_instr(t, bank, bank->ran[i], &before_s, timer));
-    GHP_TRY(since_begin(t, bank, bank->end, &step_s));
+    for (int i = 0; i < half->n_ran; i++)
+        GHP_TRY(take_instr(t, half, half->ran[i], &before_s, timer));
+    GHP_TRY(since_begin(t, half, half->end, &step_s));
     ghp_step_timer_end(timer, step_s);
     return GHP_OK;
 }

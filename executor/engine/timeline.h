@@ -1,9 +1,9 @@
 /* executor/engine/timeline.h - when a step's instructions ran in the streams.
  *
  * On a device the host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and
- * before those that wait or run in another stream. (Host memory's events are the clock.) Two *banks* of events, for the
- * step that is being done and the one that is being enqueued meanwhile; timings are taken when a step's events are all
- * passed.
+ * before those that wait or run in another stream. (Host memory's events are the clock.) Two *halves* of events, for
+ * the step that is being done and the one that is being enqueued meanwhile; timings are taken when a step's events are
+ * all passed.
  *
  * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a
  * stream. */
@@ -14,7 +14,7 @@
 #include "executor/backend/device.h"
 #include "executor/platform/step_timer.h"
 
-enum { GHP_BANKS = 2 };
+enum { GHP_HALVES = 2 };
 
 struct ghp_timeline;
 
@@ -23,25 +23,25 @@ enum ghp_status ghp_timeline_open(struct ghp_device device, const struct ghp_pro
 void ghp_timeline_close(struct ghp_timeline *timeline); /* accepts NULL */
 
 /* Begin and end of the compute stream's step. */
-enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int bank);
-enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int bank);
-/* In place of begin where the bank's whole step is played again from a graph. */
-void ghp_timeline_again(struct ghp_timeline *timeline, int bank);
+enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int half);
+enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int half);
+/* In place of begin where the half's whole step is played again from a graph. */
+void ghp_timeline_again(struct ghp_timeline *timeline, int half);
 /* Around instruction i, in the stream that runs it; a transfer starts when the compute stream posts it. Compute
  * instructions without anything to wait for need no start. */
-enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int bank, int i);
-enum ghp_status ghp_timeline_finish(struct ghp_timeline *timeline, int bank, int i);
+enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int half, int i);
+enum ghp_status ghp_timeline_finish(struct ghp_timeline *timeline, int half, int i);
 /* In place of finish: compute instruction i had nothing left to do, so it has no event, which takes time of its own. */
-void ghp_timeline_idle(struct ghp_timeline *timeline, int bank, int i);
+void ghp_timeline_idle(struct ghp_timeline *timeline, int half, int i);
 /* The compute stream has handed instruction i to another stream. */
-enum ghp_status ghp_timeline_posted(struct ghp_timeline *timeline, int bank, int i);
+enum ghp_status ghp_timeline_posted(struct ghp_timeline *timeline, int half, int i);
 
-/* The next event of the bank's step that is not passed yet: its instruction, n_instrs for the end, -1: all are
+/* The next event of the half's step that is not passed yet: its instruction, n_instrs for the end, -1: all are
  * passed. */
-enum ghp_status ghp_timeline_pending(struct ghp_timeline *timeline, int bank, int *instr);
+enum ghp_status ghp_timeline_pending(struct ghp_timeline *timeline, int half, int *instr);
 
 /* One step of the step timer: the timings of all instructions that ran, and the step's length. */
-enum ghp_status ghp_timeline_take(struct ghp_timeline *timeline, int bank,
+enum ghp_status ghp_timeline_take(struct ghp_timeline *timeline, int half,
                                   struct ghp_step_timer *timer);
 
 #endif

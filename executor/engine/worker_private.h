@@ -19,7 +19,7 @@ struct ghp_prepared_instr { /* what a worker has for an instruction of its progr
     int message;  /* of a SEND or RECEIVE, else -1 */
     struct ghp_kernel *kernel;          /* of a COMPUTE, else NULL */
     struct ghp_comm *comm;              /* of one that sends, else NULL */
-    int bank;                           /* of one of another stream: of the step that posted it */
+    int half;                           /* of one of another stream: of the step that posted it */
     char label[GHP_WORKER_LABEL_BYTES]; /* for the watchdog */
 };
 

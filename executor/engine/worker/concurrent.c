@@ -72,17 +72,17 @@ enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp
 enum ghp_status ghp_worker_reduce(void *context, int i)
 {
     struct ghp_worker *w = context;
-    int bank = w->prepared[i].bank;
+    int half = w->prepared[i].half;
 
-    GHP_TRY(ghp_in_flight_start(w->in_flight, bank, i));
+    GHP_TRY(ghp_in_flight_start(w->in_flight, half, i));
     GHP_TRY(reduce(w, i));
-    return ghp_in_flight_finish(w->in_flight, bank, i);
+    return ghp_in_flight_finish(w->in_flight, half, i);
 }
 
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     (void)previous;
-    w->prepared[i].bank = ghp_in_flight_bank(w->in_flight);
+    w->prepared[i].half = ghp_in_flight_half(w->in_flight);
     GHP_TRY(ghp_comm_stream_post(w->comm_stream, i));
     return ghp_in_flight_posted(w->in_flight, i);
 }
@@ -92,8 +92,8 @@ static enum ghp_status post_message(struct ghp_worker *w, int i, const struct gh
     struct ghp_prepared_instr *p = &w->prepared[i];
 
     (void)previous;
-    p->bank = ghp_in_flight_bank(w->in_flight);
-    GHP_TRY(ghp_in_flight_start(w->in_flight, p->bank, i));
+    p->half = ghp_in_flight_half(w->in_flight);
+    GHP_TRY(ghp_in_flight_start(w->in_flight, p->half, i));
     GHP_TRY(ghp_bounce_posted(w->messages[p->message].bounce));
     ghp_p2p_thread_post(w->p2p_thread, p->message);
     return ghp_in_flight_posted(w->in_flight, i);
@@ -123,7 +123,7 @@ static enum ghp_status note_message(void *context, int message)
     struct ghp_worker *w = context;
     int i = w->message_instr[message];
 
-    return ghp_in_flight_finish(w->in_flight, w->prepared[i].bank, i);
+    return ghp_in_flight_finish(w->in_flight, w->prepared[i].half, i);
 }
 
 static const char *message_name(void *context, int message)

@@ -67,7 +67,7 @@ static enum ghp_status run_loss(struct ghp_worker *w, int i,
     GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, args));
     if (w->metric_reduce >= 0) return GHP_OK;
     GHP_TRY(take_poison(w));
-    return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight),
+    return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_half(w->in_flight),
                                  GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics]);
 }
 
@@ -285,7 +285,7 @@ static enum ghp_status reduce_metrics(struct ghp_worker *w, int i)
 
     if (ghp_worker_keeps_metrics(w)) return ghp_worker_sum_kept(w);
     if (ghp_instr_sends(instr)) GHP_TRY(ghp_worker_sum(w, i, instr->at.metrics, instr->bytes));
-    return ghp_in_flight_metrics(w->in_flight, w->prepared[i].bank, GHP_DEVICE_STREAM_COMM,
+    return ghp_in_flight_metrics(w->in_flight, w->prepared[i].half, GHP_DEVICE_STREAM_COMM,
                                  w->address[w->metrics]);
 }
 

@@ -33,7 +33,7 @@ static enum ghp_status enter(struct ghp_worker *w, int i)
     GHP_TRY(wait_for(w, instr->wait));
     if (instr->stream != GHP_STREAM_COMPUTE) return GHP_OK; /* its stream says when */
     ghp_pace_begin(w->pace, i);
-    return ghp_in_flight_start(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
+    return ghp_in_flight_start(w->in_flight, ghp_in_flight_half(w->in_flight), i);
 }
 
 /* Whether others have done all of its work: the kernel that fuses it, or the first of the step's updates. */
@@ -50,7 +50,7 @@ static enum ghp_status leave(struct ghp_worker *w, int i, bool idle)
         ghp_in_flight_idle(w->in_flight, i);
         return GHP_OK;
     }
-    return ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
+    return ghp_in_flight_finish(w->in_flight, ghp_in_flight_half(w->in_flight), i);
 }
 
 /* Whether it is left out: what finishes a step where nothing is pending; an average that is not due. */
@@ -98,13 +98,13 @@ static enum ghp_status enqueue_step(void *context)
 {
     const struct enqueuing *e = context;
     struct ghp_worker *w = e->worker;
-    int bank = ghp_in_flight_bank(w->in_flight);
+    int half = ghp_in_flight_half(w->in_flight);
 
-    GHP_TRY(ghp_in_flight_start(w->in_flight, bank, GHP_WHOLE_STEP));
+    GHP_TRY(ghp_in_flight_start(w->in_flight, half, GHP_WHOLE_STEP));
     GHP_TRY(run_step(w, e->previous));
     if (w->comm_stream != NULL && ghp_in_flight_captures(w->in_flight))
         GHP_TRY(ghp_comm_stream_join(w->comm_stream));
-    return ghp_in_flight_finish(w->in_flight, bank, GHP_WHOLE_STEP);
+    return ghp_in_flight_finish(w->in_flight, half, GHP_WHOLE_STEP);
 }
 
 static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_step *step)
