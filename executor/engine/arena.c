@@ -48,7 +48,7 @@ static bool is_borrowed(const struct ghp_buffer *b)
     return b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE;
 }
 
-/* What a lender's program has beside it: one stretch, since weights and states are placed one after the other. */
+/* What a weight owner's program has beside it: one stretch, since weights and states are placed one after the other. */
 static void find_hole(const struct ghp_program *program, struct ghp_arena *arena)
 {
     arena->hole_first = program->peak_bytes;
@@ -82,21 +82,22 @@ static int64_t persistent_bytes(const struct ghp_program *program)
 }
 
 enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
-                               const struct ghp_arena *lender, struct ghp_arena *arena)
+                               const struct ghp_arena *weight_owner, struct ghp_arena *arena)
 {
     enum ghp_status status = GHP_OK;
     void *base = NULL;
 
-    if (ghp_device_is_host(device)) return open_on_host(program, lender == NULL, arena);
+    if (ghp_device_is_host(device)) return open_on_host(program, weight_owner == NULL, arena);
     *arena = (struct ghp_arena){.bytes = program->peak_bytes, .point = -1, .device = device};
     arena->persistent_bytes = persistent_bytes(program);
-    if (lender != NULL) {
+    if (weight_owner != NULL) {
         find_hole(program, arena);
         arena->bytes -= arena->hole_last - arena->hole_first;
-        arena->lent = arena->bytes <= lender->bytes - lender->persistent_bytes;
-        if (arena->lent) base = lender->base + lender->persistent_bytes;
+        arena->borrowed = arena->bytes <= weight_owner->bytes - weight_owner->persistent_bytes;
+        if (arena->borrowed) base = weight_owner->base + weight_owner->persistent_bytes;
     }
-    if (arena->bytes > 0 && !arena->lent) status = ghp_device_allocate(device, arena->bytes, &base);
+    if (arena->bytes > 0 && !arena->borrowed)
+        status = ghp_device_allocate(device, arena->bytes, &base);
     if (status == GHP_OK)
         arena->base = base;
     else
@@ -108,7 +109,7 @@ void ghp_arena_close(struct ghp_arena *arena)
 {
     if (arena == NULL || arena->base == NULL) return;
     if (!ghp_device_is_host(arena->device)) {
-        if (!arena->lent) ghp_device_release(arena->device, arena->base);
+        if (!arena->borrowed) ghp_device_release(arena->device, arena->base);
         *arena = (struct ghp_arena){.point = -1};
         return;
     }

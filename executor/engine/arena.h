@@ -19,7 +19,7 @@ struct ghp_arena {
     int64_t bytes;            /* program.peak_bytes; of a borrower's, less what it borrows */
     int point;                /* last point visited, -1: everything open */
     struct ghp_device device; /* zeroed: host memory */
-    bool lent;                /* the memory is the lender's */
+    bool borrowed;            /* the memory is the weight owner's */
     int64_t persistent_bytes; /* of the program: what is free behind it between steps */
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
@@ -28,15 +28,15 @@ struct ghp_arena {
  * pages where the system has them, and every page is touched now, so that no step pays for it and the resident size is
  * the predicted one.
  *
- * lender   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these take
- *          no memory. In host memory pages come as they are used; on a device the rest lies in the lender's memory
- *          that is free between its steps, where it fits
+ * weight_owner   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these
+ *                take no memory. In host memory pages come as they are used; on a device the rest lies in the memory of
+ *                the weight owner where it fits, in what is not alive between its steps
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
  * Local
  * Tested    tests/executor/engine/test_worker.c, test_device.c, tests/executor/platform/test_home.c */
 enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
-                               const struct ghp_arena *lender, struct ghp_arena *arena);
+                               const struct ghp_arena *weight_owner, struct ghp_arena *arena);
 
 /* Accepts a zeroed arena. */
 void ghp_arena_close(struct ghp_arena *arena);
@@ -50,7 +50,7 @@ void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *prog
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point);
 
 /* Gives the pages of everything that does not persist back to the system until it is used again: between steps nothing
- * else is alive, so an evaluation can have that memory. A device's memory stays: it is lent instead. */
+ * else is alive, so an evaluation can have that memory. A device's memory stays: it is borrowed instead. */
 void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program);
 
 #endif

@@ -22,7 +22,7 @@ struct half {
 struct ghp_in_flight {
     struct ghp_in_flight_plan plan;
     struct ghp_device device;
-    struct ghp_loader *loader; /* the lender's where that is better */
+    struct ghp_loader *loader; /* the weight owner's where that is better */
     struct ghp_timeline *timeline;
     int half; /* of the present step */
     struct half halves[GHP_HALVES];
@@ -61,13 +61,13 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
 
 static enum ghp_status open_loader(struct ghp_in_flight *f)
 {
-    const struct ghp_in_flight *lender = f->plan.lender;
+    const struct ghp_in_flight *weight_owner = f->plan.weight_owner;
     struct ghp_loader_plan plan = f->plan.loader;
 
     plan.device = f->device;
-    if (lender == NULL || !ghp_loader_is_double_buffered(lender->loader))
+    if (weight_owner == NULL || !ghp_loader_is_double_buffered(weight_owner->loader))
         return ghp_loader_open(&plan, &f->loader);
-    f->loader = lender->loader;
+    f->loader = weight_owner->loader;
     return GHP_OK;
 }
 
@@ -106,7 +106,8 @@ void ghp_in_flight_close(struct ghp_in_flight *f)
         if (f->halves[i].graph != NULL) d.ops->graph_close(d.backend, f->halves[i].graph);
         d.ops->event_close(d.backend, f->halves[i].done);
     }
-    if (f->plan.lender == NULL || f->loader != f->plan.lender->loader) ghp_loader_close(f->loader);
+    if (f->plan.weight_owner == NULL || f->loader != f->plan.weight_owner->loader)
+        ghp_loader_close(f->loader);
     ghp_timeline_close(f->timeline);
     d.ops->release(d.backend, f->hyperparameters);
     d.ops->release(d.backend, f->not_finite);

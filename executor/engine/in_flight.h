@@ -19,9 +19,9 @@ struct ghp_in_flight;
 struct ghp_in_flight_plan { /* borrowed until close */
     const struct ghp_exec_context *exec;
     const struct ghp_program *program;
-    struct ghp_loader_plan loader;      /* but for the device */
-    const struct ghp_in_flight *lender; /* not NULL: of the worker whose weights are used */
-    bool captures;                      /* steps may be recorded and played */
+    struct ghp_loader_plan loader;            /* but for the device */
+    const struct ghp_in_flight *weight_owner; /* not NULL: of the worker whose weights are used */
+    bool captures;                            /* steps may be recorded and played */
     const char *(*label)(void *context, int instr); /* what the watchdog names */
     void *context;
 };

@@ -50,7 +50,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
     struct ghp_split split = program->splits[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(split).x;
     struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in);
-    struct ghp_kernel_arguments args = {.training = run->lender == NULL,
+    struct ghp_kernel_arguments args = {.training = run->weight_owner == NULL,
                                         .stat_count = instr->stat_count,
                                         .seed = run->seed,
                                         .step = step->index,

@@ -199,12 +199,12 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec,
     w->arena.point = -1;
     GHP_TRY_GOTO(status, ghp_program_check(&w->program), fail);
     GHP_TRY_GOTO(status, ghp_worker_open_rates(w), fail);
-    if (run->lender == NULL)
+    if (run->weight_owner == NULL)
         GHP_TRY_GOTO(status, ghp_fault_check(run->fault, &w->program, run->groups), fail);
     GHP_TRY_GOTO(status, make_tables(w), fail);
     for (int i = 0; i < w->program.n_instrs; i++)
         GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
-    if (run->emulated_step_s > 0 && run->lender == NULL)
+    if (run->emulated_step_s > 0 && run->weight_owner == NULL)
         GHP_TRY_GOTO(status,
                      ghp_pace_open(&w->program, run->paced_by, run->emulated_step_s, &w->pace),
                      fail);

@@ -9,7 +9,7 @@
  * reductions have had all of the backward pass to finish. Whoever reads weights flushes first; flushing more often
  * changes no result.
  *
- * An evaluating worker (run.lender) runs a forward-only program on the weights of a training worker. */
+ * An evaluating worker (run.weight_owner) runs a forward-only program on the weights of a training worker. */
 #ifndef GHP_EXECUTOR_ENGINE_WORKER_H
 #define GHP_EXECUTOR_ENGINE_WORKER_H
 
@@ -70,9 +70,9 @@ struct
     int groups; /* G, for GHP_FAULT_GROUP_SCALE */
     /* whose scratch bytes are taken if the backend asks for fewer; NULL: ask it alone */
     const struct ghp_profile *profile;
-    struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
-    int threads;               /* that make samples; 0: one */
-    bool no_graph;             /* on a device: each step is enqueued anew */
+    struct ghp_worker *weight_owner; /* not NULL: forward only, on its weights and states */
+    int threads;                     /* that make samples; 0: one */
+    bool no_graph;                   /* on a device: each step is enqueued anew */
     double
         emulated_step_s; /* computing of a step takes so long (engine/pace.h); 0: what it takes */
     const struct ghp_profile *paced_by; /* whose costs an emulated step is shared out by, or NULL */
@@ -126,7 +126,7 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *worker);
 void ghp_worker_close(struct ghp_worker *worker);
 
 /* One step: the previous step's updates (if pending), then forward and backward; its reductions may still be running on
- * return. A lender's updates must be flushed before its borrower steps.
+ * return. A weight owner's updates must be flushed before its borrower steps.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming instruction, layer and missing ranks; GHP_ERR_BACKEND; data failures. After a
  *           failure the only thing left is the transport's abort.

@@ -75,7 +75,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     rank_plan.lowering.forward_only = true;
     rank_plan.lowering.method.clip_norm = 0;
     rank_plan.lowering.method.scaling = NULL;
-    rank_plan.run.lender = worker;
+    rank_plan.run.weight_owner = worker;
     rank_plan.run.profile = NULL;
     rank_plan.run.fault = GHP_FAULT_NONE;
     GHP_TRY_GOTO(status, ghp_worker_take_mean(worker), done);

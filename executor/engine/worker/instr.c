@@ -54,7 +54,7 @@ static enum ghp_status take_poison(struct ghp_worker *w)
 {
     double *loss = (double *)w->address[w->metrics] + GHP_METRIC_LOSS;
 
-    if (w->run.lender != NULL) return GHP_OK;
+    if (w->run.weight_owner != NULL) return GHP_OK;
     return w->exec.backend_ops->accumulate(w->exec.backend, loss,
                                            &ghp_in_flight_not_finite(w->in_flight)->poison,
                                            (struct ghp_buffer_extent){1, sizeof(double)});

@@ -34,18 +34,18 @@ static struct ghp_load load_of(const struct ghp_worker *w)
 
 static enum ghp_status open_arena(struct ghp_worker *w)
 {
-    struct ghp_worker *lender = w->run.lender;
+    struct ghp_worker *weight_owner = w->run.weight_owner;
 
     GHP_TRY(ghp_arena_open(ghp_exec_context_device(&w->exec), &w->program,
-                           lender != NULL ? &lender->arena : NULL, &w->arena));
+                           weight_owner != NULL ? &weight_owner->arena : NULL, &w->arena));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
-        bool borrowed = lender != NULL &&
+        bool borrowed = weight_owner != NULL &&
                         (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE);
 
-        w->address[i] = borrowed
-                            ? ghp_worker_tensor(lender, b->buffer_kind, b->layer, b->slot, NULL)
-                            : ghp_arena_at(&w->arena, &w->program, i);
+        w->address[i] =
+            borrowed ? ghp_worker_tensor(weight_owner, b->buffer_kind, b->layer, b->slot, NULL)
+                     : ghp_arena_at(&w->arena, &w->program, i);
     }
     return GHP_OK;
 }
@@ -82,8 +82,8 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
         .loader = {.load = load_of(w),
                    .micro_batches = ghp_staging_micro_batches(w->program.lowering.staging),
                    .micro_batch = w->program.placement.micro_batch},
-        .lender = w->run.lender != NULL ? w->run.lender->in_flight : NULL,
-        .captures = w->run.lender == NULL && w->program.lowering.staging == NULL &&
+        .weight_owner = w->run.weight_owner != NULL ? w->run.weight_owner->in_flight : NULL,
+        .captures = w->run.weight_owner == NULL && w->program.lowering.staging == NULL &&
                     w->run.fault == GHP_FAULT_NONE && !w->run.no_graph && enqueues(w) &&
                     !ghp_worker_has_replicas(w) &&
                     w->program.lowering.method.sync.servers == 0, /* steps differ */

@@ -133,7 +133,7 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
     return w->program.lowering.method.sync.servers > 0 &&
-           w->program.lowering.method.sync.ops->mixing == NULL && w->run.lender == NULL;
+           w->program.lowering.method.sync.ops->mixing == NULL && w->run.weight_owner == NULL;
 }
 
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)

@@ -133,7 +133,7 @@ static enum ghp_status scale_loss(struct ghp_worker *w)
     int replicas = ghp_sync_replicas(w->program.lowering.method.sync, w->program.problem.workers);
     int64_t labels, own = w->program.problem.global_batch / replicas;
 
-    if (w->run.lender != NULL) return GHP_OK; /* no gradients */
+    if (w->run.weight_owner != NULL) return GHP_OK; /* no gradients */
     GHP_TRY(ghp_data_count_labels(step->data, step->set,
                                   step->samples + (replicas > 1 ? w->program.rank * own : 0), own,
                                   &labels));
@@ -178,7 +178,7 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     GHP_TRY(ghp_in_flight_run(w->in_flight, w->updates_pending && w->observer == NULL, enqueue_step,
                               &enqueuing));
     GHP_TRY(collect(w, false));
-    w->updates_pending = w->run.lender == NULL;
+    w->updates_pending = w->run.weight_owner == NULL;
     return GHP_OK;
 }
 

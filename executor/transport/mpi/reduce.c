@@ -390,7 +390,7 @@ static int64_t elements_at(const struct scattering *s, int64_t segment)
 }
 
 /* A peer of the first level, whose places are free once its pieces have been added. */
-static int lender(const struct scattering *s)
+static int scratch_owner(const struct scattering *s)
 {
     return ghp_mpi_later(&s->sum.hierarchy.of[0], 1);
 }
@@ -443,7 +443,7 @@ static enum ghp_status post_between_nodes(struct ghp_mpi_comm *comm, const struc
 
     for (int i = 1; i < level->count; i++) {
         int r = ghp_mpi_earlier(level, i);
-        GHP_TRY(ghp_mpi_receive(comm, place_of(s, segment, lender(s), r), bytes,
+        GHP_TRY(ghp_mpi_receive(comm, place_of(s, segment, scratch_owner(s), r), bytes,
                                 ghp_mpi_peer_at(level, r)));
     }
     for (int i = 1; i < level->count; i++) {
@@ -506,7 +506,7 @@ static enum ghp_status finish_scattering(const void *work, int64_t segment, int 
                                             .n = elements_at(s, segment),
                                             .stride = s->each,
                                             .own = place_of(s, segment, me, level->index),
-                                            .scratch = place_of(s, segment, lender(s), 0)},
+                                            .scratch = place_of(s, segment, scratch_owner(s), 0)},
                      of->element_bytes, result);
     return GHP_OK;
 }
