@@ -8,7 +8,7 @@
 #include "core/base/units.h"
 #include "core/model/safetensors.h"
 #include "executor/launcher/beside.h"
-#include "executor/launcher/census.h"
+#include "executor/launcher/worker_count.h"
 #include "executor/launcher/damage.h"
 #include "executor/launcher/family.h"
 #include "executor/launcher/job.h"
@@ -163,7 +163,7 @@ struct launch {
     char tool_path[GHP_TOOL_PATH_BYTES], heartbeat[PATH_BYTES];
     struct ghp_folder_lock *lock; /* owned; for all attempts */
     struct ghp_restart restart;
-    struct ghp_census census;
+    struct ghp_worker_count worker_count;
     struct ghp_replan replan;
     struct choice replanned; /* holds while its plan is the present one */
     double as_given_s;  /* a step by the plan as given, before anything was slow; 0: nothing was */
@@ -228,9 +228,9 @@ static enum ghp_status prepare(struct launch *l)
                                       .n = l->plans.n,
                                       .most_failures = (int)chosen.restarts,
                                       .pause_s = chosen.pause_s};
-    l->census = (struct ghp_census){.command = chosen.workers_left,
-                                    .every_s = chosen.ask_every_s,
-                                    .limit_s = chosen.ask_limit_s};
+    l->worker_count = (struct ghp_worker_count){.command = chosen.workers_left,
+                                                .every_s = chosen.ask_every_s,
+                                                .limit_s = chosen.ask_limit_s};
     l->replan = (struct ghp_replan){.command = chosen.replan, .folder = chosen.checkpoint};
     l->replanned.plan = -1;
     l->kept = chosen.resume ? 0 : -1;
@@ -284,7 +284,8 @@ static bool is_larger_due(struct launch *l, const struct ghp_job *job)
 {
     int left = -1, larger;
 
-    if (l->restart.plan == 0 || job->trains_s <= 0 || !ghp_census_look(&l->census, &left))
+    if (l->restart.plan == 0 || job->trains_s <= 0 ||
+        !ghp_worker_count_poll(&l->worker_count, &left))
         return false;
     larger = ghp_restart_larger(&l->restart, left);
     if (larger < 0) return false;
@@ -477,7 +478,7 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
              (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
     GHP_TRY(check_damage(l, job));
-    GHP_TRY(ghp_census_count(&l->census, &stop_requests, &left));
+    GHP_TRY(ghp_worker_count_ask(&l->worker_count, &stop_requests, &left));
     if (stop_requests > 0) return GHP_OK;
     switch (ghp_restart_next(&l->restart, l->kept > before, left)) {
     case GHP_RESTART: break;

@@ -1,7 +1,7 @@
 /* tests/executor/launcher/test_restart.c - which plan follows which failure, after which pause, and when it is given
  * up; which larger one is gone back to, and when that pays. */
 #include "core/base/clock.h"
-#include "executor/launcher/census.h"
+#include "executor/launcher/worker_count.h"
 #include "executor/launcher/restart.h"
 
 #include "tests/check.h"
@@ -73,54 +73,55 @@ static volatile sig_atomic_t nobody, somebody = 1;
 /* A command that never returns is ended, by its limit or by a request to stop; as is what it has started. */
 static void check_endless(void)
 {
-    struct ghp_census census = {.command = "sleep 1000", .limit_s = 0.3};
+    struct ghp_worker_count worker_count = {.command = "sleep 1000", .limit_s = 0.3};
     double begin_s = ghp_now_s();
     int left = 5;
 
-    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
+    CHECK_STATUS(ghp_worker_count_ask(&worker_count, &nobody, &left), GHP_OK);
     CHECK_EQ(left, -1);
-    CHECK(census.question.process == 0 && ghp_now_s() - begin_s < 20);
-    census.limit_s = 1000;
-    CHECK_STATUS(ghp_census_count(&census, &somebody, &left), GHP_OK);
+    CHECK(worker_count.question.process == 0 && ghp_now_s() - begin_s < 20);
+    worker_count.limit_s = 1000;
+    CHECK_STATUS(ghp_worker_count_ask(&worker_count, &somebody, &left), GHP_OK);
     CHECK_EQ(left, -1);
-    census.command = "echo 7; sleep 9 2>/dev/null & exit"; /* its child keeps the pipe */
-    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
+    worker_count.command = "echo 7; sleep 9 2>/dev/null & exit"; /* its child keeps the pipe */
+    CHECK_STATUS(ghp_worker_count_ask(&worker_count, &nobody, &left), GHP_OK);
     CHECK_EQ(left, 7);
-    census = (struct ghp_census){.command = "sleep 1000", .limit_s = 0.1, .every_s = 1000};
-    for (int looks = 0; looks < 100 && !(census.next_s > ghp_now_s()); looks++) {
-        CHECK(!ghp_census_look(&census, &left));
+    worker_count =
+        (struct ghp_worker_count){.command = "sleep 1000", .limit_s = 0.1, .every_s = 1000};
+    for (int looks = 0; looks < 100 && !(worker_count.next_s > ghp_now_s()); looks++) {
+        CHECK(!ghp_worker_count_poll(&worker_count, &left));
         usleep(10000);
     }
-    CHECK(census.question.process == 0 && census.next_s > ghp_now_s());
+    CHECK(worker_count.question.process == 0 && worker_count.next_s > ghp_now_s());
     CHECK(ghp_now_s() - begin_s < 30);
 }
 
 /* Asked when it is time, answered without waiting; what is no number is no answer. */
-static void check_census(void)
+static void check_worker_count(void)
 {
-    struct ghp_census census = {.command = "echo 7", .every_s = 0, .limit_s = 60};
+    struct ghp_worker_count worker_count = {.command = "echo 7", .every_s = 0, .limit_s = 60};
     int left = -1, looks = 0;
 
-    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
+    CHECK_STATUS(ghp_worker_count_ask(&worker_count, &nobody, &left), GHP_OK);
     CHECK_EQ(left, 7);
     left = -1;
-    while (!ghp_census_look(&census, &left) && looks++ < 1000)
+    while (!ghp_worker_count_poll(&worker_count, &left) && looks++ < 1000)
         usleep(10000);
     CHECK_EQ(left, 7);
-    census.command = "echo none";
+    worker_count.command = "echo none";
     for (looks = 0; looks < 20; looks++) {
-        CHECK(!ghp_census_look(&census, &left));
+        CHECK(!ghp_worker_count_poll(&worker_count, &left));
         usleep(1000);
     }
-    ghp_census_forget(&census);
-    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_ERR_INPUT);
+    ghp_worker_count_cancel(&worker_count);
+    CHECK_STATUS(ghp_worker_count_ask(&worker_count, &nobody, &left), GHP_ERR_INPUT);
     CHECK_MESSAGE("prints no number");
-    census = (struct ghp_census){.command = "echo 7", .every_s = 1000, .limit_s = 60};
-    ghp_census_forget(&census);
-    CHECK(!ghp_census_look(&census, &left) && census.question.process == 0);
-    census.command = NULL;
-    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
-    CHECK(left == -1 && !ghp_census_look(&census, &left));
+    worker_count = (struct ghp_worker_count){.command = "echo 7", .every_s = 1000, .limit_s = 60};
+    ghp_worker_count_cancel(&worker_count);
+    CHECK(!ghp_worker_count_poll(&worker_count, &left) && worker_count.question.process == 0);
+    worker_count.command = NULL;
+    CHECK_STATUS(ghp_worker_count_ask(&worker_count, &nobody, &left), GHP_OK);
+    CHECK(left == -1 && !ghp_worker_count_poll(&worker_count, &left));
 }
 
 CHECK_TEST(restart)
@@ -131,7 +132,7 @@ CHECK_TEST(restart)
     check_without_count();
     check_with_count();
     check_larger();
-    check_census();
+    check_worker_count();
     check_endless();
     r.failures = 900;
     CHECK_NEAR(ghp_restart_pause_s(&r), 60, 0);

@@ -1,17 +1,17 @@
-/* executor/launcher/census.h - how many workers there can be: a command counts them, asked when a run has failed, and
- * every so often while one trains by fewer than it could.
+/* executor/launcher/worker_count.h - how many workers there can be: a command counts them, asked when a run has failed,
+ * and every so often while one trains by fewer than it could.
  *
  * The command is run by sh; its first word on stdout is the number. One that does not end in time is ended, and that is
  * said: a connection to a host that has died may never return. */
-#ifndef GHP_EXECUTOR_LAUNCHER_CENSUS_H
-#define GHP_EXECUTOR_LAUNCHER_CENSUS_H
+#ifndef GHP_EXECUTOR_LAUNCHER_WORKER_COUNT_H
+#define GHP_EXECUTOR_LAUNCHER_WORKER_COUNT_H
 
 #include "core/base/status.h"
 #include "executor/launcher/question.h"
 
 #include <signal.h>
 
-struct ghp_census {
+struct ghp_worker_count {
     /* given */
     const char *command; /* NULL: nobody counts */
     double every_s;      /* from one answer to the next question, while a run trains */
@@ -28,16 +28,16 @@ struct ghp_census {
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (no number, or a failure of the command)
  * Local */
-enum ghp_status ghp_census_count(struct ghp_census *census,
-                                 const volatile sig_atomic_t *stop_requests, int *left);
+enum ghp_status ghp_worker_count_ask(struct ghp_worker_count *worker_count,
+                                     const volatile sig_atomic_t *stop_requests, int *left);
 
 /* Asks when it is time, without waiting. Whether an answer has come; what is no number is no answer.
  *
  * Local
  * Tested   tests/executor/launcher/test_restart.c */
-bool ghp_census_look(struct ghp_census *census, int *left);
+bool ghp_worker_count_poll(struct ghp_worker_count *worker_count, int *left);
 
 /* Ends the question that is open. Local. */
-void ghp_census_forget(struct ghp_census *census);
+void ghp_worker_count_cancel(struct ghp_worker_count *worker_count);
 
 #endif
