@@ -9,7 +9,7 @@
 #include "core/model/safetensors.h"
 #include "executor/launcher/beside.h"
 #include "executor/launcher/worker_count.h"
-#include "executor/launcher/damage.h"
+#include "executor/launcher/checkpoint_check.h"
 #include "executor/launcher/family.h"
 #include "executor/launcher/job.h"
 #include "executor/launcher/ladder.h"
@@ -438,13 +438,13 @@ static void describe(const struct ghp_job *job, char *text, size_t n)
 }
 
 /* Of an attempt that was to go on from a checkpoint and did not get as far. */
-static enum ghp_status check_damage(struct launch *l, const struct ghp_job *job)
+static enum ghp_status check_checkpoints(struct launch *l, const struct ghp_job *job)
 {
     char path[PATH_BYTES];
     struct stat about;
 
     if (l->kept < 0 || job->trains_s > 0) return GHP_OK;
-    GHP_TRY(ghp_damage_check(chosen.checkpoint, !chosen.resume));
+    GHP_TRY(ghp_launcher_check_checkpoints(chosen.checkpoint, !chosen.resume));
     if (!find_checkpoint(path, &about) && !chosen.resume) l->kept = -1;
     return GHP_OK;
 }
@@ -477,7 +477,7 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     find_kept(l);
     ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
              (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
-    GHP_TRY(check_damage(l, job));
+    GHP_TRY(check_checkpoints(l, job));
     GHP_TRY(ghp_worker_count_ask(&l->worker_count, &stop_requests, &left));
     if (stop_requests > 0) return GHP_OK;
     switch (ghp_restart_next(&l->restart, l->kept > before, left)) {

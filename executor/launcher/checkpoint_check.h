@@ -1,9 +1,9 @@
-/* executor/launcher/damage.h - whether a training's checkpoints can still be read, asked where an attempt could not go
- * on from them: no restart helps against damage.
+/* executor/launcher/checkpoint_check.h - whether a training's checkpoints can still be read, asked where an attempt
+ * could not go on from them: no restart mends a damaged one.
  *
  * Tested   tests/tools/launch/test_launch.sh */
-#ifndef GHP_EXECUTOR_LAUNCHER_DAMAGE_H
-#define GHP_EXECUTOR_LAUNCHER_DAMAGE_H
+#ifndef GHP_EXECUTOR_LAUNCHER_CHECKPOINT_CHECK_H
+#define GHP_EXECUTOR_LAUNCHER_CHECKPOINT_CHECK_H
 
 #include "core/base/status.h"
 
@@ -17,6 +17,6 @@
  *           aside under another name, with a warning, so that there is none; GHP_ERR_FORMAT with the remedy: none is
  *           sound
  * Local */
-enum ghp_status ghp_damage_check(const char *folder, bool first);
+enum ghp_status ghp_launcher_check_checkpoints(const char *folder, bool first);
 
 #endif

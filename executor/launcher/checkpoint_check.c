@@ -1,5 +1,5 @@
-/* executor/launcher/damage.c - see damage.h. */
-#include "executor/launcher/damage.h"
+/* executor/launcher/checkpoint_check.c - see checkpoint_check.h. */
+#include "executor/launcher/checkpoint_check.h"
 
 #include "core/base/log.h"
 #include "core/model/safetensors.h"
@@ -34,7 +34,7 @@ static enum ghp_status put_aside(const char *path, const char *why)
     return GHP_OK;
 }
 
-enum ghp_status ghp_damage_check(const char *folder, bool first)
+enum ghp_status ghp_launcher_check_checkpoints(const char *folder, bool first)
 {
     char newest[PATH_BYTES], previous[PATH_BYTES], why[512];
     bool two;
