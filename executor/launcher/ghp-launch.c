@@ -10,7 +10,7 @@
 #include "executor/launcher/beside.h"
 #include "executor/launcher/worker_count.h"
 #include "executor/launcher/checkpoint_check.h"
-#include "executor/launcher/family.h"
+#include "executor/launcher/process_tree.h"
 #include "executor/launcher/job.h"
 #include "executor/launcher/ladder.h"
 #include "executor/launcher/replan.h"
@@ -235,7 +235,7 @@ static enum ghp_status prepare(struct launch *l)
     l->replanned.plan = -1;
     l->kept = chosen.resume ? 0 : -1;
     if (!chosen.resume && !find_checkpoint(path, &l->foreign)) l->foreign = (struct stat){0};
-    return ghp_family_adopt();
+    return ghp_process_tree_adopt();
 }
 
 static bool is_replanned(const struct launch *l)

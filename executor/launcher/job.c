@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "executor/launcher/family.h"
+#include "executor/launcher/process_tree.h"
 #include "executor/launcher/relay.h"
 
 #include <errno.h>
@@ -23,7 +23,8 @@ static const double ending_s = 5; /* that mpirun has to end a run that has said 
 
 /* ---- start ---- */
 
-/* In the child, up to the command: stdout and stderr into pipes, no terminal to read from, dead when ghp-launch dies. */
+/* In the child, up to the command: stdout and stderr into pipes, no terminal to read from, dead when ghp-launch
+ * dies. */
 static _Noreturn void become(char **command, int out, int pipe, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY);
@@ -116,8 +117,7 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
     if (telling[rank - 1].say == NULL || word == NULL)
         snprintf(job->said, sizeof job->said, "%s", line);
     else
-        snprintf(job->said, sizeof job->said, telling[rank - 1].say, (int)strcspn(word, " "),
-                 word);
+        snprintf(job->said, sizeof job->said, telling[rank - 1].say, (int)strcspn(word, " "), word);
 }
 
 bool ghp_job_diverged(const struct ghp_job *job)
@@ -183,7 +183,7 @@ static void look(struct ghp_job *job, struct watch *watch, int requests)
         ask(job, watch, job->asked == 0 ? SIGUSR1 : SIGTERM, grace_s);
         job->asked++;
     }
-    if (watch->kill_s > 0 && now_s > watch->kill_s) ghp_family_kill();
+    if (watch->kill_s > 0 && now_s > watch->kill_s) ghp_process_tree_kill();
     if (job->rank_of_said > 1 && watch->told_s <= 0) watch->told_s = now_s;
     if (watch->kill_s > 0) return;
     job->silent = watch->told_s <= 0 && now_s - watch->heard_s >= job->silence_s;
@@ -206,12 +206,12 @@ void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_reques
         }
         look(job, &watch, *stop_requests);
         pid = waitpid(job->pid, &ended, WNOHANG);
-        if (pid < 0 && errno != EINTR) break; /* ghp_family_kill has seen its end */
+        if (pid < 0 && errno != EINTR) break; /* ghp_process_tree_kill has seen its end */
     }
     job->exit_code = pid > 0 && WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
     job->signal = pid > 0 && WIFSIGNALED(ended) ? WTERMSIG(ended) : SIGKILL;
     if (job->exit_code >= 0) job->signal = 0;
-    job->left = ghp_family_kill();
+    job->left = ghp_process_tree_kill();
     while (streams[0].fd >= 0 && pass_on(job)) {
     }
     while (streams[1].fd >= 0 && ghp_relay_pass(job->out)) {

@@ -2,7 +2,7 @@
  *
  * tests/executor/launcher/test_job.c - a command is watched to its end, however it ends: by itself, by a signal,
  * because it is silent, because it is asked to stop; what it leaves behind is killed; which of its words are kept. */
-#include "executor/launcher/family.h"
+#include "executor/launcher/process_tree.h"
 #include "executor/launcher/job.h"
 
 #include "core/base/clock.h"
@@ -94,7 +94,7 @@ CHECK_TEST(job)
     (void)argc, (void)argv;
     snprintf(beat, sizeof beat, "/tmp/ghp-test-job-%ld.beat", (long)getpid());
     snprintf(pid_file, sizeof pid_file, "/tmp/ghp-test-job-%ld.pid", (long)getpid());
-    CHECK_STATUS(ghp_family_adopt(), GHP_OK);
+    CHECK_STATUS(ghp_process_tree_adopt(), GHP_OK);
     check_words();
 
     job = run("echo 'ghp-run: no; yes' >&2; exit 3", 60);

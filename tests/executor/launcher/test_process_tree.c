@@ -1,6 +1,6 @@
-/* tests/executor/launcher/test_family.c - a child's child whose parent has died is found and killed, though it left its
- * process group; a process of somebody else is not. */
-#include "executor/launcher/family.h"
+/* tests/executor/launcher/test_process_tree.c - a child's child whose parent has died is found and killed, though it
+ * left its process group; a process of somebody else is not. */
+#include "executor/launcher/process_tree.h"
 
 #include "tests/check.h"
 
@@ -37,18 +37,18 @@ static pid_t start(bool dies)
     return grandchild;
 }
 
-CHECK_TEST(family)
+CHECK_TEST(process_tree)
 {
     pid_t orphan, other;
 
     (void)argc, (void)argv;
-    CHECK_STATUS(ghp_family_adopt(), GHP_OK);
+    CHECK_STATUS(ghp_process_tree_adopt(), GHP_OK);
     orphan = start(true);
     other = start(false);
     CHECK(kill(orphan, 0) == 0 && kill(other, 0) == 0);
-    CHECK_EQ(ghp_family_kill(), 0);
+    CHECK_EQ(ghp_process_tree_kill(), 0);
     CHECK(kill(orphan, 0) != 0 && kill(other, 0) != 0); /* not even buried ones are left */
     CHECK(kill(getppid(), 0) == 0);
-    CHECK_EQ(ghp_family_kill(), 0);
+    CHECK_EQ(ghp_process_tree_kill(), 0);
     return check_end();
 }

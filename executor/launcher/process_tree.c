@@ -1,5 +1,5 @@
-/* executor/launcher/family.c - see executor/launcher/family.h. */
-#include "executor/launcher/family.h"
+/* executor/launcher/process_tree.c - see executor/launcher/process_tree.h. */
+#include "executor/launcher/process_tree.h"
 
 #include "executor/platform/process.h"
 
@@ -23,7 +23,7 @@ struct processes {
     struct process *items;
 };
 
-enum ghp_status ghp_family_adopt(void)
+enum ghp_status ghp_process_tree_adopt(void)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) == 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INTERNAL,
@@ -83,7 +83,7 @@ static int kill_alive(void)
     return alive;
 }
 
-int ghp_family_kill(void)
+int ghp_process_tree_kill(void)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
     int alive = kill_alive();
