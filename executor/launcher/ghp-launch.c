@@ -7,7 +7,7 @@
 #include "core/base/opts.h"
 #include "core/base/units.h"
 #include "core/model/safetensors.h"
-#include "executor/launcher/beside.h"
+#include "executor/launcher/tool_path.h"
 #include "executor/launcher/worker_count.h"
 #include "executor/launcher/checkpoint_check.h"
 #include "executor/launcher/process_tree.h"
@@ -223,7 +223,7 @@ static enum ghp_status prepare(struct launch *l)
                         chosen.checkpoint, strerror(errno));
     GHP_TRY(ghp_folder_lock_take(chosen.checkpoint, ghp_folder_lock_usual, &l->lock));
     snprintf(l->heartbeat, sizeof l->heartbeat, "%s/heartbeat", chosen.checkpoint);
-    ghp_tool_find("ghp-run", l->tool_path);
+    ghp_tool_path("ghp-run", l->tool_path);
     l->restart = (struct ghp_restart){.workers = l->plans.workers,
                                       .n = l->plans.n,
                                       .most_failures = (int)chosen.restarts,

@@ -9,7 +9,7 @@
 #include "core/base/opts.h"
 #include "core/cost/wanted.h"
 #include "core/plan/plan.h"
-#include "executor/launcher/beside.h"
+#include "executor/launcher/tool_path.h"
 #include "executor/launcher/relay.h"
 
 #include <errno.h>
@@ -247,8 +247,8 @@ enum { N_PASSED_ON = sizeof passed_on / sizeof passed_on[0] };
 static volatile sig_atomic_t running;  /* the process of the command; 0: none */
 static volatile sig_atomic_t requests; /* to end the training */
 
-/* The first one is SIGUSR1 to mpirun, which ends the training in order: after SIGTERM or SIGINT mpirun kills workers one
- * second later. A second one ends it at once. */
+/* The first one is SIGUSR1 to mpirun, which ends the training in order: after SIGTERM or SIGINT mpirun kills workers
+ * one second later. A second one ends it at once. */
 static void pass_on(int number)
 {
     int before = errno;
@@ -342,7 +342,7 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     char path[GHP_TOOL_PATH_BYTES];
 
     way->tool = "ghp-profile";
-    ghp_tool_find(way->tool, path);
+    ghp_tool_path(way->tool, path);
     add_ranks(&command, way);
     add(&command, path);
     add_option(&command, "--model", way->model);
@@ -365,7 +365,7 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
 static void add_plan(struct command *command, struct way *way, const char *profile, char *path)
 {
     way->tool = "ghp-plan";
-    ghp_tool_find(way->tool, path);
+    ghp_tool_path(way->tool, path);
     add(command, path);
     add(command, way->model);
     snprintf(command->numbers[0], sizeof command->numbers[0], "%lld", (long long)chosen.workers);
@@ -397,7 +397,7 @@ static enum ghp_status train(struct way *way, int *code)
     char path[GHP_TOOL_PATH_BYTES];
 
     way->tool = "ghp-run";
-    ghp_tool_find(way->tool, path);
+    ghp_tool_path(way->tool, path);
     add_ranks(&command, way);
     add(&command, path);
     add(&command, way->plan);
@@ -417,7 +417,7 @@ static enum ghp_status check_run(struct way *way, int *code)
     char path[GHP_TOOL_PATH_BYTES];
 
     way->tool = "ghp-run";
-    ghp_tool_find(way->tool, path);
+    ghp_tool_path(way->tool, path);
     add(&command, path);
     add(&command, "--dry-run");
     add_option(&command, "--model", way->model);
@@ -435,7 +435,7 @@ static enum ghp_status check_plan(struct way *way, int *code)
     enum ghp_status status;
 
     way->tool = "ghp-profile";
-    ghp_tool_find(way->tool, path);
+    ghp_tool_path(way->tool, path);
     add(&profile, path);
     add_option(&profile, "--analytic", "F=1e11,bandwidth=1e9,latency=1e-5");
     add_option(&profile, "--model", way->model);

@@ -1,11 +1,11 @@
 /* executor/launcher/ghp.c - one door to all tools: `ghp plan ...` is `ghp-plan ...`.
  *
- * It becomes the tool beside it, in the same process, so a tool under mpirun, its signals and its exit code are what
+ * It becomes the tool next to it, in the same process, so a tool under mpirun, its signals and its exit code are what
  * they are without it. It knows nothing of what the tools do; a new tool is a row of TOOL_LIST. */
 #include "core/base/opts.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "executor/launcher/beside.h"
+#include "executor/launcher/tool_path.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static enum ghp_status become(const char *name, char **words)
     char full[NAME_BYTES], path[GHP_TOOL_PATH_BYTES];
 
     snprintf(full, sizeof full, "ghp-%s", name);
-    ghp_tool_find(full, path);
+    ghp_tool_path(full, path);
     words[0] = path;
     execvp(path, words);
     return GHP_FAIL(GHP_ERR_IO, "cannot start '%s': %s; install it beside ghp, or on the PATH",

@@ -1,11 +1,11 @@
-/* executor/launcher/beside.c - see executor/launcher/beside.h. */
-#include "executor/launcher/beside.h"
+/* executor/launcher/tool_path.c - see executor/launcher/tool_path.h. */
+#include "executor/launcher/tool_path.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-void ghp_tool_find(const char *name, char path[GHP_TOOL_PATH_BYTES])
+void ghp_tool_path(const char *name, char path[GHP_TOOL_PATH_BYTES])
 {
     size_t bytes = strlen(name) + 1;
     char *slash;
