@@ -1,7 +1,7 @@
 /* executor/engine/arena.c - see arena.h. */
 #include "executor/engine/arena.h"
 
-#include "executor/platform/home.h"
+#include "executor/platform/numa.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static enum ghp_status open_on_host(const struct ghp_program *program, bool resi
             "plan made with a lower --memory",
             (long long)program->peak_bytes);
     }
-    ghp_home_take(base, arena->bytes); /* hints both: failing changes nothing but speed */
+    ghp_numa_bind(base, arena->bytes); /* hints both: failing changes nothing but speed */
     madvise(base, (size_t)arena->bytes, MADV_HUGEPAGE);
     if (resident) memset(base, 0, (size_t)arena->bytes);
     arena->base = base;

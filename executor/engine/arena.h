@@ -24,9 +24,9 @@ struct ghp_arena {
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
 
-/* Zeroed memory for a placed program. Host memory comes from the process's home (executor/platform/home.h), in huge
- * pages where the system has them, and every page is touched now, so that no step pays for it and the resident size is
- * the predicted one.
+/* Zeroed memory for a placed program. Host memory comes from the process's NUMA placement (executor/platform/numa.h),
+ * in huge pages where the system has them, and every page is touched now, so that no step pays for it and the resident
+ * size is the predicted one.
  *
  * weight_owner   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these
  *                take no memory. In host memory pages come as they are used; on a device the rest lies in the memory of
@@ -34,7 +34,7 @@ struct ghp_arena {
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
  * Local
- * Tested    tests/executor/engine/test_worker.c, test_device.c, tests/executor/platform/test_home.c */
+ * Tested    tests/executor/engine/test_worker.c, test_device.c, tests/executor/platform/test_numa.c */
 enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
                                const struct ghp_arena *weight_owner, struct ghp_arena *arena);
 

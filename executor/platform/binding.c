@@ -1,7 +1,7 @@
 /* executor/platform/binding.c - see binding.h. */
 #include "executor/platform/binding.h"
 
-#include "executor/platform/home.h"
+#include "executor/platform/numa.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/limits.h"
 
@@ -124,10 +124,9 @@ static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set,
                 hwloc_bitmap_isequal(now, set);
 
     hwloc_bitmap_list_snprintf(list, sizeof list, set);
-    if (good) ghp_home_choose(memory, sizeof memory);
+    if (good) ghp_numa_choose(memory, sizeof memory);
     if (good)
-        snprintf(binding->text, sizeof binding->text, "bound to processor(s) %s, %s", list,
-                 memory);
+        snprintf(binding->text, sizeof binding->text, "bound to processor(s) %s, %s", list, memory);
     else
         snprintf(binding->text, sizeof binding->text,
                  "not bound: the system refused processor(s) %s", list);
@@ -145,7 +144,7 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine,
     hwloc_bitmap_t set = NULL;
 
     *binding = (struct ghp_binding){.n_cores = 1};
-    ghp_home_leave();
+    ghp_numa_leave();
     if (hwloc_topology_init(&node.topology) != 0)
         return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start hwloc; try again with --bind none");
     set = hwloc_bitmap_alloc();

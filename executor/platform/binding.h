@@ -3,7 +3,7 @@
  *
  * Rank r of N has its place by ghp_machine_place: cores as operating-system indices. Binding covers the whole process,
  * so every thread made afterwards (OpenMP's, the communication thread) stays there too. The arena's pages come from
- * the cores' NUMA nodes (executor/platform/home.h). A plan for another machine is no reason to fail: the worker then
+ * the cores' NUMA nodes (executor/platform/numa.h). A plan for another machine is no reason to fail: the worker then
  * runs where the system puts it. */
 #ifndef GHP_EXECUTOR_PLATFORM_BINDING_H
 #define GHP_EXECUTOR_PLATFORM_BINDING_H

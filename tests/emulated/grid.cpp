@@ -41,7 +41,7 @@ struct fiber {
 
 // One block's threads: fibers take threads until all have run; one that waits keeps its thread.
 struct walker {
-    ucontext_t first_home;
+    ucontext_t first_numa;
     jmp_buf home;
     std::vector<std::unique_ptr<fiber>> fibers;
     fiber *running = nullptr;
@@ -107,7 +107,7 @@ void walker::resume(fiber &f)
     if (_setjmp(home) == 0) {
         if (f.begun) _longjmp(f.place, 1);
         f.begun = true;
-        swapcontext(&first_home, &f.first);
+        swapcontext(&first_numa, &f.first);
     }
     running = nullptr;
 }

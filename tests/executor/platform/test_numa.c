@@ -1,9 +1,10 @@
-/* The home of a process: an arena's pages are wished for, and come, from the nodes of its cores, as the system says
- * when it is asked; without a home, after leaving it and under --bind none nothing is wished for; where the system
- * refuses, there is none. Nodes that this machine has not got are made up by hwloc's synthetic machines. */
+/* The NUMA placement of a process: an arena's pages are wished for, and come, from the nodes of its cores, as the
+ * system says when it is asked; without a placement, after leaving it and under --bind none nothing is wished for;
+ * where the system refuses, there is none. Nodes that this machine has not got are made up by hwloc's synthetic
+ * machines. */
 #include "executor/engine/arena.h"
 #include "executor/platform/binding.h"
-#include "executor/platform/home.h"
+#include "executor/platform/numa.h"
 #include "tests/check.h"
 
 #include <hwloc.h>
@@ -47,13 +48,13 @@ static void check_taken(hwloc_membind_policy_t usual)
     char text[64] = "";
 
     hwloc_cpuset_to_nodeset(machine, cores, wanted);
-    CHECK(ghp_home_choose(text, sizeof text));
+    CHECK(ghp_numa_choose(text, sizeof text));
     CHECK(strncmp(text, "memory of node(s) ", 18) == 0);
     CHECK_EQ(policy_of_arena(nodes, places),
              hwloc_bitmap_weight(wanted) == 1 ? HWLOC_MEMBIND_BIND : HWLOC_MEMBIND_INTERLEAVE);
     CHECK(hwloc_bitmap_isequal(nodes, wanted));
     CHECK(hwloc_bitmap_isincluded(places, wanted));
-    ghp_home_leave();
+    ghp_numa_leave();
     CHECK_EQ(usual_policy(), usual);
     hwloc_bitmap_free(places);
     hwloc_bitmap_free(nodes);
@@ -67,7 +68,7 @@ static bool choose_on(const char *synthetic, char text[64])
 
     setenv("HWLOC_SYNTHETIC", synthetic, 1);
     setenv("HWLOC_THISSYSTEM", "1", 1);
-    chosen = ghp_home_choose(text, 64);
+    chosen = ghp_numa_choose(text, 64);
     unsetenv("HWLOC_SYNTHETIC");
     unsetenv("HWLOC_THISSYSTEM");
     return chosen;
@@ -100,7 +101,7 @@ static void check_turns(void)
     CHECK(choose_on(synthetic, text));
     CHECK_TEXT(text, expected);
     CHECK_EQ(usual_policy(), HWLOC_MEMBIND_INTERLEAVE);
-    ghp_home_leave();
+    ghp_numa_leave();
 }
 
 static void check_unbound(hwloc_membind_policy_t usual)
@@ -110,28 +111,28 @@ static void check_unbound(hwloc_membind_policy_t usual)
     struct ghp_binding binding;
     char text[64];
 
-    CHECK(ghp_home_choose(text, sizeof text));
+    CHECK(ghp_numa_choose(text, sizeof text));
     CHECK_STATUS(ghp_binding_set(&none, (struct ghp_binding_request){.workers = 1, .here = 1},
                                  GHP_BIND_NONE, &binding),
                  GHP_OK);
     CHECK_EQ(usual_policy(), usual);
 }
 
-CHECK_TEST(home)
+CHECK_TEST(numa)
 {
     char page[1], text[64];
     hwloc_membind_policy_t usual;
     int nodes, pus;
 
-    CHECK(!ghp_home_take(page, sizeof page)); /* nobody chose a home */
+    CHECK(!ghp_numa_bind(page, sizeof page)); /* nobody chose a placement */
     CHECK(hwloc_topology_init(&machine) == 0 && hwloc_topology_load(machine) == 0);
     cores = hwloc_bitmap_alloc();
     CHECK(hwloc_get_cpubind(machine, cores, HWLOC_CPUBIND_PROCESS) == 0);
-    if (!ghp_home_choose(text, sizeof text)) {
+    if (!ghp_numa_choose(text, sizeof text)) {
         if (!CHECK_TEXT(text, "memory where it is first touched")) return check_end();
         SKIP("the system binds no memory for this process");
     }
-    ghp_home_leave();
+    ghp_numa_leave();
     usual = usual_policy();
     CHECK(usual != HWLOC_MEMBIND_BIND && usual != HWLOC_MEMBIND_INTERLEAVE);
     nodes = hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_NUMANODE);
