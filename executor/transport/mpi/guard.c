@@ -9,7 +9,7 @@
 #include "core/base/log.h"
 #include "executor/platform/activity.h"
 #include "executor/platform/launch.h"
-#include "executor/platform/mates.h"
+#include "executor/platform/local_peers.h"
 #include "executor/platform/step_timer.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static struct {
 static _Noreturn void end_start(void)
 {
     char missing[256];
-    bool first = ghp_mates_missing(missing, sizeof missing), knows = missing[0] != '\0';
+    bool first = ghp_local_peers_missing(missing, sizeof missing), knows = missing[0] != '\0';
 
     if (!first) sleep(3);
     ghp_log_failure(

@@ -1,5 +1,5 @@
-/* executor/platform/mates.c - see mates.h. */
-#include "executor/platform/mates.h"
+/* executor/platform/local_peers.c - see local_peers.h. */
+#include "executor/platform/local_peers.h"
 
 #include "core/base/file.h"
 #include "executor/platform/launch.h"
@@ -12,7 +12,7 @@
 
 enum { RANKS_MOST = 4096 };
 
-struct mates {
+struct local_peers {
     const char *job; /* Open MPI's name for this launch; NULL: another launcher's */
     long size;
     char seen[RANKS_MOST]; /* 0: not, 'T': stopped, else it lives */
@@ -30,7 +30,7 @@ static const char *value_of(const char *text, size_t n, const char *name)
     return NULL;
 }
 
-static bool is_of_launch(const struct mates *m, const struct ghp_process *p, const char *text,
+static bool is_of_launch(const struct local_peers *m, const struct ghp_process *p, const char *text,
                          size_t n)
 {
     const char *job = value_of(text, n, "PMIX_NAMESPACE");
@@ -41,7 +41,7 @@ static bool is_of_launch(const struct mates *m, const struct ghp_process *p, con
 
 static bool note(void *context, const struct ghp_process *p)
 {
-    struct mates *m = context;
+    struct local_peers *m = context;
     const char *rank = NULL;
     char path[64], *text = NULL;
     size_t n = 0;
@@ -70,9 +70,9 @@ static void say(char *text, size_t n, const char *format, long number)
     snprintf(text + used, n - used, format, number);
 }
 
-bool ghp_mates_missing(char *text, size_t n)
+bool ghp_local_peers_missing(char *text, size_t n)
 {
-    struct mates m = {.job = getenv("PMIX_NAMESPACE"), .size = ghp_launched_size()};
+    struct local_peers m = {.job = getenv("PMIX_NAMESPACE"), .size = ghp_launched_size()};
     long here = ghp_launched_here(), self = ghp_launched_rank(), seen = 0, first = -1;
 
     text[0] = '\0';
