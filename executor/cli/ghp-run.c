@@ -7,7 +7,7 @@
 #include "executor/cli/session_options.h"
 #include "executor/compare/candidates.h"
 #include "executor/compare/guard.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/wait_policy.h"
 #include "executor/train/stop.h"
@@ -495,14 +495,14 @@ static const struct ghp_opt options[] = {
      .target = &chosen.fault,
      .choices = ghp_fault_names,
      .help = "make one mistake on purpose, to see --verify find it"},
-    {.name = "inject-accident",
+    {.name = "failpoint",
+     .former = "inject-accident",
      .kind = GHP_OPT_TEXT,
      .alike = GHP_OPT_OWN_VALUE,
-     .target = &chosen.accident,
-     .argument = "DEED@MOMENT[:TIME[:WORKER]]",
-     .help = "one worker, the last unless given, stops (SIGSTOP), exits or hangs when the moment "
-             "comes for "
-             "the TIME-th time, to see the others end: stop@update:3:0"},
+     .target = &chosen.failpoint,
+     .argument = "ACTION@POINT[:TIME[:WORKER]]",
+     .help = "one worker, the last unless given, stops (SIGSTOP), exits or hangs when the run "
+             "comes to the point for the TIME-th time, to see the others end: stop@update:3:0"},
 };
 
 #define PLANNED "a plan decides it: give it to ghp-plan, and run the new plan"
@@ -562,7 +562,7 @@ static const struct ghp_tool tool = {
         "keeps the next worker's part of a tensor; no-bias-gradient leaves biases' gradients out; "
         "no-mixing leaves workers'\n"
         "weights as they are; rounded-pull moves a leader by its own pull.\n"
-        "Moments of accidents: mpi, start, resume, end; of a step samples, forward, backward, "
+        "Failpoints: mpi, start, resume, end; of a step samples, forward, backward, "
         "reshard, statistics, norm,\n"
         "metrics, all-reduce, reduce-scatter, all-gather, average, send, receive, update; of a "
         "checkpoint gather, write,\n"
@@ -585,7 +585,7 @@ int main(int argc, char **argv)
     if (status == GHP_OK && !ghp_opts_done())
         ghp_wait_passively(chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads, argv);
     if (status == GHP_OK) status = ghp_stop_listen(); /* before MPI has threads */
-    ghp_accident_at(GHP_MOMENT_MPI);
+    ghp_failpoint_reach(GHP_FAILPOINT_MPI);
     started = ghp_transport_start(&argc, &argv, chosen.watchdog_s, &session.transport);
     return started == GHP_OK ? ghp_rank_run(&session, status) : ghp_rank_fail(started, true);
 }

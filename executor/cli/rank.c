@@ -4,7 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "executor/cli/session.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/platform/launch.h"
 #include "executor/train/agreement.h"
 
@@ -71,7 +71,7 @@ int ghp_rank_run(struct ghp_session *session, enum ghp_status status)
     if (status != GHP_OK && (session->in_loop || !session->transport->control->ops->settled(
                                                      session->transport->control)))
         return abort_all(session, status);
-    ghp_accident_at(GHP_MOMENT_END);
+    ghp_failpoint_reach(GHP_FAILPOINT_END);
     if (status != GHP_OK)
         result = ghp_rank_fail(status, speaks);
     else

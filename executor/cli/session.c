@@ -7,7 +7,7 @@
 #include "executor/compare/compare.h"
 #include "executor/compare/compare_report.h"
 #include "executor/compare/guard.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/platform/folder_lock.h"
 #include "executor/state/checkpoint.h"
 #include "executor/report/run_result.h"
@@ -255,7 +255,7 @@ static enum ghp_status load_weights(struct parts *p)
         GHP_TRY(ghp_checkpoint_keep_parse(p->options->keep, &t->checkpoints.keep));
     t->checkpoints.norms = ghp_sampling_norms(p->setup.training_config.sampling);
     if (!p->options->resume) return GHP_OK;
-    ghp_accident_at(GHP_MOMENT_RESUME);
+    ghp_failpoint_reach(GHP_FAILPOINT_RESUME);
     GHP_TRY(ghp_checkpoint_load(&t->checkpoints, p->session_plan->worker, &checkpoint));
     GHP_TRY(check_checkpoint(p, &checkpoint));
     t->first_step = checkpoint.step;

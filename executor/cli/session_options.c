@@ -2,7 +2,7 @@
 #include "executor/cli/session_options.h"
 
 #include "executor/data/data.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/state/checkpoint.h"
 #include "executor/state/init.h"
 #include "onnx/network.h"
@@ -62,7 +62,7 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
     if (o->n_plans < 1 && !o->dry_run)
         return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
     GHP_TRY(check_comparison(o));
-    if (o->accident != NULL) GHP_TRY(ghp_accident_ask(o->accident));
+    if (o->failpoint != NULL) GHP_TRY(ghp_failpoint_set(o->failpoint));
     if (o->steps != GHP_NOT_SET && o->epochs != GHP_NOT_SET)
         return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");
     if (o->verify_steps != GHP_NOT_SET && (o->steps != GHP_NOT_SET || o->epochs != GHP_NOT_SET))

@@ -4,9 +4,9 @@
 
 #include "executor/train/setup.h"
 
-/* Refuses what cannot be meant together, such as --steps with --epochs; notes the accident asked for.
+/* Refuses what cannot be meant together, such as --steps with --epochs; sets the failpoint asked for.
  *
- * Returns   GHP_OK; GHP_ERR_USAGE with the remedy; what ghp_accident_ask returns */
+ * Returns   GHP_OK; GHP_ERR_USAGE with the remedy; what ghp_failpoint_set returns */
 enum ghp_status ghp_session_options_check(const struct ghp_session_options *options);
 
 #endif

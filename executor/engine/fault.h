@@ -1,9 +1,9 @@
 /* executor/engine/fault.h - deliberate mistakes in the training, one for each way in which a parallel training
  * usually goes wrong: they prove that verification sees what it should see. Never on unless asked for by name.
- * Workers that stop are executor/platform/accident.h's.
+ * Workers that stop are executor/platform/failpoint.h's.
  *
- * To add one: a row here, and its place in engine/worker/ or engine/kernel_arguments.c. The last one, overlook, computes
- * nothing wrong: nobody looks whether numbers are finite, so that a checkpoint shows those that are not. */
+ * To add one: a row here, and its place in engine/worker/ or engine/kernel_arguments.c. The last one, overlook,
+ * computes nothing wrong: nobody looks whether numbers are finite, so that a checkpoint shows those that are not. */
 #ifndef GHP_EXECUTOR_ENGINE_FAULT_H
 #define GHP_EXECUTOR_ENGINE_FAULT_H
 

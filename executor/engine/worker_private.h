@@ -8,7 +8,7 @@
 #include "executor/engine/comm_stream.h"
 #include "executor/engine/pace.h"
 #include "executor/engine/worker.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 
 enum { GHP_WORKER_LABEL_BYTES = 96 };
 
@@ -85,7 +85,7 @@ struct ghp_run_kind {
     /* What the compute stream does when it comes to it, by the rates of the step `previous`; NULL: nothing. */
     enum ghp_status (*run)(struct ghp_worker *w, int i, const struct ghp_step *previous);
     enum ghp_status (*beside)(struct ghp_worker *w, int i); /* the communication stream; or NULL */
-    enum ghp_moment moment; /* accidents may be asked for then; GHP_MOMENT_MPI: none here */
+    enum ghp_failpoint failpoint; /* before such an instruction; GHP_FAILPOINT_MPI: none */
 };
 extern const struct ghp_run_kind *const ghp_run_kinds[GHP_INSTR_COUNT];
 

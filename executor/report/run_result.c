@@ -1,5 +1,5 @@
 /* executor/report/run_result.c - see report/run_result.h. */
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/report/run_result.h"
 
 #include "executor/opbench/speed_probe.h"
@@ -185,7 +185,7 @@ enum ghp_status ghp_run_result_init(struct ghp_setup *s, const struct ghp_sessio
     GHP_TRY_GOTO(status,
                  greatest_of(s, ghp_worker_program(e->worker)->peak_bytes, &run->peak_bytes), done);
     if (e->comparable) run->peak_bytes = e->plan.predicted.peak_bytes;
-    ghp_accident_at(GHP_MOMENT_COMPARISON);
+    ghp_failpoint_reach(GHP_FAILPOINT_COMPARISON);
     GHP_TRY_GOTO(status, ghp_parameters_compare(e->worker, &list, &run->different), done);
     GHP_TRY_GOTO(status, ghp_parameters_fingerprint(e->worker, &list, &run->weights_hash), done);
     if (run->different >= 0) run_result->different = list.items[run->different].param->name;

@@ -5,7 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/model/orientation.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/platform/memory.h"
 #include "executor/platform/task_thread.h"
 #include "executor/state/parameters.h"
@@ -41,7 +41,7 @@ static enum ghp_status appear(const struct ghp_checkpoint_folder *folder,
         return status;
     }
     keep_previous(folder);
-    ghp_accident_at(GHP_MOMENT_RENAME);
+    ghp_failpoint_reach(GHP_FAILPOINT_RENAME);
     GHP_TRY(ghp_safetensors_finish(writer));
     ghp_checkpoint_keep(folder, checkpoint);
     return GHP_OK;
@@ -79,7 +79,7 @@ static enum ghp_status write_image(struct ghp_checkpoint_image *image)
     for (int i = 0; i < c->n; i++) {
         enum ghp_status status;
 
-        if (i == c->n / 2) ghp_accident_at(GHP_MOMENT_WRITE);
+        if (i == c->n / 2) ghp_failpoint_reach(GHP_FAILPOINT_WRITE);
         status = ghp_safetensors_append(writer, at, ghp_checkpoint_entry_bytes(c, i));
 
         at += ghp_checkpoint_entry_bytes(c, i);
@@ -321,7 +321,7 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
     GHP_TRY_GOTO(status, ghp_checkpoint_norms_text(&folder->norms, worker, to.world, &to.norms),
                  done);
     GHP_TRY_GOTO(status, agree(worker, to.world, prepare(folder, worker, checkpoint, &to)), done);
-    ghp_accident_at(GHP_MOMENT_GATHER);
+    ghp_failpoint_reach(GHP_FAILPOINT_GATHER);
     GHP_TRY_GOTO(status, gather_all(worker, &to), done);
     GHP_TRY_GOTO(status, agree(worker, to.world, complete(folder, checkpoint, &to)), done);
     if (!ghp_checkpoint_under_way(folder)) note_saved(folder);

@@ -2,7 +2,7 @@
 #include "executor/train/evaluate.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/train/rank_plan.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
     for (int64_t first = 0; first < count; first += batch) {
         struct ghp_result result = {0};
 
-        ghp_accident_at(GHP_MOMENT_EVALUATION);
+        ghp_failpoint_reach(GHP_FAILPOINT_EVALUATION);
         GHP_TRY(ghp_stop_check(stop, &ends));
         if (ends) return GHP_OK;
         step->valid = count - first < batch ? count - first : batch;

@@ -5,7 +5,7 @@
 #include "core/cost/profile_peak.h"
 #include "core/model/statistics.h"
 #include "core/plan/plan_set.h"
-#include "executor/platform/accident.h"
+#include "executor/platform/failpoint.h"
 #include "executor/platform/limits.h"
 #include "executor/train/agreement.h"
 #include "executor/transport/device/device_transport.h"
@@ -493,7 +493,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_collectives_group(session->transport->host,
                                   (struct ghp_ranks){.count = s->size, .stride = 1},
                                   GHP_STREAM_COMPUTE, &s->world));
-    ghp_accident_at(GHP_MOMENT_START);
+    ghp_failpoint_reach(GHP_FAILPOINT_START);
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     for (int i = 0; i < s->n_session_plans; i++)
         GHP_TRY(

@@ -85,9 +85,9 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int checkpoint_lock;  /* the same */
     int guard;            /* enum ghp_guard_choice */
     bool resume, json;
-    bool overwrite;       /* a training that is kept already is replaced */
-    int fault;            /* enum ghp_fault */
-    const char *accident; /* executor/platform/accident.h; NULL: none */
+    bool overwrite;        /* a training that is kept already is replaced */
+    int fault;             /* enum ghp_fault */
+    const char *failpoint; /* executor/platform/failpoint.h; NULL: none */
 };
 
 struct ghp_session {

@@ -43,7 +43,7 @@ static enum ghp_status reduce_scatter(struct ghp_worker *w, int i)
 }
 
 const struct ghp_run_kind ghp_run_kind_reduce_scatter = {ghp_worker_post, reduce_scatter,
-                                                         GHP_MOMENT_REDUCE_SCATTER};
+                                                         GHP_FAILPOINT_REDUCE_SCATTER};
 
 static enum ghp_status all_reduce(struct ghp_worker *w, int i)
 {
@@ -55,7 +55,7 @@ static enum ghp_status all_reduce(struct ghp_worker *w, int i)
 }
 
 const struct ghp_run_kind ghp_run_kind_all_reduce = {ghp_worker_post, all_reduce,
-                                                     GHP_MOMENT_ALL_REDUCE};
+                                                     GHP_FAILPOINT_ALL_REDUCE};
 
 static enum ghp_status reduce(struct ghp_worker *w, int i)
 {
@@ -99,7 +99,8 @@ static enum ghp_status post_message(struct ghp_worker *w, int i, const struct gh
     return ghp_in_flight_posted(w->in_flight, i);
 }
 
-const struct ghp_run_kind ghp_run_kind_send = {.run = post_message, .moment = GHP_MOMENT_SEND};
+const struct ghp_run_kind ghp_run_kind_send = {.run = post_message,
+                                               .failpoint = GHP_FAILPOINT_SEND};
 
 /* Channels of padding (core/sharding/split.h) are in no message: they are zeros. */
 static enum ghp_status post_receive(struct ghp_worker *w, int i, const struct ghp_step *previous)
@@ -115,7 +116,7 @@ static enum ghp_status post_receive(struct ghp_worker *w, int i, const struct gh
 }
 
 const struct ghp_run_kind ghp_run_kind_receive = {.run = post_receive,
-                                                  .moment = GHP_MOMENT_RECEIVE};
+                                                  .failpoint = GHP_FAILPOINT_RECEIVE};
 
 /* On the transfer thread. */
 static enum ghp_status note_message(void *context, int message)

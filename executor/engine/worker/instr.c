@@ -33,7 +33,7 @@ static enum ghp_status run_load(struct ghp_worker *w, int i, const struct ghp_st
                : GHP_OK;
 }
 
-const struct ghp_run_kind ghp_run_kind_load = {.run = run_load, .moment = GHP_MOMENT_SAMPLES};
+const struct ghp_run_kind ghp_run_kind_load = {.run = run_load, .failpoint = GHP_FAILPOINT_SAMPLES};
 
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
 static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
@@ -169,7 +169,8 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
         ghp_kernel_arguments_of(&w->program, &w->run, instr, &w->step);
 
     (void)previous;
-    ghp_accident_at(ghp_pass_is_backward(instr->pass) ? GHP_MOMENT_BACKWARD : GHP_MOMENT_FORWARD);
+    ghp_failpoint_reach(ghp_pass_is_backward(instr->pass) ? GHP_FAILPOINT_BACKWARD
+                                                          : GHP_FAILPOINT_FORWARD);
     if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     if (is_for_fixed(w, instr)) return clear_gradients(w, instr);
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
@@ -221,7 +222,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i, const struct ghp
                                       .device = w->arena.device};
 
     (void)previous;
-    if (p->comm != NULL) ghp_accident_at(GHP_MOMENT_RESHARD);
+    if (p->comm != NULL) ghp_failpoint_reach(GHP_FAILPOINT_RESHARD);
     if (at->scratch >= 0) reshard.scratch = w->address[at->scratch];
     if (at->saved >= 0) {
         reshard.receive = w->address[at->saved];
@@ -290,7 +291,7 @@ static enum ghp_status reduce_metrics(struct ghp_worker *w, int i)
 }
 
 const struct ghp_run_kind ghp_run_kind_metric_reduce = {run_metrics, reduce_metrics,
-                                                        GHP_MOMENT_METRICS};
+                                                        GHP_FAILPOINT_METRICS};
 
 static enum ghp_status run_stat_reduce(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
@@ -302,7 +303,7 @@ static enum ghp_status run_stat_reduce(struct ghp_worker *w, int i, const struct
 }
 
 const struct ghp_run_kind ghp_run_kind_stat_reduce = {run_stat_reduce,
-                                                      .moment = GHP_MOMENT_STATISTICS};
+                                                      .failpoint = GHP_FAILPOINT_STATISTICS};
 
 static enum ghp_status run_norm_reduce(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
@@ -316,7 +317,7 @@ static enum ghp_status run_norm_reduce(struct ghp_worker *w, int i, const struct
 }
 
 const struct ghp_run_kind ghp_run_kind_norm_reduce = {.run = run_norm_reduce,
-                                                      .moment = GHP_MOMENT_NORM};
+                                                      .failpoint = GHP_FAILPOINT_NORM};
 
 static enum ghp_status run_wait(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
@@ -347,6 +348,6 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
 {
     const struct ghp_run_kind *kind = ghp_run_kinds[ghp_worker_instr(w, i)->kind];
 
-    if (kind->moment > GHP_MOMENT_MPI) ghp_accident_at(kind->moment);
+    if (kind->failpoint > GHP_FAILPOINT_MPI) ghp_failpoint_reach(kind->failpoint);
     return kind->run != NULL ? kind->run(w, i, previous) : GHP_OK;
 }

@@ -61,7 +61,7 @@ static enum ghp_status gather_weights(struct ghp_worker *w, int i)
 }
 
 const struct ghp_run_kind ghp_run_kind_all_gather = {ghp_worker_post, gather_weights,
-                                                     GHP_MOMENT_ALL_GATHER};
+                                                     GHP_FAILPOINT_ALL_GATHER};
 
 /* Whether the servers with whom it mixes have its moments. */
 static bool has_moments_apart(const struct ghp_worker *w)

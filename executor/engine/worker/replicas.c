@@ -42,7 +42,7 @@ static enum ghp_status average(struct ghp_worker *w, int i)
     return GHP_OK;
 }
 
-const struct ghp_run_kind ghp_run_kind_average = {ghp_worker_post, average, GHP_MOMENT_AVERAGE};
+const struct ghp_run_kind ghp_run_kind_average = {ghp_worker_post, average, GHP_FAILPOINT_AVERAGE};
 
 /* All buckets of weights, or back from where take_mean left them. */
 static enum ghp_status copy_weights(struct ghp_worker *w, bool back)

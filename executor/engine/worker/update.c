@@ -496,4 +496,5 @@ static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_
     return add_stats_deltas(w, i);
 }
 
-const struct ghp_run_kind ghp_run_kind_update = {.run = run_update, .moment = GHP_MOMENT_UPDATE};
+const struct ghp_run_kind ghp_run_kind_update = {.run = run_update,
+                                                 .failpoint = GHP_FAILPOINT_UPDATE};

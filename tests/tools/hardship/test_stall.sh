@@ -65,28 +65,28 @@ says() { grep -qE -e "$2" err || fail "$1: does not say '$2', but: $(head -c 150
 # mpirun itself ends a run, and names who exited, where another had begun to start MPI before
 for deed in stop exit; do
     [ $deed = stop ] && did=stopped others='' || did=exited others='|exited due to process rank 1 '
-    launch --inject-accident $deed@mpi:1:1
+    launch --failpoint $deed@mpi:1:1
     finish "$deed before MPI"
     says "$deed before MPI" "^ghp-run: worker [02] waited $limit s .*starting MPI.*without rank\(s\) 1 $did;$others"
 done
 
 ranks 3 run plan.json --steps 1 --checkpoint begun || fail "no checkpoint: $(cat err)"
 
-# moment, phase that is said
+# failpoint, phase that is said
 for case in 'start|reading the plan' 'resume|reading a checkpoint' 'comparison|comparing replicas' 'end|ending'; do
-    moment=${case%|*} phase=${case#*|} resumes=()
-    [ "$moment" != resume ] || resumes=(--checkpoint begun --resume)
-    launch --inject-accident "stop@$moment" "${resumes[@]}"
-    finish "$moment"
-    says "$moment" "^ghp-run: .* waited $limit s in '$phase': .*from rank\(s\) 2"
-    launch --inject-accident "stop@$moment" "${resumes[@]}"
-    waits 60 stopped || fail "$moment: rank 2 does not stop"
+    point=${case%|*} phase=${case#*|} resumes=()
+    [ "$point" != resume ] || resumes=(--checkpoint begun --resume)
+    launch --failpoint "stop@$point" "${resumes[@]}"
+    finish "$point"
+    says "$point" "^ghp-run: .* waited $limit s in '$phase': .*from rank\(s\) 2"
+    launch --failpoint "stop@$point" "${resumes[@]}"
+    waits 60 stopped || fail "$point: rank 2 does not stop"
     kill -9 "$(cat pid.2)"
-    finish "$moment and signal 9"
+    finish "$point and signal 9"
 done
 
 # the launcher is gone, too: each worker ends itself
-launch --inject-accident stop@comparison
+launch --failpoint stop@comparison
 waits 60 stopped || fail "rank 2 does not stop"
 kill -9 $job
 for rank in 0 1; do
@@ -135,7 +135,7 @@ ranks 3 run servers.json --verify 3 || fail "servers: --verify exits $?: $(cat e
 # a kernel that does not return is named, and SIGTERM ends the run then; one that stood still was not slow
 plan 1 one.json
 single() { "$GHP_BIN/ghp-run" one.json --steps 40 --watchdog 2 --checkpoint kept-alone --overwrite "$@" >out 2>err </dev/null & job=$!; }
-single --inject-accident hang@forward:30
+single --failpoint hang@forward:30
 named() { grep -q "^ghp-run: worker 0 has been in 'forward of [a-z0-9.]*' of step [0-9]* for 2 s" err; }
 waits 20 named || fail "a kernel that hangs is not named: $(cat err)"
 ended $job && fail "a kernel that may only be slow ends the run"
@@ -143,7 +143,7 @@ kill -TERM $job
 waits 5 ended $job || fail "SIGTERM does not end a run with a kernel that hangs"
 wait $job && fail "a kernel that hangs: exit 0"
 says "SIGTERM" "^ghp-run: worker 0 is ended in 'forward of [a-z0-9.]*' of step [0-9]*, without a checkpoint"
-single --inject-accident stop@forward:30
+single --failpoint stop@forward:30
 standing() { [ "$(ps -o stat= -p $job | cut -c1)" = T ]; }
 waits 20 standing || fail "the run does not stop"
 sleep 4

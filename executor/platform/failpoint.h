@@ -1,16 +1,16 @@
-/* executor/platform/accident.h - an accident on purpose: at one moment of a run this process stops (SIGSTOP), exits or hangs,
- * so that tests and bench/recovery/faults meet a run in each of its phases, and do to it there what they want. Never unless it
- * was asked for.
+/* executor/platform/failpoint.h - failpoints: at one point of a run this process stops (SIGSTOP), exits or hangs, so
+ * that tests and bench/recovery/faults meet a run in each of its phases, and do to it there what they want. Never
+ * unless it was asked for.
  *
- * To add a moment: a row here, and ghp_accident_at where it comes.
+ * To add a point: a row here, and ghp_failpoint_reach where it comes.
  *
- * Call order: ask -> at. */
-#ifndef GHP_EXECUTOR_PLATFORM_ACCIDENT_H
-#define GHP_EXECUTOR_PLATFORM_ACCIDENT_H
+ * Call order: set -> reach. */
+#ifndef GHP_EXECUTOR_PLATFORM_FAILPOINT_H
+#define GHP_EXECUTOR_PLATFORM_FAILPOINT_H
 
 #include "core/base/status.h"
 
-#define GHP_MOMENT_LIST(X)                                                                         \
+#define GHP_FAILPOINT_LIST(X)                                                                      \
     X(MPI, "mpi")         /* before MPI starts */                                                  \
     X(START, "start")     /* before the plan is read */                                            \
     X(RESUME, "resume")   /* before a checkpoint is read */                                        \
@@ -35,22 +35,22 @@
     X(COMPARISON, "comparison") /* of the replicas, after the last step */                         \
     X(END, "end")               /* before MPI ends */
 
-enum ghp_moment {
-#define GHP_MOMENT_ENUM(id, text) GHP_MOMENT_##id,
-    GHP_MOMENT_LIST(GHP_MOMENT_ENUM)
-#undef GHP_MOMENT_ENUM
-        GHP_MOMENT_COUNT
+enum ghp_failpoint {
+#define GHP_FAILPOINT_ENUM(id, text) GHP_FAILPOINT_##id,
+    GHP_FAILPOINT_LIST(GHP_FAILPOINT_ENUM)
+#undef GHP_FAILPOINT_ENUM
+        GHP_FAILPOINT_COUNT
 };
 
-/* Asks for one, of the form DEED@MOMENT[:TIME[:WORKER]]: `stop`, `exit` or `hang`, a name of the list, the TIME-th time that it
- * comes in this process [1], and the worker as the launcher counts [the last].
+/* Sets one, of the form ACTION@POINT[:TIME[:WORKER]]: `stop`, `exit` or `hang`, a name of the list, the TIME-th time
+ * that it comes in this process [1], and the worker as the launcher counts [the last].
  *
  * Returns   GHP_OK; GHP_ERR_USAGE
  * Local
- * Tested   tests/executor/platform/test_accident.c, tests/tools/hardship/test_stall.sh */
-enum ghp_status ghp_accident_ask(const char *text);
+ * Tested   tests/executor/platform/test_failpoint.c, tests/tools/hardship/test_stall.sh */
+enum ghp_status ghp_failpoint_set(const char *text);
 
-/* The moment has come: the accident happens where it was asked for. Local. */
-void ghp_accident_at(enum ghp_moment moment);
+/* The run has come to the point: what is set there happens. Local. */
+void ghp_failpoint_reach(enum ghp_failpoint point);
 
 #endif

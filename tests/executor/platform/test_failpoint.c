@@ -1,5 +1,5 @@
-/* An accident that was asked for: what is refused, and that it happens to the right worker, at the right time. */
-#include "executor/platform/accident.h"
+/* A failpoint that is set: what is refused, and that it happens to the right worker, at the right time. */
+#include "executor/platform/failpoint.h"
 #include "tests/check.h"
 
 #include <signal.h>
@@ -13,10 +13,10 @@ static int meet(const char *asked)
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (ghp_accident_ask(asked) != GHP_OK) _exit(2);
+        if (ghp_failpoint_set(asked) != GHP_OK) _exit(2);
         for (int time = 0; time < 3; time++) {
-            ghp_accident_at(GHP_MOMENT_FORWARD);
-            ghp_accident_at(GHP_MOMENT_UPDATE);
+            ghp_failpoint_reach(GHP_FAILPOINT_FORWARD);
+            ghp_failpoint_reach(GHP_FAILPOINT_UPDATE);
         }
         _exit(7);
     }
@@ -29,7 +29,7 @@ static int meet(const char *asked)
     return met;
 }
 
-CHECK_TEST(accident)
+CHECK_TEST(failpoint)
 {
     static const char *const refused[] = {"",
                                           "stop",
@@ -44,9 +44,9 @@ CHECK_TEST(accident)
                                           "stop@updat"};
 
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        CHECK_STATUS(ghp_accident_ask(refused[i]), GHP_ERR_USAGE);
+        CHECK_STATUS(ghp_failpoint_set(refused[i]), GHP_ERR_USAGE);
     CHECK_MESSAGE("as in stop@forward:3:0");
-    ghp_accident_at(GHP_MOMENT_UPDATE); /* nothing was asked for */
+    ghp_failpoint_reach(GHP_FAILPOINT_UPDATE); /* nothing was asked for */
     CHECK_EQ(meet("stop@update"), SIGSTOP);
     CHECK_EQ(meet("stop@update:3:0"), SIGSTOP);
     CHECK_EQ(meet("exit@update:2"), 100);
