@@ -411,8 +411,8 @@ static enum ghp_status compare_layerwise(struct parts *p, bool asks)
 {
     struct ghp_setup *s = &p->setup;
     struct ghp_control *control = s->session->transport->control;
-    struct ghp_word mine = {.value = asks};
-    const struct ghp_word *words;
+    struct ghp_control_message mine = {.value = asks};
+    const struct ghp_control_message *messages;
     struct ghp_layerwise_request request = {.worker = p->session_plan->worker,
                                             .training_config = &s->training_config,
                                             .steps = p->training.losses.steps,
@@ -420,8 +420,8 @@ static enum ghp_status compare_layerwise(struct parts *p, bool asks)
                                             .world = s->world};
 
     s->world->label = "comparing with one worker";
-    GHP_TRY(control->ops->tell(control, s->world, mine, &words));
-    if (words[0].value == 0) return GHP_OK;
+    GHP_TRY(control->ops->tell(control, s->world, mine, &messages));
+    if (messages[0].value == 0) return GHP_OK;
     ghp_note("the differences are beyond their limits: comparing layer by layer");
     s->session->in_loop = true;
     GHP_TRY(ghp_layerwise_run(&request, &p->verification.layerwise));

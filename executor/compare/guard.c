@@ -247,15 +247,15 @@ static enum ghp_status act(struct ghp_training_guard *base, struct ghp_training 
     struct ghp_guard *g = (struct ghp_guard *)base;
     struct ghp_setup *s = g->setup;
     struct ghp_control *control = s->session->transport->control;
-    struct ghp_word mine = {.value = doubt.beyond || g->always ? doubt.step_s : 0};
+    struct ghp_control_message mine = {.value = doubt.beyond || g->always ? doubt.step_s : 0};
     struct turns c = {.guard = g, .training = t, .data = &s->session_plans[1], .next = t->done};
-    const struct ghp_word *words;
+    const struct ghp_control_message *messages;
     enum ghp_status status;
 
     s->world->label = "asking the guard";
-    GHP_TRY(control->ops->tell(control, s->world, mine, &words));
-    if (!(words[0].value > 0)) return GHP_OK;
-    c.steps = steps_of_turn(t, words[0].value);
+    GHP_TRY(control->ops->tell(control, s->world, mine, &messages));
+    if (!(messages[0].value > 0)) return GHP_OK;
+    c.steps = steps_of_turn(t, messages[0].value);
     if (g->why_not[0] != '\0' || c.steps == 0) {
         ghp_note("the plan is kept, and not timed beside data parallelism: %s",
                  g->why_not[0] != '\0' ? g->why_not : "too few steps are left");

@@ -26,9 +26,9 @@ struct ghp_server {
     struct ghp_program program, layout; /* layout: a worker's, where parameters lie in buckets */
     struct ghp_arena arena;
     struct ghp_channel *channel;
-    struct ghp_server_word *words; /* a worker: the last one */
-    bool *is_kept;                 /* a worker: its word waits until its step is done */
-    int64_t *begun;                /* a worker: steps */
+    struct ghp_server_header *headers; /* a worker: the last one */
+    bool *is_kept;                     /* a worker: its header waits until its step is done */
+    int64_t *begun;                    /* a worker: steps */
     struct ghp_hyperparameters hyperparameters;
     struct served *buckets;
     bool *flags; /* of all buckets */
@@ -82,7 +82,7 @@ enum ghp_status ghp_server_carry(const struct ghp_server_messages *exchange,
     return GHP_OK;
 }
 
-/* Slots: a word of each worker, its push and its pull of each bucket, one more. */
+/* Slots: a header of each worker, its push and its pull of each bucket, one more. */
 static int push_slot(const struct ghp_server *s, int bucket, int worker)
 {
     return s->workers * (1 + bucket) + worker;
@@ -119,12 +119,12 @@ static enum ghp_status make_tables(struct ghp_server *s)
 {
     size_t n = (size_t)s->workers, buckets = (size_t)s->program.n_buckets;
 
-    s->words = ghp_alloc(n, sizeof *s->words);
+    s->headers = ghp_alloc(n, sizeof *s->headers);
     s->is_kept = ghp_alloc(n, sizeof *s->is_kept);
     s->begun = ghp_alloc(n, sizeof *s->begun);
     s->buckets = ghp_alloc(buckets + 1, sizeof *s->buckets);
     s->flags = ghp_alloc(2 * n * buckets + 1, sizeof *s->flags);
-    if (s->words == NULL || s->is_kept == NULL || s->begun == NULL || s->buckets == NULL ||
+    if (s->headers == NULL || s->is_kept == NULL || s->begun == NULL || s->buckets == NULL ||
         s->flags == NULL)
         return GHP_NO_MEMORY();
     for (size_t b = 0; b < buckets; b++) {
@@ -173,7 +173,7 @@ void ghp_server_close(struct ghp_server *s)
     ghp_arena_close(&s->arena);
     ghp_program_release(&s->program);
     ghp_program_release(&s->layout);
-    free(s->words);
+    free(s->headers);
     free(s->is_kept);
     free(s->begun);
     free(s->buckets);
@@ -318,22 +318,22 @@ static enum ghp_status serve_bucket(struct ghp_server *s, int b, bool *progress)
                                                                                 : GHP_OK;
 }
 
-/* ---- words ---- */
+/* ---- headers ---- */
 
-static enum ghp_status await_word(struct ghp_server *s, int worker)
+static enum ghp_status await_header(struct ghp_server *s, int worker)
 {
     return post(s, worker,
-                &(struct ghp_p2p_message){.data = &s->words[worker],
-                                          .bytes = sizeof *s->words,
+                &(struct ghp_p2p_message){.data = &s->headers[worker],
+                                          .bytes = sizeof *s->headers,
                                           .peer = worker,
-                                          .tag = ghp_server_word_tag(&s->program),
+                                          .tag = ghp_server_header_tag(&s->program),
                                           .receives = true});
 }
 
 /* Pushes of a step. What the last step's were, all have been added: their sender has pulled since. */
 static enum ghp_status begin_step(struct ghp_server *s, int worker)
 {
-    if (worker == 0) s->hyperparameters = s->words[worker].hyperparameters;
+    if (worker == 0) s->hyperparameters = s->headers[worker].hyperparameters;
     s->begun[worker]++;
     for (int b = 0; b < s->program.n_buckets; b++) {
         const struct ghp_bucket *cut = &s->program.buckets[b];
@@ -373,14 +373,14 @@ static enum ghp_status move_tensor(struct ghp_server *s, int worker, bool receiv
         if (is_served(s, b))
             GHP_TRY(ghp_server_carry(
                 &exchange,
-                &(struct ghp_p2p_message){.data = at(s, buffer_of(cut, s->words[worker].tensor)),
+                &(struct ghp_p2p_message){.data = at(s, buffer_of(cut, s->headers[worker].tensor)),
                                           .bytes = cut->cut_bytes,
                                           .peer = worker,
                                           .tag = ghp_server_tensor_tag(&s->program, b),
                                           .receives = receives},
                 1));
     }
-    if (receives && s->words[worker].tensor == GHP_BUFFER_WEIGHT) s->has_weights = true;
+    if (receives && s->headers[worker].tensor == GHP_BUFFER_WEIGHT) s->has_weights = true;
     return GHP_OK;
 }
 
@@ -402,10 +402,10 @@ static enum ghp_status serve_word(struct ghp_server *s, int worker, bool *progre
         GHP_TRY(look(s, worker, &open, progress));
         if (open) return GHP_OK;
     }
-    s->is_kept[worker] = s->words[worker].kind == GHP_SERVER_READ && !has_done(s, worker);
+    s->is_kept[worker] = s->headers[worker].kind == GHP_SERVER_READ && !has_done(s, worker);
     if (s->is_kept[worker]) return GHP_OK;
     *progress = true;
-    switch (s->words[worker].kind) {
+    switch (s->headers[worker].kind) {
     case GHP_SERVER_STEP: GHP_TRY(begin_step(s, worker)); break;
     case GHP_SERVER_READ: GHP_TRY(move_tensor(s, worker, false)); break;
     case GHP_SERVER_WRITE: GHP_TRY(move_tensor(s, worker, true)); break;
@@ -414,7 +414,7 @@ static enum ghp_status serve_word(struct ghp_server *s, int worker, bool *progre
         s->running--;
         return GHP_OK;
     }
-    return await_word(s, worker);
+    return await_header(s, worker);
 }
 
 /* ---- the loop ---- */
@@ -451,7 +451,7 @@ enum ghp_status ghp_server_run(struct ghp_server *s)
     struct ghp_backoff_wait wait = ghp_backoff_begin(&backoff);
 
     for (int i = 0; i < s->workers; i++)
-        GHP_TRY(await_word(s, i));
+        GHP_TRY(await_header(s, i));
     while (s->running > 0) {
         bool progress = false;
 

@@ -3,8 +3,8 @@
  *
  * It waits for all workers' gradients of a bucket, adds them in the workers' order, updates its cut by the optimizer's
  * own kernel, parameter by parameter, and sends it to each worker: the bits are those of a worker that updates the same
- * elements. A worker tells it in words what comes: a step, whose hyperparameters these are, with a push of every bucket
- * behind it; tensors that it wants or gives; its end. The server ends when all workers have.
+ * elements. A worker tells it in a header what comes: a step, whose hyperparameters these are, with a push of every
+ * bucket behind it; tensors that it wants or gives; its end. The server ends when all workers have.
  *
  * Call order: open -> connect -> run -> close. In host memory.
  *
@@ -19,21 +19,21 @@
 #define GHP_SERVED_PATIENCE 1.5
 #define GHP_WORKER_PATIENCE 2.0
 
-enum ghp_server_word_kind {
+enum ghp_server_header_kind {
     GHP_SERVER_STEP, /* a push of every bucket follows */
     GHP_SERVER_READ, /* the worker waits for a tensor of every bucket, when its last step is done */
     GHP_SERVER_WRITE, /* a tensor of every bucket follows */
     GHP_SERVER_END
 };
 
-struct ghp_server_word { /* from a worker to each server */
-    int64_t kind;        /* enum ghp_server_word_kind */
-    int64_t tensor;      /* READ, WRITE: enum ghp_buffer_kind, a weight, its gradient or a moment */
+struct ghp_server_header { /* from a worker to each server */
+    int64_t kind;          /* enum ghp_server_header_kind */
+    int64_t tensor; /* READ, WRITE: enum ghp_buffer_kind, a weight, its gradient or a moment */
     struct ghp_hyperparameters hyperparameters; /* STEP: of the update */
 };
 
 /* Of a program with so many buckets: a bucket's push and pull have its number. */
-static inline int ghp_server_word_tag(const struct ghp_program *program)
+static inline int ghp_server_header_tag(const struct ghp_program *program)
 {
     return program->n_buckets;
 }

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OWN_WORDS = 16, PATH_BYTES = 4096, EXIT_USAGE = 2 };
+enum { OWN_ARGS = 16, PATH_BYTES = 4096, EXIT_USAGE = 2 };
 
 static struct {
     const char *checkpoint, *mpirun, *workers_left, *replan;
@@ -248,33 +248,33 @@ static const char *present_path(const struct launch *l)
     return is_replanned(l) ? l->replanned.path : l->plans.files[l->restart.plan];
 }
 
-/* argv of one attempt, into `words`, which has room for those of `text`, ghp-run's and OWN_WORDS. `text` is cut into
+/* argv of one attempt, into `args`, which has room for those of `text`, ghp-run's and OWN_ARGS. `text` is cut into
  * and lives as long. */
-static void make_command(struct launch *l, char *text, char number[16], char **words)
+static void make_command(struct launch *l, char *text, char number[16], char **args)
 {
     int n = 0;
     char *rest = NULL;
 
     for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-        words[n++] = word;
+        args[n++] = word;
     snprintf(number, 16, "%d", l->plans.workers[l->restart.plan]);
-    words[n++] = (char *)(uintptr_t) "-n";
-    words[n++] = number;
-    words[n++] = l->tool_path;
-    words[n++] = (char *)(uintptr_t)present_path(l);
+    args[n++] = (char *)(uintptr_t) "-n";
+    args[n++] = number;
+    args[n++] = l->tool_path;
+    args[n++] = (char *)(uintptr_t)present_path(l);
     for (int i = 0; i < l->n_run; i++)
-        words[n++] = l->run[i];
-    words[n++] = (char *)(uintptr_t) "--checkpoint";
-    words[n++] = (char *)(uintptr_t)chosen.checkpoint;
-    words[n++] = (char *)(uintptr_t) "--checkpoint-lock"; /* it is ghp-launch's */
-    words[n++] = (char *)(uintptr_t) "off";
-    words[n++] = (char *)(uintptr_t) "--heartbeat";
-    words[n++] = l->heartbeat;
+        args[n++] = l->run[i];
+    args[n++] = (char *)(uintptr_t) "--checkpoint";
+    args[n++] = (char *)(uintptr_t)chosen.checkpoint;
+    args[n++] = (char *)(uintptr_t) "--checkpoint-lock"; /* it is ghp-launch's */
+    args[n++] = (char *)(uintptr_t) "off";
+    args[n++] = (char *)(uintptr_t) "--heartbeat";
+    args[n++] = l->heartbeat;
     if (l->kept >= 0)
-        words[n++] = (char *)(uintptr_t) "--resume";
+        args[n++] = (char *)(uintptr_t) "--resume";
     else if (chosen.overwrite || l->began)
-        words[n++] = (char *)(uintptr_t) "--overwrite";
-    words[n] = NULL;
+        args[n++] = (char *)(uintptr_t) "--overwrite";
+    args[n] = NULL;
 }
 
 /* ---- one attempt after the other ---- */
@@ -370,18 +370,17 @@ static bool enough(void *context, const struct ghp_job *job)
 static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
 {
     char *text = strdup(chosen.mpirun), number[16];
-    char **words =
-        ghp_alloc(strlen(chosen.mpirun) / 2 + (size_t)l->n_run + OWN_WORDS, sizeof(*words));
+    char **args = ghp_alloc(strlen(chosen.mpirun) / 2 + (size_t)l->n_run + OWN_ARGS, sizeof *args);
     struct ghp_scratch scratch;
     enum ghp_status status;
 
-    if (text == NULL || words == NULL) {
-        free(words);
+    if (text == NULL || args == NULL) {
+        free(args);
         free(text);
         return GHP_NO_MEMORY();
     }
-    make_command(l, text, number, words);
-    *job = (struct ghp_job){.command = words,
+    make_command(l, text, number, args);
+    *job = (struct ghp_job){.command = args,
                             .heartbeat = l->heartbeat,
                             .silence_s = chosen.silence_s,
                             .enough = enough,
@@ -394,7 +393,7 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
     l->began = l->began || job->beat.changed_s > 0;
     ghp_scratch_close(&scratch);
     job->command = NULL;
-    free(words);
+    free(args);
     free(text);
     if (status == GHP_OK && job->left > 0)
         ghp_warn("%d process(es) of the run cannot be killed", job->left);

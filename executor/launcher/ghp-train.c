@@ -190,7 +190,7 @@ struct way {
 
 /* A command that grows. */
 struct command {
-    const char **words; /* owned; ended by NULL */
+    const char **args; /* owned; ended by NULL */
     int n, room;
     bool lacks_memory; /* for a word */
     bool result;       /* its stdout is this tool's; else it is written to stderr */
@@ -202,15 +202,15 @@ static void add(struct command *command, const char *word)
 {
     if (command->n + 1 >= command->room) {
         int room = 2 * command->room + 64;
-        const char **words = realloc(command->words, (size_t)room * sizeof(*words));
+        const char **args = realloc(command->args, (size_t)room * sizeof *args);
 
-        command->lacks_memory = command->lacks_memory || words == NULL;
-        if (words == NULL) return;
-        command->words = words;
+        command->lacks_memory = command->lacks_memory || args == NULL;
+        if (args == NULL) return;
+        command->args = args;
         command->room = room;
     }
-    command->words[command->n++] = word;
-    command->words[command->n] = NULL;
+    command->args[command->n++] = word;
+    command->args[command->n] = NULL;
 }
 
 /* An option, where it was given. */
@@ -281,8 +281,8 @@ static _Noreturn void become(const struct command *command, int out, pid_t paren
     }
     prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
     if (getppid() == parent && (command->quiet || dup2(command->result ? out : 2, 1) >= 0))
-        execvp(command->words[0], (char **)(uintptr_t)command->words);
-    ghp_log_failure("cannot run '%s': %s; install it, or see --mpirun", command->words[0],
+        execvp(command->args[0], (char **)(uintptr_t)command->args);
+    ghp_log_failure("cannot run '%s': %s; install it, or see --mpirun", command->args[0],
                     strerror(errno));
     _exit(CANNOT_RUN);
 }
@@ -316,7 +316,7 @@ static enum ghp_status start_and_wait(const struct command *command, int *code)
     }
     while (waitpid(child, &ended, 0) < 0)
         if (errno != EINTR)
-            return GHP_FAIL(GHP_ERR_INTERNAL, "lost '%s': %s; report this", command->words[0],
+            return GHP_FAIL(GHP_ERR_INTERNAL, "lost '%s': %s; report this", command->args[0],
                             strerror(errno));
     running = 0;
     *code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
@@ -329,8 +329,8 @@ static enum ghp_status run(struct command *command, int *code)
     enum ghp_status status =
         command->lacks_memory ? GHP_NO_MEMORY() : start_and_wait(command, code);
 
-    free(command->words);
-    command->words = NULL;
+    free(command->args);
+    command->args = NULL;
     return status;
 }
 

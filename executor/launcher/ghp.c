@@ -96,15 +96,15 @@ static enum ghp_status fail_unknown(const char *word)
                     ghp_text_join(names, all, sizeof all));
 }
 
-/* In the place of this process; only a failure returns. words[0] is replaced by the tool's path. */
-static enum ghp_status become(const char *name, char **words)
+/* In the place of this process; only a failure returns. args[0] is replaced by the tool's path. */
+static enum ghp_status become(const char *name, char **args)
 {
     char full[NAME_BYTES], path[GHP_TOOL_PATH_BYTES];
 
     snprintf(full, sizeof full, "ghp-%s", name);
     ghp_tool_path(full, path);
-    words[0] = path;
-    execvp(path, words);
+    args[0] = path;
+    execvp(path, args);
     return GHP_FAIL(GHP_ERR_IO, "cannot start '%s': %s; install it beside ghp, or on the PATH",
                     path, strerror(errno));
 }
@@ -112,15 +112,15 @@ static enum ghp_status become(const char *name, char **words)
 /* ghp help [TOOL] */
 static enum ghp_status help(int argc, char **argv)
 {
-    char own[] = "ghp", option[] = "--help", *words[] = {own, option, NULL};
+    char own[] = "ghp", option[] = "--help", *args[] = {own, option, NULL};
     const char *name;
 
     if (argc > 3)
         return GHP_FAIL(GHP_ERR_USAGE, "one word too many: '%s'; give ghp help TOOL", argv[3]);
     name = argc == 3 ? find_tool(argv[2]) : "help";
     if (name == NULL) return fail_unknown(argv[2]);
-    if (strcmp(name, "help") != 0) return become(name, words);
-    return ghp_opts_parse(&tool, 2, words, NULL, 0, NULL);
+    if (strcmp(name, "help") != 0) return become(name, args);
+    return ghp_opts_parse(&tool, 2, args, NULL, 0, NULL);
 }
 
 static enum ghp_status run(int argc, char **argv)

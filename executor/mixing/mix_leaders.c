@@ -26,7 +26,7 @@ static int levels_of(const struct ghp_mixer *m, struct level levels[2])
     return n + 1;
 }
 
-int ghp_mixer_leader(const struct ghp_word *losses, int first, int count)
+int ghp_mixer_leader(const struct ghp_control_message *losses, int first, int count)
 {
     int leader = first;
 
@@ -95,7 +95,7 @@ static void pull_to(struct ghp_mixer *m, double by, struct ghp_flat leader)
 }
 
 static enum ghp_status follow(struct ghp_mixer *m, const struct level *l,
-                              const struct ghp_word *losses)
+                              const struct ghp_control_message *losses)
 {
     int leader = ghp_mixer_leader(losses, l->first, l->count);
 
@@ -105,7 +105,7 @@ static enum ghp_status follow(struct ghp_mixer *m, const struct level *l,
     return GHP_OK;
 }
 
-static void count_leaders(struct ghp_mixer *m, const struct ghp_word *losses)
+static void count_leaders(struct ghp_mixer *m, const struct ghp_control_message *losses)
 {
     int groups = m->place.program->lowering.method.sync.groups, size = m->workers / groups;
 
@@ -117,7 +117,7 @@ static enum ghp_status mix_lsgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
     struct ghp_control *control = m->place.exec->transport->control;
     int64_t done = (int64_t)of->index + 1;
-    const struct ghp_word *losses;
+    const struct ghp_control_message *losses;
     struct level levels[2];
     int n = levels_of(m, levels);
 

@@ -39,10 +39,10 @@ static double part(struct ghp_mixer *m)
     return (double)m->push.sent;
 }
 
-static enum ghp_status post_both(struct ghp_mixer *m, int peer, void *word, struct ghp_flat all,
+static enum ghp_status post_both(struct ghp_mixer *m, int peer, void *header, struct ghp_flat all,
                                  bool receives)
 {
-    struct ghp_p2p_message message = {.data = word,
+    struct ghp_p2p_message message = {.data = header,
                                       .bytes = sizeof m->push.sent,
                                       .peer = peer,
                                       .tag = GHP_MIX_TAG_SHARE,

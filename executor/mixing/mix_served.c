@@ -1,7 +1,7 @@
 /* executor/mixing/mix_served.c - mixes with servers: asp, ssp, easgd, aladdin (executor/mixing/mixer.h). */
 #include "executor/mixing/mixer_private.h"
 
-/* Of each server: a word, what is pushed, X, the answer beside it. */
+/* Of each server: a header, what is pushed, X, the answer beside it. */
 enum { WORD, PUSH, X, ANSWER, SLOTS };
 
 static int slot_of(const struct ghp_mixer *m, int kind, int server)
@@ -9,14 +9,14 @@ static int slot_of(const struct ghp_mixer *m, int kind, int server)
     return kind * m->servers + server;
 }
 
-static enum ghp_status send_words(struct ghp_mixer *m, struct ghp_mix_word word)
+static enum ghp_status send_headers(struct ghp_mixer *m, struct ghp_mix_header header)
 {
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
-    m->word = word;
+    m->header = header;
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_mixer_post(m, slot_of(m, WORD, s),
-                               (struct ghp_p2p_message){.data = &m->word,
-                                                        .bytes = sizeof m->word,
+                               (struct ghp_p2p_message){.data = &m->header,
+                                                        .bytes = sizeof m->header,
                                                         .peer = m->workers + s,
                                                         .tag = GHP_MIX_TAG_WORD}));
     return GHP_OK;
@@ -26,9 +26,9 @@ static enum ghp_status send_words(struct ghp_mixer *m, struct ghp_mix_word word)
 static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, struct ghp_flat all,
                             bool pulls)
 {
-    GHP_TRY(send_words(m, (struct ghp_mix_word){.kind = GHP_MIX_PUSH,
-                                                .pulls = pulls,
-                                                .hyperparameters = of->hyperparameters}));
+    GHP_TRY(send_headers(m, (struct ghp_mix_header){.kind = GHP_MIX_PUSH,
+                                                    .pulls = pulls,
+                                                    .hyperparameters = of->hyperparameters}));
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_mixer_post(m, slot_of(m, PUSH, s),
                                (struct ghp_p2p_message){.data = (char *)all.at + s * m->cut_bytes,

@@ -22,7 +22,7 @@ enum state { AWAITS_WORD, AWAITS_PUSH, HELD, ANSWERS, ENDED };
 
 struct client { /* a worker */
     enum state state;
-    struct ghp_mix_word word;
+    struct ghp_mix_header header;
     struct ghp_mix_answer answer;
     int64_t clock; /* what it has pushed */
     int64_t seen;  /* updates of X when it last had it */
@@ -152,7 +152,7 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
             first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
             end = parameter->storage_offset + parameter->elements * bytes;
     struct ghp_update update = {.optimizer = s->program.optimizer,
-                                .given = s->clients[i].word.hyperparameters};
+                                .given = s->clients[i].header.hyperparameters};
 
     if (end > cut_first + cut->cut_bytes) end = cut_first + cut->cut_bytes;
     if (end <= first) return update;
@@ -198,12 +198,12 @@ static enum ghp_status is_done(struct ghp_mix_server *s, int worker, enum slot s
     return s->channel->ops->poll(s->channel, SLOTS * worker + (int)slot, done);
 }
 
-static enum ghp_status await_word(struct ghp_mix_server *s, int worker)
+static enum ghp_status await_header(struct ghp_mix_server *s, int worker)
 {
     s->clients[worker].state = AWAITS_WORD;
     return post(s, worker, WORD,
-                (struct ghp_p2p_message){.data = &s->clients[worker].word,
-                                         .bytes = sizeof s->clients[worker].word,
+                (struct ghp_p2p_message){.data = &s->clients[worker].header,
+                                         .bytes = sizeof s->clients[worker].header,
                                          .tag = GHP_MIX_TAG_WORD,
                                          .receives = true});
 }
@@ -321,7 +321,7 @@ static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
     if (c->clock - slowest(s) > s->count.most_gap) s->count.most_gap = c->clock - slowest(s);
     if (ops == &ghp_sync_aladdin) {
         GHP_TRY(take_step(s, worker));
-        return await_word(s, worker);
+        return await_header(s, worker);
     }
     if (ops == &ghp_sync_easgd) {
         s->count.versions++;
@@ -335,7 +335,7 @@ static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
     if (ops == &ghp_sync_asp && drops) return answer_x(s, worker);
     GHP_TRY(apply(s, worker));
     if (ops == &ghp_sync_asp) return answer_x(s, worker);
-    return c->word.pulls != 0 ? answer_pull(s, worker) : await_word(s, worker);
+    return c->header.pulls != 0 ? answer_pull(s, worker) : await_header(s, worker);
 }
 
 /* A tensor, from or to a worker who does nothing else meanwhile: X, or its own moments. */
@@ -347,9 +347,9 @@ static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool re
                                                  .first_slot = SLOTS * s->workers,
                                                  .limit_s = s->exec.transport->control->watchdog_s,
                                                  .label = "tensors of servers"};
-    bool weights = c->word.tensor == GHP_BUFFER_WEIGHT, drops = receives && s->count.received > 0;
+    bool weights = c->header.tensor == GHP_BUFFER_WEIGHT, drops = receives && s->count.received > 0;
     struct ghp_flat tensor =
-        !weights ? flat_at(s, cut_of(s)->moment[c->word.tensor - GHP_BUFFER_MOMENT], worker)
+        !weights ? flat_at(s, cut_of(s)->moment[c->header.tensor - GHP_BUFFER_MOMENT], worker)
         : drops  ? arrival_of(s, worker)
                  : x_of(s);
 
@@ -383,7 +383,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
 
-    switch (c->word.kind) {
+    switch (c->header.kind) {
     case GHP_MIX_PUSH:
         c->state = AWAITS_PUSH;
         return post(s, worker, PUSH,
@@ -400,7 +400,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
         c->leaves = s->program.lowering.method.sync.ops == &ghp_sync_aladdin;
         return c->leaves ? offer(s, worker) : GHP_OK;
     }
-    return await_word(s, worker);
+    return await_header(s, worker);
 }
 
 static enum ghp_status serve(struct ghp_mix_server *s, int worker, bool *progress)
@@ -431,7 +431,7 @@ static enum ghp_status serve(struct ghp_mix_server *s, int worker, bool *progres
         if (done) GHP_TRY(is_done(s, worker, X, &done));
         if (!done) return GHP_OK;
         *progress = true;
-        return await_word(s, worker);
+        return await_header(s, worker);
     case ENDED: break;
     }
     return GHP_OK;
@@ -473,7 +473,7 @@ enum ghp_status ghp_mix_server_run(struct ghp_mix_server *s)
     struct ghp_backoff_wait wait = ghp_backoff_begin(&backoff);
 
     for (int i = 0; i < s->workers; i++)
-        GHP_TRY(await_word(s, i));
+        GHP_TRY(await_header(s, i));
     while (s->running > 0 || answers(s)) {
         bool progress = false;
 

@@ -8,7 +8,7 @@
  *              alpha = 1 - 1 / sqrt(N PI). `printed`: the step that triggers is counted but not added, the divisor is
  *              c, the messages since the last update, and so is what stands for N PI
  *
- * A worker says in a word what comes: gradients, weights or a step of its own, and whether it waits for X; tensors
+ * A worker says in a header what comes: gradients, weights or a step of its own, and whether it waits for X; tensors
  * between steps; its end. The server ends when all workers have. In host memory.
  *
  * Call order: open -> connect -> run -> close.
@@ -20,7 +20,7 @@
 
 #include "executor/engine/server.h"
 
-enum ghp_mix_word_kind {
+enum ghp_mix_header_kind {
     GHP_MIX_PUSH,   /* gradients, weights or a step follow */
     GHP_MIX_READ,   /* it waits for a tensor, between steps: of X with all that has come */
     GHP_MIX_WRITE,  /* a tensor follows, between steps; weights count until anyone has pushed */
@@ -28,10 +28,10 @@ enum ghp_mix_word_kind {
     GHP_MIX_END
 };
 
-struct ghp_mix_word { /* from a worker to each server */
-    int64_t kind;     /* enum ghp_mix_word_kind */
-    int64_t tensor;   /* READ, WRITE: enum ghp_buffer_kind, a weight or a moment */
-    int64_t pulls;    /* PUSH: not 0: the worker waits for X */
+struct ghp_mix_header { /* from a worker to each server */
+    int64_t kind;       /* enum ghp_mix_header_kind */
+    int64_t tensor;     /* READ, WRITE: enum ghp_buffer_kind, a weight or a moment */
+    int64_t pulls;      /* PUSH: not 0: the worker waits for X */
     struct ghp_hyperparameters hyperparameters; /* PUSH: of the update */
 };
 

@@ -257,26 +257,26 @@ static struct ghp_server_messages exchange_of(const struct ghp_mixer *m, const c
                                         .label = label};
 }
 
-static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_word word)
+static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_header header)
 {
     const struct ghp_server_messages exchange = exchange_of(m, "telling the servers");
 
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_server_carry(&exchange,
-                                 &(struct ghp_p2p_message){.data = &word,
-                                                           .bytes = sizeof word,
+                                 &(struct ghp_p2p_message){.data = &header,
+                                                           .bytes = sizeof header,
                                                            .peer = m->workers + s,
                                                            .tag = GHP_MIX_TAG_WORD},
                                  1));
     return GHP_OK;
 }
 
-static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_word word)
+static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_header header)
 {
-    struct ghp_flat whole = word.tensor == GHP_BUFFER_WEIGHT ? m->x : m->g;
+    struct ghp_flat whole = header.tensor == GHP_BUFFER_WEIGHT ? m->x : m->g;
     const struct ghp_server_messages exchange = exchange_of(m, "tensors of servers");
 
-    GHP_TRY(tell(m, word));
+    GHP_TRY(tell(m, header));
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(
             ghp_server_carry(&exchange,
@@ -284,7 +284,7 @@ static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_word word
                                                        .bytes = m->cut_bytes,
                                                        .peer = m->workers + s,
                                                        .tag = GHP_MIX_TAG_TENSOR,
-                                                       .receives = word.kind == GHP_MIX_READ},
+                                                       .receives = header.kind == GHP_MIX_READ},
                              1));
     return GHP_OK;
 }
@@ -293,14 +293,14 @@ enum ghp_status ghp_mixer_write(struct ghp_mixer *m, enum ghp_buffer_kind kind)
 {
     GHP_TRY(halt(m));
     if (kind == GHP_BUFFER_WEIGHT) m->gave_weights = true;
-    return move_tensor(m, (struct ghp_mix_word){.kind = GHP_MIX_WRITE, .tensor = kind});
+    return move_tensor(m, (struct ghp_mix_header){.kind = GHP_MIX_WRITE, .tensor = kind});
 }
 
 enum ghp_status ghp_mixer_read(struct ghp_mixer *m, enum ghp_buffer_kind kind)
 {
     GHP_TRY(halt(m));
     if (!m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
-    return move_tensor(m, (struct ghp_mix_word){.kind = GHP_MIX_READ, .tensor = kind});
+    return move_tensor(m, (struct ghp_mix_header){.kind = GHP_MIX_READ, .tensor = kind});
 }
 
 enum ghp_status ghp_mixer_start(struct ghp_mixer *m)
@@ -335,7 +335,7 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
     if (!m->gave_weights) return GHP_OK;
     exchange = exchange_of(m, "settling with the servers");
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
-    GHP_TRY(tell(m, (struct ghp_mix_word){.kind = GHP_MIX_SETTLE}));
+    GHP_TRY(tell(m, (struct ghp_mix_header){.kind = GHP_MIX_SETTLE}));
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_server_carry(&exchange,
                                  &(struct ghp_p2p_message){.data = &number,
@@ -367,7 +367,7 @@ void ghp_mixer_close(struct ghp_mixer *m)
     ghp_task_thread_close(m->thread);
     if (m->channel != NULL) {
         if (m->servers > 0 && ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
-            tell(m, (struct ghp_mix_word){.kind = GHP_MIX_END}) == GHP_OK)
+            tell(m, (struct ghp_mix_header){.kind = GHP_MIX_END}) == GHP_OK)
             take_last(m); /* or the watchdog ends them */
         if (m->listens) ghp_mixer_meet(m, true);
         if (m->ops->settle != NULL && m->x.at != NULL) m->ops->settle(m);

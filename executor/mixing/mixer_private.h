@@ -75,13 +75,14 @@ struct ghp_mixer {
     struct ghp_channel *channel;
     int n_slots;
     struct ghp_mixer_slot *slots;
-    struct ghp_mix_word word;
+    struct ghp_mix_header header;
     struct ghp_mix_answer *answers; /* of each server */
     bool gave_weights;              /* to the servers */
     int *neighbours;                /* dgd: by rank; owned */
     int n_neighbours;
-    struct ghp_comm *world;  /* of all workers, where the synchroniser meets */
-    struct ghp_word lost;    /* lsgd: sum of the losses since they were told last, and how many */
+    struct ghp_comm *world; /* of all workers, where the synchroniser meets */
+    struct ghp_control_message
+        lost;                /* lsgd: sum of the losses since they were told last, and how many */
     int64_t *led;            /* lsgd: how often each worker led a group; owned */
     int64_t pulled, slowest; /* ssp: mixes when X was pulled; steps of the slowest worker then */
     struct ghp_mix_partner *partners; /* without servers: of each worker */
@@ -113,7 +114,7 @@ enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_a
 enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m);
 
 /* lsgd: the worker of the least loss among `count` from `first` on, the first of several, and of NaNs the first. */
-int ghp_mixer_leader(const struct ghp_word *losses, int first, int count);
+int ghp_mixer_leader(const struct ghp_control_message *losses, int first, int count);
 
 /* ---- without servers (mix_peers.c) ---- */
 

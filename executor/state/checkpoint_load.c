@@ -208,12 +208,12 @@ done:
 static enum ghp_status agree_on_reading(struct ghp_control *control, struct ghp_comm *world,
                                         enum ghp_status end, bool *damaged)
 {
-    const struct ghp_word mine = {.status = end}, *words = &mine;
+    const struct ghp_control_message mine = {.status = end}, *messages = &mine;
     int unread = 0, wrong = 0;
 
-    if (world->ranks.count > 1) GHP_TRY(control->ops->tell(control, world, mine, &words));
+    if (world->ranks.count > 1) GHP_TRY(control->ops->tell(control, world, mine, &messages));
     for (int i = 0; i < world->ranks.count; i++) {
-        int64_t status = words[i].status;
+        int64_t status = messages[i].status;
 
         if (status == GHP_ERR_IO || status == GHP_ERR_FORMAT)
             unread++;

@@ -20,19 +20,20 @@ static const double answer_s = 2; /* for what others found, where some may train
 
 /* ---- who found what ---- */
 
-/* The first of what all workers found, as a word that is exact up to 2^53: steps up to 2^29. */
+/* The first of what all workers found, as a message that is exact up to 2^53: steps up to 2^29. */
 static enum ghp_status first_of_all(const struct ghp_training *t, uint64_t *first)
 {
     struct ghp_control *control = ghp_worker_exec_context(t->worker)->transport->control;
-    const struct ghp_word mine = {.value = *first < GHP_ALL_FINITE ? (double)*first : INFINITY};
-    const struct ghp_word *words = &mine;
+    const struct ghp_control_message mine = {.value = *first < GHP_ALL_FINITE ? (double)*first
+                                                                              : INFINITY};
+    const struct ghp_control_message *messages = &mine;
 
     if (t->world->ranks.count > 1) {
         t->world->label = "finding where the training diverged";
-        GHP_TRY(control->ops->tell(control, t->world, mine, &words));
+        GHP_TRY(control->ops->tell(control, t->world, mine, &messages));
     }
     for (int i = 0; i < t->world->ranks.count; i++)
-        if (words[i].value < (double)*first) *first = (uint64_t)words[i].value;
+        if (messages[i].value < (double)*first) *first = (uint64_t)messages[i].value;
     return GHP_OK;
 }
 

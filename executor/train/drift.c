@@ -25,9 +25,9 @@ static double times(const struct ghp_drift_share *share)
 
 /* ---- what all make of it ---- */
 
-struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_word *words, int n)
+struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_message *messages, int n)
 {
-    struct ghp_drift_finding f = {.before_s = words[0].before_s, .now_s = words[0].now_s};
+    struct ghp_drift_finding f = {.before_s = messages[0].before_s, .now_s = messages[0].now_s};
     double enough_s = main_part * (f.now_s - f.before_s);
     int most = 0, least = 0;
 
@@ -36,20 +36,20 @@ struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_word *words, int 
     f.place = GHP_DRIFT_ELSEWHERE;
     if (f.now_s < f.before_s) return f;
     for (int i = 1; i < n; i++) {
-        if (growth(&words[i].computing) > growth(&words[most].computing)) most = i;
-        if (growth(&words[i].exchanging) < growth(&words[least].exchanging)) least = i;
+        if (growth(&messages[i].computing) > growth(&messages[most].computing)) most = i;
+        if (growth(&messages[i].exchanging) < growth(&messages[least].exchanging)) least = i;
     }
-    if (growth(&words[most].computing) >= enough_s) {
+    if (growth(&messages[most].computing) >= enough_s) {
         f.place = GHP_DRIFT_WORKER;
         f.worker = most;
-        f.share = words[most].computing;
+        f.share = messages[most].computing;
         for (int i = 0; i < n; i++)
-            if (i != most && times(&words[i].computing) > f.others_times)
-                f.others_times = times(&words[i].computing);
-    } else if (growth(&words[least].exchanging) >= enough_s) {
+            if (i != most && times(&messages[i].computing) > f.others_times)
+                f.others_times = times(&messages[i].computing);
+    } else if (growth(&messages[least].exchanging) >= enough_s) {
         f.place = GHP_DRIFT_LINK;
         f.worker = least;
-        f.share = words[least].exchanging;
+        f.share = messages[least].exchanging;
     }
     return f;
 }
@@ -102,7 +102,7 @@ static void name_most(const double *before, const double *now, int n_layers,
 }
 
 static enum ghp_status compare(const struct ghp_drift *d, struct ghp_worker *worker,
-                               const double *now_s, struct ghp_drift_word *word)
+                               const double *now_s, struct ghp_drift_message *message)
 {
     const struct ghp_program *program = ghp_worker_program(worker);
     int n_layers = ghp_worker_program(worker)->lowering.model->n_layers,
@@ -112,10 +112,10 @@ static enum ghp_status compare(const struct ghp_drift *d, struct ghp_worker *wor
     if (terms == NULL) return GHP_NO_MEMORY();
     add_all(program, d->before_s, terms, before);
     add_all(program, now_s, terms + n, now);
-    word->computing = (struct ghp_drift_share){before[0], now[0], -1, 0};
-    word->exchanging = (struct ghp_drift_share){before[1], now[1], -1, 0};
-    name_most(terms, terms + n, n_layers, &word->computing, false);
-    name_most(terms, terms + n, n_layers, &word->exchanging, true);
+    message->computing = (struct ghp_drift_share){before[0], now[0], -1, 0};
+    message->exchanging = (struct ghp_drift_share){before[1], now[1], -1, 0};
+    name_most(terms, terms + n, n_layers, &message->computing, false);
+    name_most(terms, terms + n, n_layers, &message->exchanging, true);
     free(terms);
     return GHP_OK;
 }
@@ -174,24 +174,24 @@ static void measure_anew(struct ghp_drift *d, const double *now_s, double step_s
 
 static enum ghp_status look(struct ghp_drift *d, struct ghp_worker *worker,
                             const struct ghp_stop *stop, double *now_s,
-                            struct ghp_drift_word *words)
+                            struct ghp_drift_message *messages)
 {
     const struct ghp_step_timer *timer = ghp_worker_step_timer(worker);
     int n = ghp_worker_program(worker)->n_instrs, steps = d->steps;
-    struct ghp_drift_word mine = {.before_s = d->step_s,
-                                  .now_s = ghp_step_timer_recent_s(timer, -1, steps)};
+    struct ghp_drift_message mine = {.before_s = d->step_s,
+                                     .now_s = ghp_step_timer_recent_s(timer, -1, steps)};
     struct ghp_comm *world = stop->world;
     struct ghp_drift_finding finding;
 
     for (int i = 0; i < n; i++)
         now_s[i] = ghp_step_timer_recent_s(timer, i, steps);
     GHP_TRY(compare(d, worker, now_s, &mine));
-    words[0] = mine;
+    messages[0] = mine;
     world->label = "comparing steps with those before";
     if (world->ranks.count > 1)
-        GHP_TRY(world->ops->all_gather(world, &mine, words, (int64_t)sizeof mine));
-    finding = ghp_drift_find(words, world->ranks.count);
-    if (!(words[0].before_s > 0)) {
+        GHP_TRY(world->ops->all_gather(world, &mine, messages, (int64_t)sizeof mine));
+    finding = ghp_drift_find(messages, world->ranks.count);
+    if (!(messages[0].before_s > 0)) {
         measure_anew(d, now_s, mine.now_s, n);
     } else if (finding.place != GHP_DRIFT_NONE && d->found != GHP_DRIFT_NONE) {
         say(&finding, ghp_worker_program(worker)->lowering.model);
@@ -208,7 +208,7 @@ enum ghp_status ghp_drift_look(struct ghp_drift *d, struct ghp_worker *worker,
 {
     int n = ghp_worker_program(worker)->n_instrs;
     enum ghp_status status = GHP_OK;
-    struct ghp_drift_word *words;
+    struct ghp_drift_message *messages;
     double *now_s;
 
     if (stop->told_s - d->looked_s < every_s || done - d->looked < LEAST_STEPS) return GHP_OK;
@@ -218,10 +218,10 @@ enum ghp_status ghp_drift_look(struct ghp_drift *d, struct ghp_worker *worker,
     d->looked = done;
     if (d->before_s == NULL) d->before_s = ghp_alloc((size_t)n, sizeof *d->before_s);
     now_s = ghp_alloc((size_t)n, sizeof *now_s);
-    words = ghp_alloc((size_t)stop->world->ranks.count, sizeof(*words));
-    if (d->before_s == NULL || now_s == NULL || words == NULL) status = GHP_NO_MEMORY();
-    if (status == GHP_OK) status = look(d, worker, stop, now_s, words);
-    free(words);
+    messages = ghp_alloc((size_t)stop->world->ranks.count, sizeof *messages);
+    if (d->before_s == NULL || now_s == NULL || messages == NULL) status = GHP_NO_MEMORY();
+    if (status == GHP_OK) status = look(d, worker, stop, now_s, messages);
+    free(messages);
     free(now_s);
     return status;
 }

@@ -32,7 +32,7 @@ struct ghp_drift_share {
     double layer, term; /* layer -1: none */
 };
 
-struct ghp_drift_word {     /* of one worker, as it is told; doubles alone */
+struct ghp_drift_message {  /* of one worker, as it is told; doubles alone */
     double before_s, now_s; /* a step */
     struct ghp_drift_share computing, exchanging;
 };
@@ -48,7 +48,7 @@ struct ghp_drift_finding {
 };
 
 /* NONE where steps are neither 1.25 times as long as before nor 0.8 times. Local; pure. */
-struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_word *words, int n);
+struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_message *messages, int n);
 
 struct ghp_drift {
     double *before_s;           /* [instructions], of the measure; NULL: not looked yet; owned */

@@ -336,8 +336,8 @@ static enum ghp_status run_steps(struct check *c, struct ghp_layerwise *r)
 
     for (int64_t t = 0; t < request->steps && !ends; t++) {
         struct ghp_step step = ghp_training_config_step(request->training_config, t);
-        const struct ghp_word *words;
-        struct ghp_word mine = {0};
+        const struct ghp_control_message *messages;
+        struct ghp_control_message mine = {0};
         enum ghp_status status = GHP_OK;
 
         if (t >= GHP_LAYERWISE_STEPS - 1 && t < request->steps - 1) {
@@ -353,8 +353,8 @@ static enum ghp_status run_steps(struct check *c, struct ghp_layerwise *r)
         GHP_TRY(status);
         mine.value = r->verdict == GHP_VERDICT_DEFECT;
         request->world->label = "comparing a step layer by layer";
-        GHP_TRY(control->ops->tell(control, request->world, mine, &words));
-        ends = words[0].value != 0;
+        GHP_TRY(control->ops->tell(control, request->world, mine, &messages));
+        ends = messages[0].value != 0;
         ghp_progress_step(t + 1, "%s", "");
     }
     return GHP_OK;

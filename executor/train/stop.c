@@ -99,20 +99,20 @@ static int64_t interval_of(int64_t last, double most_s)
 enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends)
 {
     double now_s = ghp_now_s(), most_s = 0;
-    const struct ghp_word *words;
-    struct ghp_word mine;
+    const struct ghp_control_message *messages;
+    struct ghp_control_message mine;
 
     *ends = stop != NULL && stop->signal != 0;
     if (stop == NULL || stop->signal != 0 || --stop->left > 0) return GHP_OK;
-    mine = (struct ghp_word){now_s - stop->since_s, noted};
-    words = &mine;
+    mine = (struct ghp_control_message){now_s - stop->since_s, noted};
+    messages = &mine;
     stop->world->label = "asking whether to go on";
     if (stop->world->ranks.count > 1)
-        GHP_TRY(stop->control->ops->tell(stop->control, stop->world, mine, &words));
+        GHP_TRY(stop->control->ops->tell(stop->control, stop->world, mine, &messages));
     for (int i = 0; i < stop->world->ranks.count; i++) {
-        if (words[i].value > most_s) most_s = words[i].value;
-        if (stop->signal != 0 || words[i].status == 0) continue;
-        stop->signal = (int)words[i].status;
+        if (messages[i].value > most_s) most_s = messages[i].value;
+        if (stop->signal != 0 || messages[i].status == 0) continue;
+        stop->signal = (int)messages[i].status;
         stop->worker = ghp_ranks_at(stop->world->ranks, i);
     }
     stop->told_s += most_s;

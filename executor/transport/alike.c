@@ -33,7 +33,7 @@ void ghp_alike_add_text(struct ghp_alike *alike, const char *name, const char *t
     ghp_alike_add(alike, name, text, hash);
 }
 
-/* A word is a double, which holds 53 bits of a whole number. */
+/* A message has a double, which holds 53 bits of a whole number. */
 static double word_of(uint64_t hash)
 {
     return (double)(ghp_hash(&hash, sizeof hash, GHP_HASH_SEED) >> 11);
@@ -43,12 +43,13 @@ static double word_of(uint64_t hash)
 static enum ghp_status find_other(struct ghp_control *control, struct ghp_comm *comm, double mine,
                                   int *other)
 {
-    const struct ghp_word *words;
+    const struct ghp_control_message *messages;
 
     *other = 0;
-    GHP_TRY(control->ops->tell(control, comm, (struct ghp_word){.value = mine}, &words));
+    GHP_TRY(
+        control->ops->tell(control, comm, (struct ghp_control_message){.value = mine}, &messages));
     for (int i = comm->ranks.count - 1; i > 0; i--)
-        if (words[i].value != words[0].value) *other = i;
+        if (messages[i].value != messages[0].value) *other = i;
     return GHP_OK;
 }
 
@@ -56,23 +57,23 @@ struct two_texts { /* of the first member, and of another */
     char of[2][GHP_ALIKE_TEXT_BYTES + WORD_BYTES];
 };
 
-/* Piece by piece, as the words that all tell. */
+/* Piece by piece, as the messages that all send. */
 static enum ghp_status tell_text(struct ghp_control *control, struct ghp_comm *comm, int other,
                                  const char *mine, struct two_texts *texts)
 {
-    const struct ghp_word *words;
+    const struct ghp_control_message *messages;
 
     for (int at = 0; at < GHP_ALIKE_TEXT_BYTES; at += WORD_BYTES) {
         uint64_t piece = 0;
 
         for (int i = 0; i < WORD_BYTES && at + i < GHP_ALIKE_TEXT_BYTES; i++)
             piece |= (uint64_t)(unsigned char)mine[at + i] << (8 * i);
-        GHP_TRY(
-            control->ops->tell(control, comm, (struct ghp_word){.value = (double)piece}, &words));
+        GHP_TRY(control->ops->tell(
+            control, comm, (struct ghp_control_message){.value = (double)piece}, &messages));
         for (int k = 0; k < 2; k++)
             for (int i = 0; i < WORD_BYTES; i++)
                 texts->of[k][at + i] =
-                    (char)((uint64_t)words[k == 0 ? 0 : other].value >> (8 * i) & 0xff);
+                    (char)((uint64_t)messages[k == 0 ? 0 : other].value >> (8 * i) & 0xff);
     }
     for (int k = 0; k < 2; k++)
         texts->of[k][GHP_ALIKE_TEXT_BYTES - 1] = '\0';

@@ -1,8 +1,8 @@
 /* executor/transport/alike.h - whether all ranks were told the same, and if not, what differs and who was told what.
  *
  * A list has subjects, each with a text for people and a hash of all that must be the same. All ranks make the list of
- * the same subjects in the same order. Where all are alike one word a rank is told; only else the subjects are compared
- * one by one.
+ * the same subjects in the same order. Where all are alike one message a rank is sent; only else the subjects are
+ * compared one by one.
  *
  * Call order: a zeroed list with its doing and remedy -> add ... -> agree. */
 #ifndef GHP_EXECUTOR_TRANSPORT_ALIKE_H

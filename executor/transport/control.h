@@ -19,7 +19,7 @@
 struct ghp_comm;       /* transport/collectives.h */
 struct ghp_processors; /* executor/platform/processors.h */
 
-struct ghp_word { /* what one rank tells the others */
+struct ghp_control_message { /* what one rank tells the others */
     double value;
     int64_t status; /* enum ghp_status */
 };
@@ -28,7 +28,7 @@ struct ghp_control { /* read only */
     const struct ghp_control_ops *ops;
     int rank, size;
     int node_rank,
-        node_size; /* this one's place among the ranks of its node, and how many they are */
+        node_size;    /* this one's place among the ranks of its node, and how many they are */
     bool fills_nodes; /* ranks fill one node after the other, equally many on each but the last */
     const struct ghp_processors
         *processors;   /* of its node's ranks together, as they were started */
@@ -49,10 +49,11 @@ struct ghp_control_ops {
      * Needs no memory. */
     enum ghp_status (*agree)(struct ghp_control *control, struct ghp_comm *comm,
                              enum ghp_status status);
-    /* words[i] = what rank i told; borrowed until the next word or agreement. Needs no memory: so can a rank take
+    /* messages[i] = what rank i told; borrowed until the next message or agreement. Needs no memory: so can a rank take
      * part that has none. */
     enum ghp_status (*tell)(struct ghp_control *control, struct ghp_comm *comm,
-                            struct ghp_word mine, const struct ghp_word **words);
+                            struct ghp_control_message mine,
+                            const struct ghp_control_message **messages);
     /* Between true and false this worker works alone and the others wait for it: longer than the watchdog allows, but
      * only as long as it gives signs of life. Local. */
     void (*alone)(struct ghp_control *control, bool alone);

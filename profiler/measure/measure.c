@@ -22,11 +22,11 @@ bool ghp_measure_is_echo(void)
     return strstr(ghp_status_message(), echo) != NULL;
 }
 
-/* All ranks' words, or the failure of any of them. Takes no memory, of which a rank may be short. */
+/* All ranks' messages, or the failure of any of them. Takes no memory, of which a rank may be short. */
 static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status, double value,
-                            const struct ghp_word **all)
+                            const struct ghp_control_message **all)
 {
-    struct ghp_word mine = {.value = value, .status = status};
+    struct ghp_control_message mine = {.value = value, .status = status};
     enum ghp_status result =
         m->transport->control->ops->tell(m->transport->control, m->world, mine, all);
 
@@ -39,7 +39,7 @@ static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status,
 
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value)
 {
-    const struct ghp_word *all;
+    const struct ghp_control_message *all;
 
     GHP_TRY(hear(m, status, *value, &all));
     for (int r = 0; r < m->size; r++)
@@ -49,7 +49,7 @@ enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status sta
 
 enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status, double *value)
 {
-    const struct ghp_word *all;
+    const struct ghp_control_message *all;
     double sum = 0;
 
     GHP_TRY(hear(m, status, *value, &all));

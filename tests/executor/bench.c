@@ -212,15 +212,16 @@ struct ghp_comm *bench_workers(struct ghp_transport *transport, int n)
 
 double bench_sum(struct ghp_transport *transport, int n, double mine)
 {
-    const struct ghp_word *words;
+    const struct ghp_control_message *messages;
     double sum = 0;
 
     if (n == 1) return mine;
     CHECK_STATUS(transport->control->ops->tell(transport->control, bench_workers(transport, n),
-                                               (struct ghp_word){.value = mine}, &words),
+                                               (struct ghp_control_message){.value = mine},
+                                               &messages),
                  GHP_OK);
     for (int i = 0; i < n; i++)
-        sum += words[i].value;
+        sum += messages[i].value;
     return sum;
 }
 

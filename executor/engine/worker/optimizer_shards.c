@@ -172,13 +172,13 @@ static struct ghp_p2p_message cut_of(const struct ghp_worker *w, struct ghp_p2p_
     return message;
 }
 
-static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_word word)
+static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_header header)
 {
     for (int s = 0; s < w->program.lowering.method.sync.servers; s++)
-        w->server_messages[s] = (struct ghp_p2p_message){.data = &word,
-                                                         .bytes = sizeof word,
+        w->server_messages[s] = (struct ghp_p2p_message){.data = &header,
+                                                         .bytes = sizeof header,
                                                          .peer = w->program.problem.workers + s,
-                                                         .tag = ghp_server_word_tag(&w->program)};
+                                                         .tag = ghp_server_header_tag(&w->program)};
     return carry(w, w->program.lowering.method.sync.servers, "telling the servers");
 }
 
@@ -209,7 +209,7 @@ enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_ki
     struct ghp_ranks all = {.count = w->program.problem.workers, .stride = 1};
     struct ghp_comm *world = NULL;
 
-    GHP_TRY(tell(w, (struct ghp_server_word){.kind = GHP_SERVER_READ, .tensor = kind}));
+    GHP_TRY(tell(w, (struct ghp_server_header){.kind = GHP_SERVER_READ, .tensor = kind}));
     GHP_TRY(move_tensor(w, kind == GHP_BUFFER_WEIGHT, true));
     if (all.count == 1) return GHP_OK;
     GHP_TRY(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &world));
@@ -219,7 +219,7 @@ enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_ki
 
 enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_kind kind)
 {
-    GHP_TRY(tell(w, (struct ghp_server_word){.kind = GHP_SERVER_WRITE, .tensor = kind}));
+    GHP_TRY(tell(w, (struct ghp_server_header){.kind = GHP_SERVER_WRITE, .tensor = kind}));
     return move_tensor(w, kind == GHP_BUFFER_WEIGHT, false);
 }
 
@@ -228,7 +228,8 @@ static enum ghp_status begin(struct ghp_worker *w)
 {
     if (!w->gave_weights) GHP_TRY(ghp_worker_write_servers(w, GHP_BUFFER_WEIGHT));
     w->gave_weights = true;
-    return tell(w, (struct ghp_server_word){.kind = GHP_SERVER_STEP, .hyperparameters = w->pushed});
+    return tell(w,
+                (struct ghp_server_header){.kind = GHP_SERVER_STEP, .hyperparameters = w->pushed});
 }
 
 static enum ghp_status exchange(struct ghp_worker *w, int i)
@@ -271,7 +272,7 @@ const struct ghp_run_kind ghp_run_kind_carry = {.run = NULL}; /* the mixer's thr
 void ghp_worker_close_servers(struct ghp_worker *w)
 {
     if (w->servers != NULL) {
-        tell(w, (struct ghp_server_word){.kind = GHP_SERVER_END}); /* or the watchdog ends them */
+        tell(w, (struct ghp_server_header){.kind = GHP_SERVER_END}); /* or the watchdog ends them */
         w->servers->ops->close(w->servers);
         w->exec.transport->control->patience = 1;
     }

@@ -65,11 +65,11 @@ enum ghp_status ghp_mpi_barrier(struct ghp_mpi_comm *comm)
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_tell(struct ghp_mpi_comm *comm, struct ghp_word mine,
-                             const struct ghp_word **words)
+enum ghp_status ghp_mpi_tell(struct ghp_mpi_comm *comm, struct ghp_control_message mine,
+                             const struct ghp_control_message **messages)
 {
-    *words = comm->words;
-    return ghp_mpi_all_gather(comm, &mine, comm->words, (int64_t)sizeof mine);
+    *messages = comm->messages;
+    return ghp_mpi_all_gather(comm, &mine, comm->messages, (int64_t)sizeof mine);
 }
 
 /* The message of the failing rank `from`, told to all others. */
@@ -95,18 +95,18 @@ static bool is_under_way(const struct ghp_mpi_comm *comm)
 
 enum ghp_status ghp_mpi_agree(struct ghp_mpi_comm *comm, enum ghp_status status)
 {
-    const struct ghp_word *words;
+    const struct ghp_control_message *messages;
     enum ghp_status all = status;
     char text[AGREE_TEXT_BYTES] = "";
     int from = 0;
 
     if (comm->count == 1 || (status != GHP_OK && is_under_way(comm))) return status;
-    GHP_TRY(ghp_mpi_tell(comm, (struct ghp_word){.status = status}, &words));
-    while (from < comm->count && words[from].status == GHP_OK)
+    GHP_TRY(ghp_mpi_tell(comm, (struct ghp_control_message){.status = status}, &messages));
+    while (from < comm->count && messages[from].status == GHP_OK)
         from++;
     if (from == comm->count) return GHP_OK;
     comm->transport->settled = comm->count == comm->transport->control.size;
-    if (status == GHP_OK) all = (enum ghp_status)words[from].status;
+    if (status == GHP_OK) all = (enum ghp_status)messages[from].status;
     GHP_TRY(tell_text(comm, from, text));
     return status != GHP_OK
                ? status

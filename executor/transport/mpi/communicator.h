@@ -43,7 +43,7 @@ struct ghp_mpi_comm {
     struct ghp_mpi_posted posted[GHP_MPI_REQUEST_SETS];
     struct ghp_mpi_port *port; /* by which its messages go now; NULL: as quickly as they can */
     int request_set;           /* where the next message is posted */
-    struct ghp_word *words;    /* [count]: room for what the ranks tell each other */
+    struct ghp_control_message *messages; /* [count]: room for what the ranks tell each other */
 };
 
 struct ghp_mpi_channel {
@@ -169,7 +169,7 @@ enum ghp_status ghp_mpi_check(int code, const char *what);
 
 enum ghp_status ghp_mpi_barrier(struct ghp_mpi_comm *comm);
 enum ghp_status ghp_mpi_agree(struct ghp_mpi_comm *comm, enum ghp_status status);
-enum ghp_status ghp_mpi_tell(struct ghp_mpi_comm *comm, struct ghp_word mine,
-                             const struct ghp_word **words);
+enum ghp_status ghp_mpi_tell(struct ghp_mpi_comm *comm, struct ghp_control_message mine,
+                             const struct ghp_control_message **messages);
 
 #endif

@@ -10,7 +10,7 @@ enum { BARRIER_TAG = 11 };
 static const struct ghp_backoff calm = {.first_ns = 100000, .last_ns = 100000, .growth = 1};
 
 /* Without room for many requests: one after the other. So small a message goes whether or not it is waited for. */
-static enum ghp_status tell_one_by_one(struct ghp_ranks ranks, int rank, int64_t word)
+static enum ghp_status tell_one_by_one(struct ghp_ranks ranks, int rank, int64_t message)
 {
     for (int i = 0; i < ranks.count; i++) {
         struct ghp_backoff_wait wait = ghp_backoff_begin(&calm);
@@ -18,8 +18,8 @@ static enum ghp_status tell_one_by_one(struct ghp_ranks ranks, int rank, int64_t
         int done = 0;
 
         if (ghp_ranks_at(ranks, i) == rank) continue;
-        GHP_TRY(ghp_mpi_check(MPI_Isend(&word, 1, MPI_INT64_T, ghp_ranks_at(ranks, i), BARRIER_TAG,
-                                        MPI_COMM_WORLD, &request),
+        GHP_TRY(ghp_mpi_check(MPI_Isend(&message, 1, MPI_INT64_T, ghp_ranks_at(ranks, i),
+                                        BARRIER_TAG, MPI_COMM_WORLD, &request),
                               "sending"));
         for (;;) {
             GHP_TRY(ghp_mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "sending"));
@@ -30,7 +30,7 @@ static enum ghp_status tell_one_by_one(struct ghp_ranks ranks, int rank, int64_t
     return GHP_OK;
 }
 
-static enum ghp_status post(struct ghp_mpi_comm *room, int64_t *word, int i, bool receives)
+static enum ghp_status post(struct ghp_mpi_comm *room, int64_t *message, int i, bool receives)
 {
     struct ghp_mpi_posted *posted = &room->posted[0];
     MPI_Request *request = &posted->requests[posted->n];
@@ -39,8 +39,8 @@ static enum ghp_status post(struct ghp_mpi_comm *room, int64_t *word, int i, boo
     posted->peer[posted->n] = i;
     posted->receives[posted->n] = receives;
     GHP_TRY(ghp_mpi_check(
-        receives ? MPI_Irecv(word, 1, MPI_INT64_T, peer, BARRIER_TAG, MPI_COMM_WORLD, request)
-                 : MPI_Isend(word, 1, MPI_INT64_T, peer, BARRIER_TAG, MPI_COMM_WORLD, request),
+        receives ? MPI_Irecv(message, 1, MPI_INT64_T, peer, BARRIER_TAG, MPI_COMM_WORLD, request)
+                 : MPI_Isend(message, 1, MPI_INT64_T, peer, BARRIER_TAG, MPI_COMM_WORLD, request),
         receives ? "receiving" : "sending"));
     posted->n++;
     return GHP_OK;
@@ -61,18 +61,18 @@ enum ghp_status ghp_mpi_status_barrier(struct ghp_mpi *t, struct ghp_ranks ranks
     for (int i = 1; i < ranks.count; i++) {
         int from = (room->index - i + ranks.count) % ranks.count;
 
-        GHP_TRY(post(room, &room->words[from].status, from, true));
+        GHP_TRY(post(room, &room->messages[from].status, from, true));
     }
     for (int i = 1; i < ranks.count; i++)
         GHP_TRY(post(room, &mine, (room->index + i) % ranks.count, false));
     GHP_TRY(ghp_mpi_wait(room, 0));
     for (int i = 0; i < ranks.count; i++)
-        failed = failed || (i != room->index && room->words[i].status != GHP_OK);
+        failed = failed || (i != room->index && room->messages[i].status != GHP_OK);
     t->settled = failed && ranks.count == t->control.size;
     for (int i = 0; status == GHP_OK && i < ranks.count; i++)
-        if (i != room->index && room->words[i].status != GHP_OK)
-            return GHP_FAIL((enum ghp_status)room->words[i].status, "worker %d: %s",
+        if (i != room->index && room->messages[i].status != GHP_OK)
+            return GHP_FAIL((enum ghp_status)room->messages[i].status, "worker %d: %s",
                             ghp_ranks_at(ranks, i),
-                            ghp_status_name((enum ghp_status)room->words[i].status));
+                            ghp_status_name((enum ghp_status)room->messages[i].status));
     return status;
 }

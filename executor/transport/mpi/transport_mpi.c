@@ -36,10 +36,11 @@ static enum ghp_status control_agree(struct ghp_control *control, struct ghp_com
 }
 
 static enum ghp_status control_tell(struct ghp_control *control, struct ghp_comm *comm,
-                                    struct ghp_word mine, const struct ghp_word **words)
+                                    struct ghp_control_message mine,
+                                    const struct ghp_control_message **messages)
 {
     (void)control;
-    return ghp_mpi_tell(ghp_mpi_comm_of(comm), mine, words);
+    return ghp_mpi_tell(ghp_mpi_comm_of(comm), mine, messages);
 }
 
 static void control_alone(struct ghp_control *control, bool alone)
@@ -82,7 +83,7 @@ static void comm_close(struct ghp_mpi_comm *comm)
         free(comm->posted[i].receives);
         free(comm->posted[i].peer);
     }
-    free(comm->words);
+    free(comm->messages);
     free(comm);
 }
 
@@ -170,8 +171,8 @@ static struct ghp_mpi_comm *comm_allocate(struct ghp_mpi *t, struct ghp_ranks ra
     c->transport = t;
     c->base.ranks = ranks;
     c->count = ranks.count;
-    c->words = ghp_alloc((size_t)ranks.count, sizeof *c->words);
-    whole = c->words != NULL;
+    c->messages = ghp_alloc((size_t)ranks.count, sizeof *c->messages);
+    whole = c->messages != NULL;
     for (int i = 0; i < GHP_MPI_REQUEST_SETS; i++) {
         struct ghp_mpi_posted *posted = &c->posted[i];
 

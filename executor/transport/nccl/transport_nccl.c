@@ -106,19 +106,20 @@ static enum ghp_status share_identity(struct nccl_comm *c, bool first, ncclUniqu
     struct nccl *t = c->all;
     struct ghp_control *control = t->transport->control;
     struct ghp_collectives *host = t->transport->host;
-    struct ghp_comm *words = NULL;
+    struct ghp_comm *host_comm = NULL;
     ncclUniqueId *all = ghp_alloc((size_t)c->base.ranks.count, sizeof *all);
     enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
     ncclResult_t made = ncclSuccess;
 
     if (first) made = t->nccl->ncclGetUniqueId(id);
-    GHP_TRY_GOTO(status, ghp_collectives_group(host, c->base.ranks, c->base.stream, &words), done);
-    words->label = "bringing NCCL together";
+    GHP_TRY_GOTO(status, ghp_collectives_group(host, c->base.ranks, c->base.stream, &host_comm),
+                 done);
+    host_comm->label = "bringing NCCL together";
     if (status == GHP_OK && made != ncclSuccess)
         status = GHP_FAIL(GHP_ERR_COMM, "NCCL cannot start: %s; NCCL_DEBUG=WARN says why",
                           t->nccl->ncclGetErrorString(made));
-    GHP_TRY_GOTO(status, ghp_control_agree(control, words, status), done);
-    GHP_TRY_GOTO(status, words->ops->all_gather(words, id, all, (int64_t)sizeof *id), done);
+    GHP_TRY_GOTO(status, ghp_control_agree(control, host_comm, status), done);
+    GHP_TRY_GOTO(status, host_comm->ops->all_gather(host_comm, id, all, (int64_t)sizeof *id), done);
     *id = all[0];
 done:
     free(all);

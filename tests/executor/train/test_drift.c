@@ -4,10 +4,10 @@
 #include "tests/check.h"
 
 /* A worker that computes so long and exchanges so long, before and now; a step is the sum. */
-static struct ghp_drift_word word(double computed_s, double exchanged_s, double computes_s,
-                                  double exchanges_s)
+static struct ghp_drift_message message(double computed_s, double exchanged_s, double computes_s,
+                                        double exchanges_s)
 {
-    return (struct ghp_drift_word){
+    return (struct ghp_drift_message){
         .before_s = computed_s + exchanged_s,
         .now_s = computes_s + exchanges_s,
         .computing = {computed_s, computes_s, 3, GHP_DRIFT_BACKWARD},
@@ -16,12 +16,13 @@ static struct ghp_drift_word word(double computed_s, double exchanged_s, double 
 
 static void check_findings(void)
 {
-    struct ghp_drift_word same[] = {word(10, 2, 11, 2), word(10, 2, 11, 2)};
-    struct ghp_drift_word worker[] = {word(10, 2, 10, 12), word(11, 1, 21, 1), word(10, 2, 11, 11)};
-    struct ghp_drift_word link[] = {word(10, 4, 10, 20), word(12, 2, 12, 18)};
-    struct ghp_drift_word rest[] = {word(10, 2, 10, 2), word(10, 2, 10, 2)};
-    struct ghp_drift_word better[] = {word(20, 2, 10, 2), word(10, 12, 10, 2)};
-    struct ghp_drift_word alone[] = {word(10, 0, 20, 0)};
+    struct ghp_drift_message same[] = {message(10, 2, 11, 2), message(10, 2, 11, 2)};
+    struct ghp_drift_message worker[] = {message(10, 2, 10, 12), message(11, 1, 21, 1),
+                                         message(10, 2, 11, 11)};
+    struct ghp_drift_message link[] = {message(10, 4, 10, 20), message(12, 2, 12, 18)};
+    struct ghp_drift_message rest[] = {message(10, 2, 10, 2), message(10, 2, 10, 2)};
+    struct ghp_drift_message better[] = {message(20, 2, 10, 2), message(10, 12, 10, 2)};
+    struct ghp_drift_message alone[] = {message(10, 0, 20, 0)};
     struct ghp_drift_finding f = ghp_drift_find(same, 2);
 
     CHECK_EQ(f.place, GHP_DRIFT_NONE);

@@ -51,16 +51,17 @@ static void end(struct bench *b, struct ghp_worker *worker, struct ghp_split *sp
 }
 
 /* What every worker says; nobody goes on before all have. */
-static const struct ghp_word *tell(double mine)
+static const struct ghp_control_message *tell(double mine)
 {
-    static struct ghp_word alone;
-    const struct ghp_word *words = &alone;
+    static struct ghp_control_message alone;
+    const struct ghp_control_message *messages = &alone;
 
     alone.value = mine;
     CHECK_STATUS(transport->control->ops->tell(transport->control, world,
-                                               (struct ghp_word){.value = mine}, &words),
+                                               (struct ghp_control_message){.value = mine},
+                                               &messages),
                  GHP_OK);
-    return words;
+    return messages;
 }
 
 /* A number that tells bits of all weights, or of a copy of them, apart. */
@@ -84,8 +85,8 @@ static double bits_of(struct ghp_worker *worker, enum ghp_buffer_kind kind)
 
 static void check_ties(void)
 {
-    const struct ghp_word losses[6] = {{.value = 3}, {.value = 2}, {.value = 2},
-                                       {.value = 1}, {.value = 1}, {.value = 4}};
+    const struct ghp_control_message losses[6] = {{.value = 3}, {.value = 2}, {.value = 2},
+                                                  {.value = 1}, {.value = 1}, {.value = 4}};
 
     CHECK_EQ(ghp_mixer_leader(losses, 0, 3), 1);
     CHECK_EQ(ghp_mixer_leader(losses, 3, 3), 3);
@@ -97,15 +98,15 @@ static void check_ties(void)
 static bool follow_one(struct ghp_worker *worker, enum ghp_buffer_kind kind, int first, int count)
 {
     double *own = ghp_alloc((size_t)workers, sizeof *own), given;
-    const struct ghp_word *words = tell(bits_of(worker, GHP_BUFFER_WEIGHT));
+    const struct ghp_control_message *messages = tell(bits_of(worker, GHP_BUFFER_WEIGHT));
     bool same = true, kept = false;
 
     for (int i = 0; i < workers; i++)
-        own[i] = words[i].value;
-    words = tell(bits_of(worker, kind));
-    given = words[first].value;
+        own[i] = messages[i].value;
+    messages = tell(bits_of(worker, kind));
+    given = messages[first].value;
     for (int i = first; i < first + count; i++) {
-        same = same && words[i].value == given;
+        same = same && messages[i].value == given;
         kept = kept || own[i] == given;
     }
     free(own);
@@ -141,28 +142,28 @@ static void check_leader_bytes(struct bench *b)
     struct ghp_split *splits;
     struct ghp_worker *worker;
     struct ghp_mix_count count;
-    const struct ghp_word *words;
+    const struct ghp_control_message *messages;
     double sent = 0, pieces = groups > 1 ? 4 * (workers - groups) + workers - 1 : 4 * (size - 1);
 
     snprintf(sync, sizeof sync, "lsgd:%d,2", groups);
     worker = open(b, sync, GHP_FAULT_NONE, &splits);
     CHECK_STATUS(bench_steps(b, worker, 0, 8), GHP_OK);
     count = ghp_worker_mixed(worker);
-    words = tell((double)count.sent_bytes);
+    messages = tell((double)count.sent_bytes);
     for (int i = 0; i < workers; i++)
-        sent += words[i].value;
-    words = tell((double)count.received_bytes);
+        sent += messages[i].value;
+    messages = tell((double)count.received_bytes);
     for (int i = 0; i < workers; i++)
-        sent -= words[i].value / 2;
+        sent -= messages[i].value / 2;
     CHECK_NEAR(2 * sent, pieces * (double)ghp_worker_program(worker)->buckets[0].bytes, 0);
     for (int i = 0; i < ghp_worker_program(worker)->n_instrs; i++)
         if (ghp_worker_program(worker)->instrs[i].kind == GHP_INSTR_MIX)
             CHECK_NEAR(ghp_worker_program(worker)->instrs[i].mix.traffic.out * 8 * workers, pieces,
                        1e-9);
     CHECK_EQ(count.mixes, 8);
-    words = tell((double)count.led_most * 64 + (double)count.led_least);
+    messages = tell((double)count.led_most * 64 + (double)count.led_least);
     for (int i = 0; i < workers; i++)
-        CHECK_NEAR(words[i].value, words[0].value, 0);
+        CHECK_NEAR(messages[i].value, messages[0].value, 0);
     CHECK(count.led_most > 0 && count.led_most <= 4);
     end(b, worker, splits);
 }
@@ -175,15 +176,15 @@ static double weigh_all(struct ghp_worker *worker)
     const struct ghp_bucket *bucket = &ghp_worker_program(worker)->buckets[0];
     const double *x =
         ghp_arena_at(ghp_worker_arena(worker), ghp_worker_program(worker), bucket->weights);
-    const struct ghp_word *words;
+    const struct ghp_control_message *messages;
     double sum = 0;
 
     for (int64_t i = 0; i < bucket->bytes / (int64_t)sizeof *x; i++)
         sum += x[i] * (1 + (double)(i % 17));
-    words = tell(sum);
+    messages = tell(sum);
     sum = 0;
     for (int i = 0; i < workers; i++)
-        sum += words[i].value;
+        sum += messages[i].value;
     return sum;
 }
 

@@ -18,10 +18,11 @@ static int64_t tellings;
 static const struct ghp_control_ops *real;
 
 static enum ghp_status counted_tell(struct ghp_control *control, struct ghp_comm *comm,
-                                    struct ghp_word mine, const struct ghp_word **words)
+                                    struct ghp_control_message mine,
+                                    const struct ghp_control_message **messages)
 {
     tellings++;
-    return real->tell(control, comm, mine, words);
+    return real->tell(control, comm, mine, messages);
 }
 
 static void take(double seconds)
