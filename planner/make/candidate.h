@@ -5,7 +5,7 @@
 #ifndef GHP_PLANNER_MAKE_CANDIDATE_H
 #define GHP_PLANNER_MAKE_CANDIDATE_H
 
-#include "planner/make/setting.h"
+#include "planner/make/context.h"
 
 struct ghp_candidate {
     struct ghp_split *splits;   /* one a layer; owned; NULL: there is no such plan */
@@ -26,36 +26,36 @@ extern const int64_t ghp_candidate_bucket_sizes[GHP_CANDIDATE_BUCKET_SIZES];
  * leaves it open; each layer alone where that is as fast.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_candidate_of_search(const struct ghp_setting *setting,
+enum ghp_status ghp_candidate_of_search(const struct ghp_plan_context *context,
                                         const struct ghp_search_result *result,
                                         struct ghp_candidate *candidate);
 
 /* The plan of a search over stages, or by trial or rules, with its fastest bucket size in the same way. */
-enum ghp_status ghp_candidate_of_partition(const struct ghp_setting *setting,
+enum ghp_status ghp_candidate_of_partition(const struct ghp_plan_context *context,
                                            const struct ghp_partition *partition,
                                            struct ghp_candidate *candidate);
 
 /* The plan without stages of these splits and this bucket size.
  *
  * splits   one a layer; copied */
-enum ghp_status ghp_candidate_of_splits(const struct ghp_setting *setting,
+enum ghp_status ghp_candidate_of_splits(const struct ghp_plan_context *context,
                                         const struct ghp_split *splits, int64_t bucket_bytes,
                                         struct ghp_candidate *candidate);
 
 /* A copy with lists of its own. */
-enum ghp_status ghp_candidate_copy(const struct ghp_setting *setting,
+enum ghp_status ghp_candidate_copy(const struct ghp_plan_context *context,
                                    const struct ghp_candidate *from, struct ghp_candidate *to);
 void ghp_candidate_release(struct ghp_candidate *candidate); /* accepts a zeroed one */
 
 /* Whether its bucket size was tried on top of a search with another. */
-bool ghp_candidate_is_tuned(const struct ghp_setting *setting,
+bool ghp_candidate_is_tuned(const struct ghp_plan_context *context,
                             const struct ghp_candidate *candidate);
 
 /* Whether a worker's arena is within the limit, if there is one. */
-bool ghp_candidate_fits(const struct ghp_setting *setting, int64_t peak_bytes);
+bool ghp_candidate_fits(const struct ghp_plan_context *context, int64_t peak_bytes);
 
 /* Layers that are not split by data. */
-int ghp_candidate_split_layers(const struct ghp_setting *setting,
+int ghp_candidate_split_layers(const struct ghp_plan_context *context,
                                const struct ghp_candidate *candidate);
 
 #endif

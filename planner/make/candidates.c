@@ -23,20 +23,20 @@ enum ghp_strategy ghp_baseline_strategy(int baseline)
     return strategies[baseline];
 }
 
-const struct ghp_search_result *ghp_candidates_shared(const struct ghp_setting *setting,
+const struct ghp_search_result *ghp_candidates_shared(const struct ghp_plan_context *context,
                                                       const struct ghp_candidates *candidates)
 {
-    if (!ghp_request_has_stages(setting->request))
+    if (!ghp_request_has_stages(context->request))
         for (int b = 0; b < GHP_BASELINES; b++)
-            if (ghp_baseline_strategy(b) == setting->request->strategy)
+            if (ghp_baseline_strategy(b) == context->request->strategy)
                 return &candidates->baseline[b].search;
     return &candidates->shared;
 }
 
-void ghp_candidates_count(const struct ghp_setting *setting,
+void ghp_candidates_count(const struct ghp_plan_context *context,
                           const struct ghp_candidates *candidates, int64_t *plans, int64_t *nodes)
 {
-    const struct ghp_search_result *shared = ghp_candidates_shared(setting, candidates);
+    const struct ghp_search_result *shared = ghp_candidates_shared(context, candidates);
 
     *plans = shared->plans + candidates->stages.plans;
     *nodes = shared->nodes + candidates->stages.nodes;
@@ -66,7 +66,7 @@ void ghp_candidates_release(struct ghp_candidates *candidates)
 /* ---- without stages ---- */
 
 /* Searches a domain, from the baselines that there are, till then. */
-static enum ghp_status search(const struct ghp_setting *s, const struct ghp_candidates *before,
+static enum ghp_status search(const struct ghp_plan_context *s, const struct ghp_candidates *before,
                               const struct ghp_domain *domain, double deadline_s,
                               struct ghp_search_result *result)
 {
@@ -106,23 +106,23 @@ static const double compared_share = 0.01, recomputed_share = 0.05;
 
 /* When the search for a baseline ends. One that a plan is only compared with needs no proof, and its best plan is found
  * at once: with 9 s instead of 0.3 s, 34 networks and worker counts had the same, one 7 % slower ones. */
-static double baseline_deadline_s(const struct ghp_setting *setting, int baseline)
+static double baseline_deadline_s(const struct ghp_plan_context *context, int baseline)
 {
-    double last_s = ghp_setting_deadline(setting, 0.1 * (baseline + 1));
+    double last_s = ghp_plan_context_deadline(context, 0.1 * (baseline + 1));
 
-    return ghp_baseline_strategy(baseline) == setting->request->strategy
+    return ghp_baseline_strategy(baseline) == context->request->strategy
                ? last_s
-               : fmin(last_s, ghp_now_s() + compared_share * setting->request->time_limit_s);
+               : fmin(last_s, ghp_now_s() + compared_share * context->request->time_limit_s);
 }
 
 /* The fastest plan of a domain with layers recomputed.
  *
  * share   of the time limit, at whose end the search ends */
-static enum ghp_status find_recomputed(const struct ghp_setting *s, const struct ghp_domain *domain,
-                                       double share, double best_s, bool search_stages,
-                                       struct ghp_partition *found)
+static enum ghp_status find_recomputed(const struct ghp_plan_context *s,
+                                       const struct ghp_domain *domain, double share, double best_s,
+                                       bool search_stages, struct ghp_partition *found)
 {
-    const struct ghp_partition_job job = ghp_setting_partition_job(s, share, best_s);
+    const struct ghp_partition_job job = ghp_plan_context_partition_job(s, share, best_s);
     const struct ghp_recompute_job recomputed = {.partition = &job,
                                                  .instance = s->instance,
                                                  .domain = domain,
@@ -132,7 +132,8 @@ static enum ghp_status find_recomputed(const struct ghp_setting *s, const struct
 }
 
 /* The best plan of a baseline's domain that fits, with layers recomputed if none does without. */
-static enum ghp_status find_within(const struct ghp_setting *s, const struct ghp_candidates *before,
+static enum ghp_status find_within(const struct ghp_plan_context *s,
+                                   const struct ghp_candidates *before,
                                    const struct ghp_domain *domain, int baseline,
                                    struct ghp_baseline_found *found)
 {
@@ -155,7 +156,7 @@ static enum ghp_status find_within(const struct ghp_setting *s, const struct ghp
     return ghp_fail_memory(s, &all);
 }
 
-static bool takes_data(const struct ghp_setting *s)
+static bool takes_data(const struct ghp_plan_context *s)
 {
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
 
@@ -165,10 +166,10 @@ static bool takes_data(const struct ghp_setting *s)
 }
 
 /* Data parallelism of a network by a synchroniser. */
-static enum ghp_status find_data(const struct ghp_setting *s, const struct ghp_model *model,
+static enum ghp_status find_data(const struct ghp_plan_context *s, const struct ghp_model *model,
                                  struct ghp_sync sync, struct ghp_candidate *found)
 {
-    struct ghp_setting own = *s;
+    struct ghp_plan_context own = *s;
     struct ghp_partition data = {.splits =
                                      ghp_alloc((size_t)s->model->n_layers, sizeof *data.splits)};
     enum ghp_status status;
@@ -185,7 +186,7 @@ static enum ghp_status find_data(const struct ghp_setting *s, const struct ghp_m
 }
 
 /* The better of data parallelism as found and by the request's other synchroniser. */
-static enum ghp_status take_better_data(const struct ghp_setting *s,
+static enum ghp_status take_better_data(const struct ghp_plan_context *s,
                                         struct ghp_baseline_found *found)
 {
     const struct ghp_plan_request *w = s->request;
@@ -207,24 +208,24 @@ static enum ghp_status take_better_data(const struct ghp_setting *s,
     return GHP_OK;
 }
 
-enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
+enum ghp_status ghp_find_baseline(const struct ghp_plan_context *context,
                                   const struct ghp_candidates *before, int baseline,
                                   struct ghp_baseline_found *found)
 {
     struct ghp_domain domain = {0};
     enum ghp_status status;
 
-    GHP_TRY(ghp_domain_init(setting->instance, &domain));
+    GHP_TRY(ghp_domain_init(context->instance, &domain));
     status = ghp_strategy_restrict(ghp_baseline_strategy(baseline), &domain);
-    if (status == GHP_OK) status = find_within(setting, before, &domain, baseline, found);
+    if (status == GHP_OK) status = find_within(context, before, &domain, baseline, found);
     ghp_domain_release(&domain);
     if (status != GHP_OK) GHP_TRY(note_reason(found, status));
-    return ghp_baseline_strategy(baseline) == GHP_STRATEGY_DATA ? take_better_data(setting, found)
+    return ghp_baseline_strategy(baseline) == GHP_STRATEGY_DATA ? take_better_data(context, found)
                                                                 : GHP_OK;
 }
 
 /* The better of two, which is the first one afterwards. The other is zeroed. */
-static void keep_better(const struct ghp_setting *s, struct ghp_candidate *first,
+static void keep_better(const struct ghp_plan_context *s, struct ghp_candidate *first,
                         struct ghp_candidate *second)
 {
     const struct ghp_plan_request *w = s->request;
@@ -240,7 +241,7 @@ static void keep_better(const struct ghp_setting *s, struct ghp_candidate *first
 }
 
 /* Of the network with local statistics. */
-static enum ghp_status find_local(const struct ghp_setting *s, const struct ghp_model *local,
+static enum ghp_status find_local(const struct ghp_plan_context *s, const struct ghp_model *local,
                                   struct ghp_candidate *found)
 {
     struct ghp_sync other = s->request->data_sync;
@@ -255,33 +256,35 @@ static enum ghp_status find_local(const struct ghp_setting *s, const struct ghp_
     return GHP_OK;
 }
 
-enum ghp_status ghp_find_local_data(const struct ghp_setting *setting, struct ghp_candidate *found)
+enum ghp_status ghp_find_local_data(const struct ghp_plan_context *context,
+                                    struct ghp_candidate *found)
 {
-    const struct ghp_sync_ops *ops = ghp_sync_ops_of(setting->request->method.sync);
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(context->request->method.sync);
     struct ghp_model local;
     enum ghp_status status;
 
     *found = (struct ghp_candidate){0};
-    if (setting->request->decision_only || setting->request->problem.workers == 1 ||
-        (ops != &ghp_sync_allreduce && ops != &ghp_sync_sharded) || !takes_data(setting) ||
-        !ghp_model_has_global_statistics(setting->model))
+    if (context->request->decision_only || context->request->problem.workers == 1 ||
+        (ops != &ghp_sync_allreduce && ops != &ghp_sync_sharded) || !takes_data(context) ||
+        !ghp_model_has_global_statistics(context->model))
         return GHP_OK;
-    GHP_TRY(ghp_model_parse(setting->model->text, setting->model->name, &local));
+    GHP_TRY(ghp_model_parse(context->model->text, context->model->name, &local));
     status = ghp_model_set_statistics(&local, "local");
-    if (status == GHP_OK) status = find_local(setting, &local, found);
+    if (status == GHP_OK) status = find_local(context, &local, found);
     ghp_model_release(&local);
     return status;
 }
 
-enum ghp_status ghp_find_shared(const struct ghp_setting *setting,
+enum ghp_status ghp_find_shared(const struct ghp_plan_context *context,
                                 const struct ghp_candidates *before,
                                 struct ghp_search_result *found)
 {
-    double share = setting->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO ? 0.4
-                   : ghp_request_may_recompute(setting->request)             ? 0.6
+    double share = context->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO ? 0.4
+                   : ghp_request_may_recompute(context->request)             ? 0.6
                                                                              : 0.8;
 
-    return search(setting, before, &setting->domain, ghp_setting_deadline(setting, share), found);
+    return search(context, before, &context->domain, ghp_plan_context_deadline(context, share),
+                  found);
 }
 
 /* ---- stages ---- */
@@ -307,15 +310,15 @@ static enum ghp_status read_staging(const struct ghp_plan_request *request,
     return GHP_OK;
 }
 
-enum ghp_status ghp_find_given_stages(const struct ghp_setting *setting,
+enum ghp_status ghp_find_given_stages(const struct ghp_plan_context *context,
                                       struct ghp_partition *found)
 {
-    double share = ghp_request_may_recompute_given(setting->request) ? 0.4 : 0.9;
-    struct ghp_partition_job job = ghp_setting_partition_job(setting, share, INFINITY);
+    double share = ghp_request_may_recompute_given(context->request) ? 0.4 : 0.9;
+    struct ghp_partition_job job = ghp_plan_context_partition_job(context, share, INFINITY);
     struct ghp_staging staging;
 
-    GHP_TRY(read_staging(setting->request, setting->model, &staging));
-    return ghp_partition_one(&job, &staging, setting->request->force, found);
+    GHP_TRY(read_staging(context->request, context->model, &staging));
+    return ghp_partition_one(&job, &staging, context->request->force, found);
 }
 
 /* A plan with the layers to recompute in it, both handed over. */
@@ -331,24 +334,24 @@ static void take_recomputed(struct ghp_partition *plan, struct ghp_recompute *re
     found->peak_bytes = recomputed->peak_bytes;
 }
 
-enum ghp_status ghp_find_given_recomputed(const struct ghp_setting *setting, double best_s,
+enum ghp_status ghp_find_given_recomputed(const struct ghp_plan_context *context, double best_s,
                                           struct ghp_partition *found)
 {
-    struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.6, best_s);
+    struct ghp_partition_job job = ghp_plan_context_partition_job(context, 0.6, best_s);
     struct ghp_recompute recomputed = {0};
     struct ghp_partition plan;
     struct ghp_staging staging;
     enum ghp_status status;
 
     *found = (struct ghp_partition){.bound_s = INFINITY};
-    GHP_TRY(read_staging(setting->request, setting->model, &staging));
+    GHP_TRY(read_staging(context->request, context->model, &staging));
     job.limit_bytes = 0;
-    GHP_TRY(ghp_partition_one(&job, &staging, setting->request->force, &plan));
+    GHP_TRY(ghp_partition_one(&job, &staging, context->request->force, &plan));
     if (!plan.found || plan.step_s >= best_s) {
         ghp_partition_release(&plan);
         return GHP_OK;
     }
-    job = ghp_setting_partition_job(setting, 0.9, best_s);
+    job = ghp_plan_context_partition_job(context, 0.9, best_s);
     status =
         ghp_recompute_compute(&job, &plan.staging, plan.splits, GHP_RECOMPUTE_ALL, &recomputed);
     if (status == GHP_OK && recomputed.found) take_recomputed(&plan, &recomputed, found);
@@ -359,7 +362,7 @@ enum ghp_status ghp_find_given_recomputed(const struct ghp_setting *setting, dou
     return status;
 }
 
-static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_partition *found,
+static enum ghp_status predict(const struct ghp_plan_context *s, const struct ghp_partition *found,
                                struct ghp_prediction *predicted)
 {
     struct ghp_lowering lowering = s->lowering;
@@ -369,35 +372,35 @@ static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_par
     return ghp_plan_predict(&lowering, found->splits, s->request->profile, predicted);
 }
 
-enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
+enum ghp_status ghp_find_stages(const struct ghp_plan_context *context,
                                 const struct ghp_search_result *shared, double best_s,
                                 struct ghp_partition *found, struct ghp_prediction *predicted)
 {
-    double share = ghp_request_may_recompute(setting->request) ? 0.7 : 0.9;
-    struct ghp_partition_job job = ghp_setting_partition_job(setting, share, best_s);
-    struct ghp_split *start = ghp_alloc((size_t)setting->model->n_layers, sizeof *start);
+    double share = ghp_request_may_recompute(context->request) ? 0.7 : 0.9;
+    struct ghp_partition_job job = ghp_plan_context_partition_job(context, share, best_s);
+    struct ghp_split *start = ghp_alloc((size_t)context->model->n_layers, sizeof *start);
     enum ghp_status status;
 
     if (start == NULL) return GHP_NO_MEMORY();
     if (shared->n_kept > 0) {
-        ghp_instance_splits(setting->instance, shared->kept[0].choice, start);
+        ghp_instance_splits(context->instance, shared->kept[0].choice, start);
         job.start = start;
     }
     status = ghp_partition_compute(&job, found);
     free(start);
-    return status == GHP_OK ? predict(setting, found, predicted) : status;
+    return status == GHP_OK ? predict(context, found, predicted) : status;
 }
 
 /* ---- by trial, and by rules ---- */
 
-enum ghp_status ghp_find_recomputed(const struct ghp_setting *setting, double best_s,
+enum ghp_status ghp_find_recomputed(const struct ghp_plan_context *context, double best_s,
                                     struct ghp_partition *found)
 {
-    return find_recomputed(setting, &setting->domain, 0.95, best_s,
-                           setting->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO, found);
+    return find_recomputed(context, &context->domain, 0.95, best_s,
+                           context->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO, found);
 }
 
-enum ghp_status ghp_better_data(const struct ghp_setting *setting,
+enum ghp_status ghp_better_data(const struct ghp_plan_context *context,
                                 const struct ghp_partition *recomputed,
                                 struct ghp_baseline_found *data)
 {
@@ -408,9 +411,9 @@ enum ghp_status ghp_better_data(const struct ghp_setting *setting,
         ghp_staging_micro_batches(staging) > 1 ||
         (data->reason == NULL && data->plan.predicted.step_s <= recomputed->step_s))
         return GHP_OK;
-    for (int v = 0; v < setting->model->n_layers; v++)
+    for (int v = 0; v < context->model->n_layers; v++)
         if (recomputed->splits[v].kind != GHP_SPLIT_DATA) return GHP_OK;
-    GHP_TRY(ghp_candidate_of_partition(setting, recomputed, &candidate));
+    GHP_TRY(ghp_candidate_of_partition(context, recomputed, &candidate));
     ghp_candidate_release(&data->plan);
     data->plan = candidate;
     free(data->reason);
@@ -418,23 +421,23 @@ enum ghp_status ghp_better_data(const struct ghp_setting *setting,
     return GHP_OK;
 }
 
-enum ghp_status ghp_find_load_balance(const struct ghp_setting *setting, double best_s,
+enum ghp_status ghp_find_load_balance(const struct ghp_plan_context *context, double best_s,
                                       struct ghp_partition *found)
 {
-    const struct ghp_plan_request *w = setting->request;
+    const struct ghp_plan_request *w = context->request;
     const double *speed = ghp_speeds_of(&w->profile->speeds, w->problem.workers);
-    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.95, best_s);
+    const struct ghp_partition_job job = ghp_plan_context_partition_job(context, 0.95, best_s);
 
     if (speed == NULL || w->load_balance == GHP_LOAD_BALANCE_MODE_EQUAL) return GHP_OK;
     return ghp_load_balance_compute(&job, speed, found);
 }
 
-enum ghp_status ghp_find_rules(const struct ghp_setting *setting, struct ghp_partition *found,
+enum ghp_status ghp_find_rules(const struct ghp_plan_context *context, struct ghp_partition *found,
                                struct ghp_prediction *predicted)
 {
     /* the rest of the time is for telling */
-    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.97, INFINITY);
+    const struct ghp_partition_job job = ghp_plan_context_partition_job(context, 0.97, INFINITY);
 
     GHP_TRY(ghp_heuristic(&job, found));
-    return predict(setting, found, predicted);
+    return predict(context, found, predicted);
 }

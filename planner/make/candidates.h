@@ -38,11 +38,11 @@ struct ghp_candidates {
 enum ghp_strategy ghp_baseline_strategy(int baseline);
 
 /* Plans without stages: of the search, or of the baseline that was asked for. */
-const struct ghp_search_result *ghp_candidates_shared(const struct ghp_setting *setting,
+const struct ghp_search_result *ghp_candidates_shared(const struct ghp_plan_context *context,
                                                       const struct ghp_candidates *candidates);
 
 /* Plans simulated and branch-and-bound nodes of all searches for the plan, baselines' and rules' aside. */
-void ghp_candidates_count(const struct ghp_setting *setting,
+void ghp_candidates_count(const struct ghp_plan_context *context,
                           const struct ghp_candidates *candidates, int64_t *plans, int64_t *nodes);
 
 void ghp_candidates_release(struct ghp_candidates *candidates);
@@ -57,39 +57,40 @@ void ghp_candidates_release(struct ghp_candidates *candidates);
 /* A baseline, from those before it; one that cannot be has its reason. Layers are recomputed where the request allows
  * it and nothing fits without. Data parallelism is by the request's data_sync where that is surely faster or alone
  * fits. */
-enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
+enum ghp_status ghp_find_baseline(const struct ghp_plan_context *context,
                                   const struct ghp_candidates *before, int baseline,
                                   struct ghp_baseline_found *found);
 /* The best plans without stages of what the request leaves open, from the baselines'. */
-enum ghp_status ghp_find_shared(const struct ghp_setting *setting,
+enum ghp_status ghp_find_shared(const struct ghp_plan_context *context,
                                 const struct ghp_candidates *before,
                                 struct ghp_search_result *found);
 /* The best plan of the stages given. */
-enum ghp_status ghp_find_given_stages(const struct ghp_setting *setting,
+enum ghp_status ghp_find_given_stages(const struct ghp_plan_context *context,
                                       struct ghp_partition *found);
 /* The same with layers recomputed, if that fits and takes less than best_s. */
-enum ghp_status ghp_find_given_recomputed(const struct ghp_setting *setting, double best_s,
+enum ghp_status ghp_find_given_recomputed(const struct ghp_plan_context *context, double best_s,
                                           struct ghp_partition *found);
 /* The best plan of all stages and micro-batches, from the best without, and what it is predicted to take. */
-enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
+enum ghp_status ghp_find_stages(const struct ghp_plan_context *context,
                                 const struct ghp_search_result *shared, double best_s,
                                 struct ghp_partition *found, struct ghp_prediction *predicted);
 /* Layers recomputed, where the memory keeps a faster plan away. */
-enum ghp_status ghp_find_recomputed(const struct ghp_setting *setting, double best_s,
+enum ghp_status ghp_find_recomputed(const struct ghp_plan_context *context, double best_s,
                                     struct ghp_partition *found);
 /* Data parallelism with local statistics, by the better of the request's synchronisers, of a network whose statistics
  * are global; none otherwise, and none that does not fit. */
-enum ghp_status ghp_find_local_data(const struct ghp_setting *setting, struct ghp_candidate *found);
+enum ghp_status ghp_find_local_data(const struct ghp_plan_context *context,
+                                    struct ghp_candidate *found);
 /* Makes that plan the data-parallel baseline if it is data parallelism, and faster or the only one that fits: it was
  * searched for longer. */
-enum ghp_status ghp_better_data(const struct ghp_setting *setting,
+enum ghp_status ghp_better_data(const struct ghp_plan_context *context,
                                 const struct ghp_partition *recomputed,
                                 struct ghp_baseline_found *data);
 /* Unequal shares for workers that are not equally fast. */
-enum ghp_status ghp_find_load_balance(const struct ghp_setting *setting, double best_s,
+enum ghp_status ghp_find_load_balance(const struct ghp_plan_context *context, double best_s,
                                       struct ghp_partition *found);
 /* The plan by rules, and what it is predicted to take. */
-enum ghp_status ghp_find_rules(const struct ghp_setting *setting, struct ghp_partition *found,
+enum ghp_status ghp_find_rules(const struct ghp_plan_context *context, struct ghp_partition *found,
                                struct ghp_prediction *predicted);
 
 #endif

@@ -17,7 +17,8 @@ static void set_numbers(struct ghp_certificate *c, double step_s, double bound_s
 }
 
 /* How far the search got, by the gap that is left. */
-static enum ghp_proof proof_of(const struct ghp_setting *s, const struct ghp_proven *p, double gap)
+static enum ghp_proof proof_of(const struct ghp_plan_context *s, const struct ghp_proven *p,
+                               double gap)
 {
     static const double rounding = 1e-12;
 
@@ -26,11 +27,11 @@ static enum ghp_proof proof_of(const struct ghp_setting *s, const struct ghp_pro
     return s->request->gap > 0 ? GHP_PROOF_WITHIN_GAP : GHP_PROOF_OPTIMAL;
 }
 
-struct ghp_certificate ghp_certify(const struct ghp_setting *setting,
+struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
                                    const struct ghp_proven *proven, enum ghp_trial trial,
                                    const struct ghp_candidate *plan)
 {
-    bool tuned = ghp_candidate_is_tuned(setting, plan);
+    bool tuned = ghp_candidate_is_tuned(context, plan);
     bool searched = !tuned && plan->shares == NULL && plan->recompute == NULL;
     struct ghp_certificate c = {.plans = proven->plans, .nodes = proven->nodes};
     double step_s = proven->step_s;
@@ -41,9 +42,9 @@ struct ghp_certificate ghp_certify(const struct ghp_setting *setting,
         if (searched) step_s = fmin(step_s, plan->predicted.step_s);
         set_numbers(&c, step_s, proven->bound_s);
     }
-    c.proof = proof_of(setting, proven, c.gap);
+    c.proof = proof_of(context, proven, c.gap);
     c.trial = trial == GHP_TRIAL_NONE && tuned ? GHP_TRIAL_BUCKETS : trial;
-    c.seconds = ghp_now_s() - setting->began_s;
+    c.seconds = ghp_now_s() - context->began_s;
     return c;
 }
 

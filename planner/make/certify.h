@@ -20,7 +20,7 @@ struct ghp_proven {
 /* The certificate of a plan, but for its texts.
  *
  * trial   what the plan was found by beside the search, buckets aside */
-struct ghp_certificate ghp_certify(const struct ghp_setting *setting,
+struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
                                    const struct ghp_proven *proven, enum ghp_trial trial,
                                    const struct ghp_candidate *plan);
 

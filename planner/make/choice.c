@@ -11,7 +11,8 @@
 /* ---- the lead ---- */
 
 /* Whether a gain is sure, beside what one prediction may be off by; any gain, where simpler plans are not preferred. */
-static bool is_sure(const struct ghp_setting *s, double gain_s, const struct ghp_prediction *off)
+static bool is_sure(const struct ghp_plan_context *s, double gain_s,
+                    const struct ghp_prediction *off)
 {
     const struct ghp_profile *profile = s->request->profile;
 
@@ -20,7 +21,7 @@ static bool is_sure(const struct ghp_setting *s, double gain_s, const struct ghp
 }
 
 /* Whether stages are in the lead: given, or surely faster than the best plan without. */
-static bool stages_lead(const struct ghp_setting *s, const struct ghp_candidates *c,
+static bool stages_lead(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                         double shared_s)
 {
     if (!c->stages.found) return false;
@@ -29,7 +30,7 @@ static bool stages_lead(const struct ghp_setting *s, const struct ghp_candidates
 }
 
 /* What is proven of plans without trials, the lead being among them. */
-static struct ghp_proven proven_of(const struct ghp_setting *s, const struct ghp_candidates *c,
+static struct ghp_proven proven_of(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                                    const struct ghp_lead *lead)
 {
     const struct ghp_search_result *shared = ghp_candidates_shared(s, c);
@@ -45,22 +46,22 @@ static struct ghp_proven proven_of(const struct ghp_setting *s, const struct ghp
     return p;
 }
 
-struct ghp_lead ghp_lead_of(const struct ghp_setting *setting,
+struct ghp_lead ghp_lead_of(const struct ghp_plan_context *context,
                             const struct ghp_candidates *candidates)
 {
-    const struct ghp_search_result *shared = ghp_candidates_shared(setting, candidates);
+    const struct ghp_search_result *shared = ghp_candidates_shared(context, candidates);
     const struct ghp_prediction *data = &candidates->baseline[0].plan.predicted;
     struct ghp_lead lead = {.step_s = shared->feasible ? shared->kept[0].step_s : INFINITY};
 
-    if (stages_lead(setting, candidates, lead.step_s)) {
+    if (stages_lead(context, candidates, lead.step_s)) {
         lead.staged = &candidates->stages;
         lead.step_s = candidates->stages.step_s;
     }
-    lead.proven = proven_of(setting, candidates, &lead);
+    lead.proven = proven_of(context, candidates, &lead);
     for (int t = 0; t < GHP_TRIAL_COUNT; t++) {
         const struct ghp_partition *trial = &candidates->trial[t];
 
-        if (!trial->found || !is_sure(setting, lead.step_s - trial->step_s, data)) continue;
+        if (!trial->found || !is_sure(context, lead.step_s - trial->step_s, data)) continue;
         lead.staged = trial;
         lead.trial = (enum ghp_trial)t;
         lead.step_s = trial->step_s;
@@ -78,8 +79,9 @@ static enum ghp_status set_text(const char *text, char **to)
 }
 
 /* The plan by rules, as asked, and how far it is from the best. */
-static enum ghp_status choose_rules(const struct ghp_setting *s, const struct ghp_candidates *c,
-                                    const struct ghp_lead *lead, struct ghp_choice *choice)
+static enum ghp_status choose_rules(const struct ghp_plan_context *s,
+                                    const struct ghp_candidates *c, const struct ghp_lead *lead,
+                                    struct ghp_choice *choice)
 {
     char text[160];
 
@@ -92,7 +94,7 @@ static enum ghp_status choose_rules(const struct ghp_setting *s, const struct gh
 }
 
 /* What the fastest plan's margin over data parallelism may be off by. */
-static double margin_error_s(const struct ghp_setting *s, const struct ghp_candidates *c,
+static double margin_error_s(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                              const struct ghp_prediction *fastest)
 {
     return ghp_trust_margin_error_s(s->request->profile, fastest, &c->baseline[0].plan.predicted);
@@ -105,8 +107,8 @@ static bool has_data(const struct ghp_candidates *c)
 
 /* The fastest of the search's plan and, where nothing was asked for, the baselines: with each layer reduced alone none
  * of them is faster, but buckets help one plan more than another. */
-static enum ghp_status choose_fastest(const struct ghp_setting *s, const struct ghp_candidates *c,
-                                      struct ghp_candidate *plan)
+static enum ghp_status choose_fastest(const struct ghp_plan_context *s,
+                                      const struct ghp_candidates *c, struct ghp_candidate *plan)
 {
     const struct ghp_candidate *fastest = NULL;
     struct ghp_candidate found = {0};
@@ -134,7 +136,7 @@ static enum ghp_status choose_fastest(const struct ghp_setting *s, const struct 
 }
 
 /* Data parallelism where the plan is not surely faster. */
-static enum ghp_status simplify(const struct ghp_setting *s, const struct ghp_candidates *c,
+static enum ghp_status simplify(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                                 struct ghp_choice *choice)
 {
     double error_s = margin_error_s(s, c, &choice->fastest), margin_s;
@@ -170,8 +172,9 @@ static enum ghp_status note_stages(const struct ghp_candidates *c, struct ghp_ch
     return set_text(text, &choice->certificate.preferred);
 }
 
-static enum ghp_status choose_shared(const struct ghp_setting *s, const struct ghp_candidates *c,
-                                     const struct ghp_lead *lead, struct ghp_choice *choice)
+static enum ghp_status choose_shared(const struct ghp_plan_context *s,
+                                     const struct ghp_candidates *c, const struct ghp_lead *lead,
+                                     struct ghp_choice *choice)
 {
     GHP_TRY(choose_fastest(s, c, &choice->plan));
     choice->certificate = ghp_certify(s, &lead->proven, lead->trial, &choice->plan);
@@ -180,7 +183,7 @@ static enum ghp_status choose_shared(const struct ghp_setting *s, const struct g
     return note_stages(c, choice);
 }
 
-static enum ghp_status choose(const struct ghp_setting *s, const struct ghp_candidates *c,
+static enum ghp_status choose(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                               struct ghp_choice *choice)
 {
     const struct ghp_lead lead = ghp_lead_of(s, c);
@@ -198,13 +201,13 @@ static enum ghp_status choose(const struct ghp_setting *s, const struct ghp_cand
     return GHP_OK;
 }
 
-enum ghp_status ghp_choice_make(const struct ghp_setting *setting,
+enum ghp_status ghp_choice_make(const struct ghp_plan_context *context,
                                 const struct ghp_candidates *candidates, struct ghp_choice *choice)
 {
     enum ghp_status status;
 
     *choice = (struct ghp_choice){0};
-    status = choose(setting, candidates, choice);
+    status = choose(context, candidates, choice);
     if (status != GHP_OK) ghp_choice_release(choice);
     return status;
 }
@@ -227,7 +230,7 @@ static bool error_is_known(const struct ghp_candidates *c, const struct ghp_choi
 }
 
 /* Which of the two was taken, and why. */
-static const char *margin_verdict(const struct ghp_setting *s, const struct ghp_candidates *c,
+static const char *margin_verdict(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                                   const struct ghp_choice *choice)
 {
     bool within = c->baseline[0].plan.predicted.step_s - choice->fastest.step_s <=
@@ -245,7 +248,7 @@ static const char *margin_verdict(const struct ghp_setting *s, const struct ghp_
                    : "within the error, but the faster plan was asked for";
 }
 
-const char *ghp_choice_margin(const struct ghp_setting *setting,
+const char *ghp_choice_margin(const struct ghp_plan_context *context,
                               const struct ghp_candidates *candidates,
                               const struct ghp_choice *choice, char *text)
 {
@@ -256,7 +259,7 @@ const char *ghp_choice_margin(const struct ghp_setting *setting,
 
     if (error_is_known(candidates, choice))
         snprintf(error, sizeof error, "%.3g ms",
-                 1e3 * margin_error_s(setting, candidates, &choice->fastest));
+                 1e3 * margin_error_s(context, candidates, &choice->fastest));
     if (has_data(candidates))
         snprintf(
             text, GHP_MARGIN_SIZE,
@@ -267,7 +270,7 @@ const char *ghp_choice_margin(const struct ghp_setting *setting,
             1e3 * choice->fastest.step_s, 1e3 * data->step_s,
             sharded ? " with a sharded update" : "", 1e3 * margin_s, 100 * margin_s / data->step_s,
             error, 100 * choice->fastest.measured_share,
-            margin_verdict(setting, candidates, choice));
+            margin_verdict(context, candidates, choice));
     else
         snprintf(text, GHP_MARGIN_SIZE, "%.6g ms a step; data parallelism is not possible: %.300s",
                  1e3 * choice->fastest.step_s, candidates->baseline[0].reason);

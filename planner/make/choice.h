@@ -31,14 +31,14 @@ struct ghp_choice {
     struct ghp_alternatives alternatives; /* to the plan; none of those with stages */
 };
 
-struct ghp_lead ghp_lead_of(const struct ghp_setting *setting,
+struct ghp_lead ghp_lead_of(const struct ghp_plan_context *context,
                             const struct ghp_candidates *candidates);
 
 /* Chooses, all candidates being there; without alternatives.
  *
  * Returns   GHP_OK; GHP_ERR_INFEASIBLE (rules were asked for, and none makes a plan); GHP_ERR_MISSING;
  *           GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_choice_make(const struct ghp_setting *setting,
+enum ghp_status ghp_choice_make(const struct ghp_plan_context *context,
                                 const struct ghp_candidates *candidates, struct ghp_choice *choice);
 void ghp_choice_release(struct ghp_choice *choice);
 
@@ -47,7 +47,7 @@ void ghp_choice_release(struct ghp_choice *choice);
  * last one.
  *
  * choice   replaced as a whole where another plan is chosen */
-enum ghp_status ghp_choice_find_second_best(const struct ghp_setting *setting,
+enum ghp_status ghp_choice_find_second_best(const struct ghp_plan_context *context,
                                             const struct ghp_candidates *candidates,
                                             struct ghp_choice *choice);
 
@@ -58,7 +58,7 @@ enum { GHP_MARGIN_SIZE = 544 };
  * text   GHP_MARGIN_SIZE bytes
  *
  * Returns   text */
-const char *ghp_choice_margin(const struct ghp_setting *setting,
+const char *ghp_choice_margin(const struct ghp_plan_context *context,
                               const struct ghp_candidates *candidates,
                               const struct ghp_choice *choice, char *text);
 

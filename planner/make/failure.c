@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 /* Where a layer can take no split at all: why it cannot be split by data. GHP_OK: each can. */
-static enum ghp_status fail_splits(const struct ghp_setting *s)
+static enum ghp_status fail_splits(const struct ghp_plan_context *s)
 {
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
 
@@ -17,7 +17,7 @@ static enum ghp_status fail_splits(const struct ghp_setting *s)
     return GHP_OK;
 }
 
-enum ghp_status ghp_fail_memory(const struct ghp_setting *s, const struct ghp_search_result *r)
+enum ghp_status ghp_fail_memory(const struct ghp_plan_context *s, const struct ghp_search_result *r)
 {
     const struct ghp_problem *problem = &s->lowering.problem;
     char limit[32], least[32];
@@ -42,7 +42,7 @@ enum ghp_status ghp_fail_memory(const struct ghp_setting *s, const struct ghp_se
         r->least_proven ? "that would do" : "found", r->least_bytes, least, r->least_bytes);
 }
 
-enum ghp_status ghp_fail_given_stages(const struct ghp_setting *s,
+enum ghp_status ghp_fail_given_stages(const struct ghp_plan_context *s,
                                       const struct ghp_partition *stages)
 {
     char least[32];
@@ -64,7 +64,8 @@ enum ghp_status ghp_fail_given_stages(const struct ghp_setting *s,
         stages->least_bytes, least, stages->least_bytes);
 }
 
-enum ghp_status ghp_fail_all(const struct ghp_setting *s, const struct ghp_search_result *shared,
+enum ghp_status ghp_fail_all(const struct ghp_plan_context *s,
+                             const struct ghp_search_result *shared,
                              const struct ghp_partition *stages,
                              const struct ghp_partition *recomputed)
 {

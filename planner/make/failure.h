@@ -4,20 +4,20 @@
 #ifndef GHP_PLANNER_MAKE_FAILURE_H
 #define GHP_PLANNER_MAKE_FAILURE_H
 
-#include "planner/make/setting.h"
+#include "planner/make/context.h"
 
 /* GHP_ERR_INFEASIBLE, of a search without stages. */
-enum ghp_status ghp_fail_memory(const struct ghp_setting *setting,
+enum ghp_status ghp_fail_memory(const struct ghp_plan_context *context,
                                 const struct ghp_search_result *result);
 
 /* GHP_ERR_INFEASIBLE, of the stages that were asked for. */
-enum ghp_status ghp_fail_given_stages(const struct ghp_setting *setting,
+enum ghp_status ghp_fail_given_stages(const struct ghp_plan_context *context,
                                       const struct ghp_partition *stages);
 
 /* GHP_ERR_INFEASIBLE, of all that was searched.
  *
  * stages, recomputed   zeroed where they were not searched */
-enum ghp_status ghp_fail_all(const struct ghp_setting *setting,
+enum ghp_status ghp_fail_all(const struct ghp_plan_context *context,
                              const struct ghp_search_result *shared,
                              const struct ghp_partition *stages,
                              const struct ghp_partition *recomputed);

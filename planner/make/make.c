@@ -20,14 +20,14 @@ static const double least_share = 0.05, again_share = 0.5;
 /* One way through the steps. */
 struct attempt {
     struct ghp_plan_request request; /* with what is left of the time */
-    struct ghp_setting setting;
+    struct ghp_plan_context context;
     struct ghp_candidates candidates;
     struct ghp_choice choice;
 };
 
 /* ---- candidates ---- */
 
-static enum ghp_status find_baselines(const struct ghp_setting *s, struct ghp_candidates *c)
+static enum ghp_status find_baselines(const struct ghp_plan_context *s, struct ghp_candidates *c)
 {
     for (int b = 0; b < GHP_BASELINES; b++) {
         struct ghp_baseline_found found = {0};
@@ -46,7 +46,7 @@ static enum ghp_status find_baselines(const struct ghp_setting *s, struct ghp_ca
 }
 
 /* Layers recomputed, then unequal shares. */
-static enum ghp_status find_by_trial(const struct ghp_setting *s, struct ghp_candidates *c)
+static enum ghp_status find_by_trial(const struct ghp_plan_context *s, struct ghp_candidates *c)
 {
     struct ghp_partition *recomputed = &c->trial[GHP_TRIAL_RECOMPUTE];
     struct ghp_partition *balanced = &c->trial[GHP_TRIAL_LOAD_BALANCE];
@@ -62,7 +62,7 @@ static enum ghp_status find_by_trial(const struct ghp_setting *s, struct ghp_can
 }
 
 /* Plans of the stages and micro-batches given. */
-static enum ghp_status find_given(const struct ghp_setting *s, struct ghp_candidates *c)
+static enum ghp_status find_given(const struct ghp_plan_context *s, struct ghp_candidates *c)
 {
     struct ghp_partition *recomputed = &c->trial[GHP_TRIAL_RECOMPUTE];
 
@@ -78,7 +78,7 @@ static enum ghp_status find_given(const struct ghp_setting *s, struct ghp_candid
     return ghp_fail_given_stages(s, &c->stages);
 }
 
-static enum ghp_status find_rules(const struct ghp_setting *s, struct ghp_candidates *c)
+static enum ghp_status find_rules(const struct ghp_plan_context *s, struct ghp_candidates *c)
 {
     if (s->request->pipeline_mode != GHP_PIPELINE_MODE_AUTO &&
         s->request->solver != GHP_SOLVER_HEURISTIC)
@@ -87,7 +87,7 @@ static enum ghp_status find_rules(const struct ghp_setting *s, struct ghp_candid
     return ghp_find_rules(s, &c->rules, &c->rules_predicted);
 }
 
-static enum ghp_status find_candidates(const struct ghp_setting *s, struct ghp_candidates *c)
+static enum ghp_status find_candidates(const struct ghp_plan_context *s, struct ghp_candidates *c)
 {
     GHP_TRY(find_baselines(s, c));
     GHP_TRY(ghp_find_local_data(s, &c->local_data));
@@ -112,7 +112,7 @@ static void attempt_release(struct attempt *a)
 {
     ghp_choice_release(&a->choice);
     ghp_candidates_release(&a->candidates);
-    ghp_setting_release(&a->setting);
+    ghp_plan_context_release(&a->context);
 }
 
 /* All steps but the last.
@@ -122,13 +122,13 @@ static enum ghp_status attempt_run(struct attempt *a, const struct ghp_model *mo
                                    const bool *nchw16c)
 {
     bool shows = ghp_progress_clock("searching", a->request.time_limit_s);
-    enum ghp_status status = ghp_setting_init(&a->request, model, nchw16c, &a->setting);
+    enum ghp_status status = ghp_plan_context_init(&a->request, model, nchw16c, &a->context);
 
-    if (status == GHP_OK) status = find_candidates(&a->setting, &a->candidates);
-    if (status == GHP_OK) status = ghp_choice_make(&a->setting, &a->candidates, &a->choice);
+    if (status == GHP_OK) status = find_candidates(&a->context, &a->candidates);
+    if (status == GHP_OK) status = ghp_choice_make(&a->context, &a->candidates, &a->choice);
     if (status == GHP_OK && !a->choice.staged && a->choice.plan.sync.ops == NULL &&
         !a->request.decision_only)
-        status = ghp_choice_find_second_best(&a->setting, &a->candidates, &a->choice);
+        status = ghp_choice_find_second_best(&a->context, &a->candidates, &a->choice);
     if (shows) ghp_progress_end();
     if (status != GHP_OK) attempt_release(a);
     return status;
@@ -140,7 +140,7 @@ static enum ghp_status attempt_run(struct attempt *a, const struct ghp_model *mo
 static bool formats_hold(const struct attempt *a)
 {
     const struct ghp_staging *staging = &a->choice.plan.staging;
-    struct ghp_lowering lowering = a->setting.lowering;
+    struct ghp_lowering lowering = a->context.lowering;
 
     lowering.staging = ghp_staging_or_none(staging);
     return lowering.nchw16c == NULL || ghp_plan_formats_hold(&lowering, lowering.nchw16c);
@@ -152,7 +152,7 @@ static bool formats_hold(const struct attempt *a)
 static enum ghp_status next_formats(const struct attempt *a, int attempt, bool **nchw16c)
 {
     const struct ghp_candidate *plan = &a->choice.plan;
-    struct ghp_lowering lowering = a->setting.lowering;
+    struct ghp_lowering lowering = a->context.lowering;
 
     free(*nchw16c);
     *nchw16c = NULL;
@@ -232,9 +232,9 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
         return status;
     }
     if (request->wanted != NULL)
-        status = ghp_wanted_collect(&a.setting, &a.candidates, &a.choice, request->wanted);
+        status = ghp_wanted_collect(&a.context, &a.candidates, &a.choice, request->wanted);
     if (status == GHP_OK)
-        status = ghp_write_plan(&a.setting, &a.candidates, &a.choice, &model, plan);
+        status = ghp_write_plan(&a.context, &a.candidates, &a.choice, &model, plan);
     else
         ghp_model_release(&model);
     attempt_release(&a);

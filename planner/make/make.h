@@ -2,14 +2,14 @@
  * made and change none of it.
  *
  *     request       what is asked for, checked                                             make/request.h
- *     setting       model, costs of every piece, what is left open                         make/setting.h
+ *     context       model, costs of every piece, what is left open                         make/context.h
  *     candidates    the three baselines; the search from their plans; stages; layers
  *                   recomputed; shares by the workers' speeds; the plan by rules           make/candidates.h
  *     choice        which of them, with which buckets, and why: margin over data
  *                   parallelism, the second best of each conv2d and linear layer           make/choice.h
  *     plan          the one place that writes it; break-even values                        make/write.h
  *
- * Where a network's tensors may lie blocked, the setting has formats for data parallelism; if the choice cannot keep to
+ * Where a network's tensors may lie blocked, the context has formats for data parallelism; if the choice cannot keep to
  * them, the steps are taken again with formats for its stages, then with none.
  *
  * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
@@ -32,8 +32,8 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
 typedef enum ghp_status ghp_plan_maker(const struct ghp_plan_request *request,
                                        struct ghp_plan *plan);
 
-/* The maker's plan. Where no limit on the memory was given, and the plan or data parallelism needs more than share_bytes, it
- * is made again with share_bytes as the limit.
+/* The maker's plan. Where no limit on the memory was given, and the plan or data parallelism needs more than
+ * share_bytes, it is made again with share_bytes as the limit.
  *
  * Returns   as the maker
  * Tested    tests/planner/make/test_make.c */

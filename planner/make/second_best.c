@@ -13,10 +13,10 @@
 static const double first_share = 0.06, next_share = 0.03;
 
 /* share   of the time limit that the searches may take */
-static enum ghp_status find(const struct ghp_setting *s, const struct ghp_candidate *plan,
+static enum ghp_status find(const struct ghp_plan_context *s, const struct ghp_candidate *plan,
                             double share, struct ghp_alternatives *found)
 {
-    const double end_s = ghp_setting_deadline(s, 1);
+    const double end_s = ghp_plan_context_deadline(s, 1);
     const struct ghp_alternatives_job job = {
         .instance = s->instance,
         .splits = plan->splits,
@@ -31,7 +31,7 @@ static enum ghp_status find(const struct ghp_setting *s, const struct ghp_candid
 
 /* The fastest that is faster than the plan; NULL: there is none, or the plan was asked for. The proof is about layers
  * reduced alone; with buckets a second best may be faster than the plan. */
-static const struct ghp_alternative *faster(const struct ghp_setting *s,
+static const struct ghp_alternative *faster(const struct ghp_plan_context *s,
                                             const struct ghp_choice *choice)
 {
     const struct ghp_alternative *best = NULL;
@@ -48,7 +48,7 @@ static const struct ghp_alternative *faster(const struct ghp_setting *s,
 }
 
 /* The choice of an alternative in the plan's place. */
-static enum ghp_status choose(const struct ghp_setting *s, const struct ghp_candidates *c,
+static enum ghp_status choose(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                               const struct ghp_candidate *plan, const struct ghp_alternative *best,
                               struct ghp_choice *next)
 {
@@ -89,23 +89,23 @@ static enum ghp_status note_unfinished(bool taken, struct ghp_choice *choice)
     return choice->certificate.unfinished == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-enum ghp_status ghp_choice_find_second_best(const struct ghp_setting *setting,
+enum ghp_status ghp_choice_find_second_best(const struct ghp_plan_context *context,
                                             const struct ghp_candidates *candidates,
                                             struct ghp_choice *choice)
 {
     double share = first_share;
     bool taken = true;
 
-    for (bool late = false; taken && !late; late = ghp_setting_is_late(setting)) {
+    for (bool late = false; taken && !late; late = ghp_plan_context_is_late(context)) {
         const struct ghp_alternative *best;
         struct ghp_choice next;
 
-        GHP_TRY(find(setting, &choice->plan, share, &choice->alternatives));
-        best = faster(setting, choice);
+        GHP_TRY(find(context, &choice->plan, share, &choice->alternatives));
+        best = faster(context, choice);
         taken = best != NULL;
         share = next_share;
         if (!taken) continue;
-        GHP_TRY(choose(setting, candidates, &choice->plan, best, &next));
+        GHP_TRY(choose(context, candidates, &choice->plan, best, &next));
         ghp_choice_release(choice);
         *choice = next;
     }

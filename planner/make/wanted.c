@@ -7,7 +7,7 @@
 enum { RIVALS = 3 }; /* of the search's fastest plans */
 
 /* What takes longer than most_s is no rival. */
-static enum ghp_status add_plan(const struct ghp_setting *s, const struct ghp_candidate *plan,
+static enum ghp_status add_plan(const struct ghp_plan_context *s, const struct ghp_candidate *plan,
                                 double most_s, struct ghp_wanted *wanted)
 {
     struct ghp_lowering lowering = s->lowering;
@@ -29,7 +29,7 @@ static enum ghp_status add_plan(const struct ghp_setting *s, const struct ghp_ca
 }
 
 /* The fastest plans without stages, in the buckets of the plan chosen. */
-static enum ghp_status add_rivals(const struct ghp_setting *s,
+static enum ghp_status add_rivals(const struct ghp_plan_context *s,
                                   const struct ghp_search_result *found,
                                   const struct ghp_candidate *chosen, struct ghp_wanted *wanted)
 {
@@ -46,18 +46,18 @@ static enum ghp_status add_rivals(const struct ghp_setting *s,
     return status;
 }
 
-enum ghp_status ghp_wanted_collect(const struct ghp_setting *setting,
+enum ghp_status ghp_wanted_collect(const struct ghp_plan_context *context,
                                    const struct ghp_candidates *candidates,
                                    const struct ghp_choice *choice, struct ghp_wanted *wanted)
 {
-    bool asks_rivals = setting->request->rivals_s > 0;
-    double most_s = asks_rivals ? setting->request->rivals_s : INFINITY;
+    bool asks_rivals = context->request->rivals_s > 0;
+    double most_s = asks_rivals ? context->request->rivals_s : INFINITY;
 
     for (int b = 0; b < (asks_rivals ? GHP_BASELINES : 1); b++)
         if (candidates->baseline[b].reason == NULL)
-            GHP_TRY(add_plan(setting, &candidates->baseline[b].plan, most_s, wanted));
+            GHP_TRY(add_plan(context, &candidates->baseline[b].plan, most_s, wanted));
     if (asks_rivals)
         GHP_TRY(
-            add_rivals(setting, ghp_candidates_shared(setting, candidates), &choice->plan, wanted));
-    return add_plan(setting, &choice->plan, most_s, wanted);
+            add_rivals(context, ghp_candidates_shared(context, candidates), &choice->plan, wanted));
+    return add_plan(context, &choice->plan, most_s, wanted);
 }

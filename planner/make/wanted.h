@@ -16,7 +16,7 @@
 /* Adds what the plan chosen and data parallelism hang on; with rivals_s in the request, what takes at most that long.
  *
  * Called by planner/make/make.h */
-enum ghp_status ghp_wanted_collect(const struct ghp_setting *setting,
+enum ghp_status ghp_wanted_collect(const struct ghp_plan_context *context,
                                    const struct ghp_candidates *candidates,
                                    const struct ghp_choice *choice, struct ghp_wanted *wanted);
 

@@ -15,7 +15,7 @@ static enum ghp_status set_text(const char *text, char **to)
 }
 
 /* What was asked for, and of what. */
-static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_plan *plan)
+static enum ghp_status write_request(const struct ghp_plan_context *s, struct ghp_plan *plan)
 {
     const struct ghp_plan_request *w = s->request;
 
@@ -33,7 +33,7 @@ static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_pla
 }
 
 /* The decision; its lists are handed over. */
-static enum ghp_status write_decision(const struct ghp_setting *s, struct ghp_candidate *c,
+static enum ghp_status write_decision(const struct ghp_plan_context *s, struct ghp_candidate *c,
                                       struct ghp_plan *plan)
 {
     size_t layers = (size_t)plan->model.n_layers;
@@ -56,7 +56,7 @@ static enum ghp_status write_decision(const struct ghp_setting *s, struct ghp_ca
 }
 
 /* A baseline's plan: what of it is not as in the plan. */
-static enum ghp_status write_baseline_plan(const struct ghp_setting *s,
+static enum ghp_status write_baseline_plan(const struct ghp_plan_context *s,
                                            const struct ghp_candidate *c,
                                            const struct ghp_plan *plan, struct ghp_baseline *b)
 {
@@ -74,8 +74,8 @@ static enum ghp_status write_baseline_plan(const struct ghp_setting *s,
     return GHP_OK;
 }
 
-static enum ghp_status write_baselines(const struct ghp_setting *s, const struct ghp_candidates *c,
-                                       struct ghp_plan *plan)
+static enum ghp_status write_baselines(const struct ghp_plan_context *s,
+                                       const struct ghp_candidates *c, struct ghp_plan *plan)
 {
     struct ghp_baseline *local;
 
@@ -105,7 +105,7 @@ static enum ghp_status write_baselines(const struct ghp_setting *s, const struct
                                      &plan->baselines[plan->n_baselines - 1].reason);
 }
 
-static enum ghp_status write_certificate(const struct ghp_setting *s,
+static enum ghp_status write_certificate(const struct ghp_plan_context *s,
                                          const struct ghp_candidates *c, struct ghp_choice *choice,
                                          struct ghp_plan *plan)
 {
@@ -191,8 +191,8 @@ static enum ghp_status write_break_even(const struct ghp_profile *profile, struc
 }
 
 /* The second best of each layer. */
-static enum ghp_status write_alternatives(const struct ghp_setting *s, struct ghp_choice *choice,
-                                          struct ghp_plan *plan)
+static enum ghp_status write_alternatives(const struct ghp_plan_context *s,
+                                          struct ghp_choice *choice, struct ghp_plan *plan)
 {
     plan->alternatives = choice->alternatives.of;
     plan->n_alternatives = choice->alternatives.n;
@@ -202,12 +202,12 @@ static enum ghp_status write_alternatives(const struct ghp_setting *s, struct gh
                         &plan->break_even_search);
     if (s->request->decision_only) return GHP_OK;
     if (!s->request->break_even) return set_text("off, as asked", &plan->break_even_search);
-    if (ghp_setting_is_late(s))
+    if (ghp_plan_context_is_late(s))
         return set_text("none: the time limit came first", &plan->break_even_search);
     return write_break_even(s->request->profile, plan);
 }
 
-enum ghp_status ghp_write_plan(const struct ghp_setting *setting,
+enum ghp_status ghp_write_plan(const struct ghp_plan_context *context,
                                const struct ghp_candidates *candidates, struct ghp_choice *choice,
                                const struct ghp_model *model, struct ghp_plan *plan)
 {
@@ -215,14 +215,14 @@ enum ghp_status ghp_write_plan(const struct ghp_setting *setting,
     enum ghp_status status;
 
     *plan = (struct ghp_plan){.model = *model};
-    GHP_TRY_GOTO(status, write_request(setting, plan), done);
-    GHP_TRY_GOTO(status, write_certificate(setting, candidates, choice, plan), done);
-    GHP_TRY_GOTO(status, write_decision(setting, &choice->plan, plan), done);
-    GHP_TRY_GOTO(status, write_baselines(setting, candidates, plan), done);
+    GHP_TRY_GOTO(status, write_request(context, plan), done);
+    GHP_TRY_GOTO(status, write_certificate(context, candidates, choice, plan), done);
+    GHP_TRY_GOTO(status, write_decision(context, &choice->plan, plan), done);
+    GHP_TRY_GOTO(status, write_baselines(context, candidates, plan), done);
     GHP_TRY_GOTO(status, ghp_plan_check(plan), done);
     data = candidates->baseline[0].reason == NULL ? &candidates->baseline[0].plan : NULL;
-    GHP_TRY_GOTO(status, write_profile(setting->request->profile, data, plan), done);
-    status = write_alternatives(setting, choice, plan);
+    GHP_TRY_GOTO(status, write_profile(context->request->profile, data, plan), done);
+    status = write_alternatives(context, choice, plan);
 done:
     ghp_choice_release(choice);
     if (status != GHP_OK) ghp_plan_release(plan);

@@ -10,11 +10,11 @@
  * the profile that its programs ask for.
  *
  * choice   handed over: empty afterwards
- * model    the setting's; handed over: the plan's afterwards, also where this fails
+ * model    the context's; handed over: the plan's afterwards, also where this fails
  * plan     filled on success; zeroed on failure
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and costing */
-enum ghp_status ghp_write_plan(const struct ghp_setting *setting,
+enum ghp_status ghp_write_plan(const struct ghp_plan_context *context,
                                const struct ghp_candidates *candidates, struct ghp_choice *choice,
                                const struct ghp_model *model, struct ghp_plan *plan);
 

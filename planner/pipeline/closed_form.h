@@ -28,7 +28,7 @@ struct ghp_closed_form_network { /* weights without biases; per sample where it 
     int rear_layers;         /* how many there are */
 };
 
-struct ghp_closed_form_setting {
+struct ghp_closed_form_params {
     int workers;      /* N */
     int groups;       /* G, divides N */
     int rear_workers; /* K_m of the second of two stages, 1 .. K-1; 0: one stage, all K run both parts */
@@ -69,12 +69,12 @@ int ghp_closed_form_cut(const struct ghp_model *model);
 /* Seconds of the ring all-gather (or reduce-scatter) of a buffer of `bytes` over n ranks; 0 for n <= 1.
  *
  *     t = (n - 1) / n * bytes / bandwidth_Bps + (n - 1) latency_s */
-double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, double n,
+double ghp_closed_form_gather_s(const struct ghp_closed_form_params *params, double n,
                                 double bytes);
 
 /* The six terms and their sum. */
 struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_network *net,
-                                                 const struct ghp_closed_form_setting *setting);
+                                                 const struct ghp_closed_form_params *params);
 
 /* The number of groups that balances the rear's reductions against activations (bandwidth terms only, one stage):
  *
@@ -82,11 +82,11 @@ struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_ne
  *
  * Returns   G*, not rounded; 0 where there is no rear */
 double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
-                              const struct ghp_closed_form_setting *setting);
+                              const struct ghp_closed_form_params *params);
 
 /* Bytes of one worker of each stage with `momenta` momentum buffers a weight. */
 struct ghp_closed_form_memory ghp_closed_form_memory(const struct ghp_closed_form_network *net,
-                                                     const struct ghp_closed_form_setting *setting,
+                                                     const struct ghp_closed_form_params *params,
                                                      int momenta);
 
 #endif

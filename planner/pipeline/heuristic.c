@@ -118,10 +118,10 @@ static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, i
 static int round_groups(const struct ruling *r)
 {
     const struct ghp_problem *problem = &r->job->lowering->problem;
-    struct ghp_closed_form_setting setting = {.workers = problem->workers,
-                                              .global_batch = (double)problem->global_batch};
+    struct ghp_closed_form_params params = {.workers = problem->workers,
+                                            .global_batch = (double)problem->global_batch};
     struct ghp_closed_form_network net = ghp_closed_form_network_of(r->model, r->cut - 1);
-    double wanted = ghp_closed_form_groups(&net, &setting), least = INFINITY;
+    double wanted = ghp_closed_form_groups(&net, &params), least = INFINITY;
     int best = problem->workers;
 
     for (int g = 1; g <= problem->workers && wanted > 0; g++) {

@@ -37,16 +37,16 @@ static const struct row rows[] = {
 /* The table prints hundredths of a millisecond. */
 #define CHECK_DIGITS(seconds, printed) CHECK_NEAR(1e3 * (seconds), (printed), 0.00501)
 
-static struct ghp_closed_form_setting setting_of(const struct row *row)
+static struct ghp_closed_form_params params_of(const struct row *row)
 {
-    return (struct ghp_closed_form_setting){.workers = row->workers,
-                                            .groups = row->groups,
-                                            .rear_workers = row->rear_workers,
-                                            .global_batch = row->batch,
-                                            .element_bytes = 4,
-                                            .flops_per_s = flops_per_s,
-                                            .bandwidth_Bps = bandwidth_Bps,
-                                            .latency_s = latency_s};
+    return (struct ghp_closed_form_params){.workers = row->workers,
+                                           .groups = row->groups,
+                                           .rear_workers = row->rear_workers,
+                                           .global_batch = row->batch,
+                                           .element_bytes = 4,
+                                           .flops_per_s = flops_per_s,
+                                           .bandwidth_Bps = bandwidth_Bps,
+                                           .latency_s = latency_s};
 }
 
 static struct ghp_closed_form_network network_of(const struct ghp_model *model,
@@ -60,9 +60,9 @@ static void test_formulas(const struct ghp_model *model)
 {
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         const struct row *row = &rows[k];
-        struct ghp_closed_form_setting setting = setting_of(row);
+        struct ghp_closed_form_params params = params_of(row);
         struct ghp_closed_form_network net = network_of(model, row);
-        struct ghp_closed_form_time t = ghp_closed_form_step(&net, &setting);
+        struct ghp_closed_form_time t = ghp_closed_form_step(&net, &params);
 
         CHECK_DIGITS(t.step_s, row->total);
         if (row->front < 0) continue;
@@ -80,7 +80,7 @@ static void test_sums(const struct ghp_model *model)
 {
     struct ghp_closed_form_network net =
         ghp_closed_form_network_of(model, ghp_closed_form_cut(model));
-    struct ghp_closed_form_setting setting = setting_of(&rows[2]);
+    struct ghp_closed_form_params params = params_of(&rows[2]);
     double best_s = INFINITY;
     int best = 0;
 
@@ -89,18 +89,18 @@ static void test_sums(const struct ghp_model *model)
     CHECK_NEAR(net.boundary_scalars, 25088, 0);
     CHECK_NEAR((net.front_flops + net.rear_flops) / 1e9, 30.94, 0.005);
     for (int g = 1; g <= 16; g *= 2) {
-        setting.groups = g;
-        double step_s = ghp_closed_form_step(&net, &setting).step_s;
+        params.groups = g;
+        double step_s = ghp_closed_form_step(&net, &params).step_s;
 
         if (step_s < best_s) best = g;
         best_s = fmin(best_s, step_s);
     }
     CHECK_EQ(best, 2);
-    double groups = ghp_closed_form_groups(&net, &setting);
+    double groups = ghp_closed_form_groups(&net, &params);
     CHECK_NEAR(groups * groups, 16 * 1024.0 * (25088 + 4096 + 4096 + 500) / 123633664, 1e-9);
     CHECK(groups > 1 && groups < 4);
-    setting.groups = 2; /* K = 8, 512 samples a group */
-    struct ghp_closed_form_memory m = ghp_closed_form_memory(&net, &setting, 1);
+    params.groups = 2; /* K = 8, 512 samples a group */
+    struct ghp_closed_form_memory m = ghp_closed_form_memory(&net, &params, 1);
     CHECK_NEAR(m.data_bytes,
                4 * (3 * 14710464.0 + 2 * 64 * (net.input_scalars + net.front_scalars)), 1);
     CHECK_NEAR(m.model_bytes, 4 * (3 * 123633664.0 / 8 + 2 * 512 * (25088 + 4096 + 4096 + 1000.0)),
@@ -215,9 +215,9 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
 static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *profile,
                           const struct row *row)
 {
-    struct ghp_closed_form_setting setting = setting_of(row);
+    struct ghp_closed_form_params params = params_of(row);
     struct ghp_closed_form_network net = network_of(wide, row);
-    struct ghp_closed_form_time t = ghp_closed_form_step(&net, &setting);
+    struct ghp_closed_form_time t = ghp_closed_form_step(&net, &params);
     struct row expected = *row;
 
     expected.total = 1e3 * t.step_s;
@@ -249,9 +249,9 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
                                     .input_gradient = true,
                                     .no_metrics = true,
                                     .staging = &staging};
-    struct ghp_closed_form_setting setting = setting_of(row);
+    struct ghp_closed_form_params params = params_of(row);
     struct ghp_closed_form_network net = network_of(model, row);
-    struct ghp_closed_form_time proven = ghp_closed_form_step(&net, &setting);
+    struct ghp_closed_form_time proven = ghp_closed_form_step(&net, &params);
     const struct row alone = {.workers = row->rear_workers, .groups = 1}; /* the rear's splits */
     double part[2] = {0}, reduce[2] = {0}, boundary = 0, activations = 0,
            group = row->batch / row->groups;

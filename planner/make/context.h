@@ -1,13 +1,13 @@
-/* planner/make/setting.h - what all steps of a plan's build read and none changes: request, model, the model's costs,
+/* planner/make/context.h - what all steps of a plan's build read and none changes: request, model, the model's costs,
  * and what the request leaves open.
  *
  * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c */
-#ifndef GHP_PLANNER_MAKE_SETTING_H
-#define GHP_PLANNER_MAKE_SETTING_H
+#ifndef GHP_PLANNER_MAKE_CONTEXT_H
+#define GHP_PLANNER_MAKE_CONTEXT_H
 
 #include "planner/make/request.h"
 
-struct ghp_setting {
+struct ghp_plan_context {
     const struct ghp_plan_request *request;
     const struct ghp_model *model; /* borrowed */
     bool *nchw16c; /* one a layer: whether outputs lie blocked; NULL: nobody says; owned */
@@ -17,24 +17,24 @@ struct ghp_setting {
     double began_s;                /* on ghp_now_s's clock */
 };
 
-/* Lowers and costs every piece of the model's plans. A setting stays where it is: its instance points into it.
+/* Lowers and costs every piece of the model's plans. A context stays where it is: its instance points into it.
  *
  * nchw16c   one a layer, or NULL: the formats that are best for data parallelism (planner/search/memory_format.h)
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (force, groups); errors of lowering and costing; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_setting_init(const struct ghp_plan_request *request,
-                                 const struct ghp_model *model, const bool *nchw16c,
-                                 struct ghp_setting *setting);
-void ghp_setting_release(struct ghp_setting *setting);
+enum ghp_status ghp_plan_context_init(const struct ghp_plan_request *request,
+                                      const struct ghp_model *model, const bool *nchw16c,
+                                      struct ghp_plan_context *context);
+void ghp_plan_context_release(struct ghp_plan_context *context);
 
 /* On ghp_now_s's clock: where so much of the time limit has gone. */
-double ghp_setting_deadline(const struct ghp_setting *setting, double share);
+double ghp_plan_context_deadline(const struct ghp_plan_context *context, double share);
 
 /* Whether the time limit has gone: nothing more is tried then, and what is there is finished. */
-bool ghp_setting_is_late(const struct ghp_setting *setting);
+bool ghp_plan_context_is_late(const struct ghp_plan_context *context);
 
 /* A search over stages and micro-batches till that share of the time limit, for plans faster than best_s. */
-struct ghp_partition_job ghp_setting_partition_job(const struct ghp_setting *setting, double share,
-                                                   double best_s);
+struct ghp_partition_job ghp_plan_context_partition_job(const struct ghp_plan_context *context,
+                                                        double share, double best_s);
 
 #endif

@@ -1,5 +1,5 @@
-/* planner/make/setting.c - see make/setting.h. */
-#include "planner/make/setting.h"
+/* planner/make/context.c - see make/context.h. */
+#include "planner/make/context.h"
 
 #include "core/base/clock.h"
 #include "planner/make/formats.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Those given, or the best for data parallelism; NULL where nobody has a choice. */
-static enum ghp_status set_formats(const bool *given, struct ghp_setting *s)
+static enum ghp_status set_formats(const bool *given, struct ghp_plan_context *s)
 {
     size_t layers = (size_t)s->model->n_layers;
 
@@ -20,7 +20,7 @@ static enum ghp_status set_formats(const bool *given, struct ghp_setting *s)
     return GHP_OK;
 }
 
-static enum ghp_status fill(const bool *nchw16c, struct ghp_setting *s)
+static enum ghp_status fill(const bool *nchw16c, struct ghp_plan_context *s)
 {
     const struct ghp_plan_request *w = s->request;
     int workers = w->problem.workers;
@@ -39,47 +39,48 @@ static enum ghp_status fill(const bool *nchw16c, struct ghp_setting *s)
                                                           : GHP_OK;
 }
 
-enum ghp_status ghp_setting_init(const struct ghp_plan_request *request,
-                                 const struct ghp_model *model, const bool *nchw16c,
-                                 struct ghp_setting *setting)
+enum ghp_status ghp_plan_context_init(const struct ghp_plan_request *request,
+                                      const struct ghp_model *model, const bool *nchw16c,
+                                      struct ghp_plan_context *context)
 {
     enum ghp_status status;
 
-    *setting = (struct ghp_setting){.request = request, .model = model, .began_s = ghp_now_s()};
-    status = fill(nchw16c, setting);
-    if (status != GHP_OK) ghp_setting_release(setting);
+    *context =
+        (struct ghp_plan_context){.request = request, .model = model, .began_s = ghp_now_s()};
+    status = fill(nchw16c, context);
+    if (status != GHP_OK) ghp_plan_context_release(context);
     return status;
 }
 
-void ghp_setting_release(struct ghp_setting *setting)
+void ghp_plan_context_release(struct ghp_plan_context *context)
 {
-    ghp_domain_release(&setting->domain);
-    if (setting->instance != NULL) ghp_instance_release(setting->instance);
-    free(setting->instance);
-    free(setting->nchw16c);
-    *setting = (struct ghp_setting){0};
+    ghp_domain_release(&context->domain);
+    if (context->instance != NULL) ghp_instance_release(context->instance);
+    free(context->instance);
+    free(context->nchw16c);
+    *context = (struct ghp_plan_context){0};
 }
 
-double ghp_setting_deadline(const struct ghp_setting *setting, double share)
+double ghp_plan_context_deadline(const struct ghp_plan_context *context, double share)
 {
-    return setting->began_s + share * setting->request->time_limit_s;
+    return context->began_s + share * context->request->time_limit_s;
 }
 
-bool ghp_setting_is_late(const struct ghp_setting *setting)
+bool ghp_plan_context_is_late(const struct ghp_plan_context *context)
 {
-    return ghp_now_s() > ghp_setting_deadline(setting, 1);
+    return ghp_now_s() > ghp_plan_context_deadline(context, 1);
 }
 
-struct ghp_partition_job ghp_setting_partition_job(const struct ghp_setting *setting, double share,
-                                                   double best_s)
+struct ghp_partition_job ghp_plan_context_partition_job(const struct ghp_plan_context *context,
+                                                        double share, double best_s)
 {
-    const struct ghp_plan_request *w = setting->request;
+    const struct ghp_plan_request *w = context->request;
 
-    return (struct ghp_partition_job){.lowering = &setting->lowering,
+    return (struct ghp_partition_job){.lowering = &context->lowering,
                                       .profile = w->profile,
                                       .space = w->space,
                                       .limit_bytes = w->memory_bytes,
-                                      .deadline_s = ghp_setting_deadline(setting, share),
+                                      .deadline_s = ghp_plan_context_deadline(context, share),
                                       .gap = w->gap,
                                       .solver = w->solver,
                                       .best_s = best_s};
