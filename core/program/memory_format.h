@@ -27,7 +27,7 @@
  * Returns   GHP_OK; GHP_ERR_INPUT naming a layer that cannot lie as its instruction says; GHP_ERR_NO_MEMORY; failures
  *           of the source
  * Local
- * Tested    tests/executor/backend/test_memory_format.c */
+ * Tested    tests/executor/backend/test_kernel_spec.c */
 enum ghp_status ghp_program_choose_formats(const struct ghp_model *model,
                                            struct ghp_program *program,
                                            const struct ghp_format_source *source);

@@ -144,7 +144,7 @@ struct ghp_masked_sum { /* to += from; where y is there: 0 instead wherever y is
 /* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as
  * Winograd wants them; weights plain [k][c][r][s], or blocked (executor/state/weight_blocks.h). Both take the same
  * bytes, so that nothing but kernels, core/program/memory_format.h and whoever reads weights need know. */
-struct ghp_memory_format {
+struct ghp_kernel_spec {
     bool x, y; /* blocked: x and dx; y and dy */
     bool w;    /* blocked: weights and their gradient */
     /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU.
@@ -159,9 +159,9 @@ struct ghp_memory_format {
 };
 
 /* Whether anything is fused. */
-static inline bool ghp_memory_format_fused(struct ghp_memory_format memory_formats)
+static inline bool ghp_kernel_spec_is_fused(struct ghp_kernel_spec spec)
 {
-    return memory_formats.bias || memory_formats.relu || memory_formats.stats || memory_formats.add;
+    return spec.bias || spec.relu || spec.stats || spec.add;
 }
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
@@ -199,7 +199,7 @@ struct ghp_backend_ops {
                                   struct ghp_kernel **kernel);
     /* All that prepare_nchw16c can be asked for here; NULL: there is never a choice. */
     enum ghp_status (*algorithms)(struct ghp_backend *backend, const struct ghp_local *local,
-                                  enum ghp_pass pass, struct ghp_memory_format memory_formats,
+                                  enum ghp_pass pass, struct ghp_kernel_spec spec,
                                   struct ghp_algorithms *names);
     /* Whether the operation's kernels take blocked x and y; NULL: none does. */
     bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
@@ -214,8 +214,7 @@ struct ghp_backend_ops {
      * such kernel. Not NULL where can_block or fuses is not. */
     enum ghp_status (*prepare_nchw16c)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
-                                       struct ghp_memory_format memory_formats,
-                                       struct ghp_kernel **kernel);
+                                       struct ghp_kernel_spec spec, struct ghp_kernel **kernel);
     int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);

@@ -3,7 +3,7 @@
 
 #include "core/program/memory_format.h"
 
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct ghp_kernel_entry {
     char key[GHP_KEY_BYTES];
     struct ghp_local local; /* keys do not say everything: same_local */
     enum ghp_pass pass;
-    struct ghp_memory_format memory_formats;
+    struct ghp_kernel_spec spec;
     struct ghp_kernel *kernel;
 };
 
@@ -92,18 +92,18 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
         kernels->profile == NULL
             ? NULL
             : ghp_profile_nearest(kernels->profile, &entry->local, entry->pass);
-    const char *algorithm = ghp_memory_format_algorithm(measured, entry->memory_formats);
+    const char *algorithm = ghp_kernel_spec_algorithm(measured, entry->spec);
 
     if (ops->prepare_nchw16c != NULL)
         return ops->prepare_nchw16c(kernels->backend, &entry->local, entry->pass, algorithm,
-                                    entry->memory_formats, &entry->kernel);
-    GHP_ASSERT(!entry->memory_formats.x && !entry->memory_formats.y && !entry->memory_formats.w);
+                                    entry->spec, &entry->kernel);
+    GHP_ASSERT(!entry->spec.x && !entry->spec.y && !entry->spec.w);
     if (algorithm == NULL || ops->prepare_as == NULL)
         return ops->prepare(kernels->backend, &entry->local, entry->pass, &entry->kernel);
     return ops->prepare_as(kernels->backend, &entry->local, entry->pass, algorithm, &entry->kernel);
 }
 
-static bool same_memory_formats(struct ghp_memory_format a, struct ghp_memory_format b)
+static bool same_spec(struct ghp_kernel_spec a, struct ghp_kernel_spec b)
 {
     return a.x == b.x && a.y == b.y && a.w == b.w && a.bias == b.bias && a.relu == b.relu &&
            a.stats == b.stats && a.add == b.add;
@@ -111,17 +111,15 @@ static bool same_memory_formats(struct ghp_memory_format a, struct ghp_memory_fo
 
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
-    return entry->pass == wanted->pass &&
-           same_memory_formats(entry->memory_formats, wanted->memory_formats) &&
+    return entry->pass == wanted->pass && same_spec(entry->spec, wanted->spec) &&
            strcmp(entry->key, wanted->key) == 0 && same_local(&entry->local, &wanted->local);
 }
 
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_memory_format memory_formats,
+                                 enum ghp_pass pass, struct ghp_kernel_spec spec,
                                  struct ghp_kernel **kernel)
 {
-    struct ghp_kernel_entry wanted = {
-        .local = *local, .pass = pass, .memory_formats = memory_formats};
+    struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .spec = spec};
     struct ghp_kernel_entry *entry;
 
     ghp_local_key(local, wanted.key);
@@ -146,16 +144,15 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     struct ghp_kernels *kernels = context;
     struct ghp_kernel *kernel = NULL;
     int64_t profiled = 0;
-    struct ghp_memory_format likely =
-        ghp_memory_format_likely(kernels->ops, kernels->backend, local);
-    bool fuses = ghp_memory_format_fuses(kernels->ops, kernels->backend, local->op, pass);
+    struct ghp_kernel_spec likely = ghp_kernel_spec_likely(kernels->ops, kernels->backend, local);
+    bool fuses = ghp_backend_fuses(kernels->ops, kernels->backend, local->op, pass);
 
     *bytes = 0;
-    for (int i = 0; i < GHP_MEMORY_FORMAT_MAX; i++) {
-        struct ghp_memory_format memory_formats = ghp_memory_format_variant(likely, i);
+    for (int i = 0; i < GHP_KERNEL_SPEC_MAX; i++) {
+        struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, i);
 
-        if (ghp_memory_format_fused(memory_formats) && !fuses) break;
-        GHP_TRY(ghp_kernels_find(kernels, local, pass, memory_formats, &kernel));
+        if (ghp_kernel_spec_is_fused(spec) && !fuses) break;
+        GHP_TRY(ghp_kernels_find(kernels, local, pass, spec, &kernel));
         if (kernel == NULL) continue;
         int64_t own = kernels->ops->scratch_bytes(kernel);
 
@@ -185,14 +182,14 @@ struct ghp_format_source ghp_kernels_formats(struct ghp_kernels *kernels)
                                       .context = kernels};
 }
 
-struct ghp_memory_format ghp_kernels_memory_format(const struct ghp_kernels *kernels,
-                                                   const struct ghp_program *program,
-                                                   const struct ghp_instr *instr)
+struct ghp_kernel_spec ghp_kernels_spec(const struct ghp_kernels *kernels,
+                                        const struct ghp_program *program,
+                                        const struct ghp_instr *instr)
 {
     const struct ghp_nchw16c sides = ghp_instr_formats(program, instr);
 
-    return (struct ghp_memory_format){
+    return (struct ghp_kernel_spec){
         .x = sides.x,
         .y = sides.y,
-        .w = ghp_memory_format_weights(kernels->ops, kernels->backend, &instr->local)};
+        .w = ghp_backend_blocks_weights(kernels->ops, kernels->backend, &instr->local)};
 }

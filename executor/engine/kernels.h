@@ -32,7 +32,7 @@ void ghp_kernels_release(struct ghp_kernels *kernels); /* accepts a zeroed one *
 /* The kernel of a pass in these formats, prepared on first use; owned by `kernels`. NULL where there is none that
  * fuses. */
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_memory_format memory_formats,
+                                 enum ghp_pass pass, struct ghp_kernel_spec spec,
                                  struct ghp_kernel **kernel);
 
 /* For struct ghp_lowering; borrows `kernels`. What the backend asks for, or what was profiled if that is more. */
@@ -42,8 +42,8 @@ struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels);
 struct ghp_format_source ghp_kernels_formats(struct ghp_kernels *kernels);
 
 /* The formats of a COMPUTE's tensors in its program. */
-struct ghp_memory_format ghp_kernels_memory_format(const struct ghp_kernels *kernels,
-                                                   const struct ghp_program *program,
-                                                   const struct ghp_instr *instr);
+struct ghp_kernel_spec ghp_kernels_spec(const struct ghp_kernels *kernels,
+                                        const struct ghp_program *program,
+                                        const struct ghp_instr *instr);
 
 #endif

@@ -3,7 +3,7 @@
  * worker/update.c updates and norms. */
 #include "executor/engine/worker_private.h"
 
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,15 +46,14 @@ static int64_t scratch_of(const struct ghp_worker *w, int i)
 static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel **fused)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    const struct ghp_memory_format memory_formats = ghp_memory_format_with(
-        ghp_kernels_memory_format(&w->kernels, &w->program, instr), instr->fusion.does);
+    const struct ghp_kernel_spec spec =
+        ghp_kernel_spec_with(ghp_kernels_spec(&w->kernels, &w->program, instr), instr->fusion.does);
 
     *fused = NULL;
-    if (!ghp_memory_format_fused(memory_formats) ||
-        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op,
-                                 instr->pass))
+    if (!ghp_kernel_spec_is_fused(spec) ||
+        !ghp_backend_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op, instr->pass))
         return GHP_OK;
-    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, memory_formats, fused));
+    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, spec, fused));
     if (*fused != NULL && w->exec.backend_ops->scratch_bytes(*fused) > scratch_of(w, i))
         *fused = NULL;
     return GHP_OK;
@@ -69,8 +68,7 @@ static enum ghp_status find_kernel(struct ghp_worker *w, int i)
     struct ghp_kernel *fused, *other = NULL;
 
     GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
-                             ghp_kernels_memory_format(&w->kernels, &w->program, instr),
-                             &p->kernel));
+                             ghp_kernels_spec(&w->kernels, &w->program, instr), &p->kernel));
     GHP_ASSERT(w->exec.backend_ops->scratch_bytes(p->kernel) <= scratch_of(w, i));
     GHP_TRY(find_fused(w, i, &fused));
     if (instr->fusion.with >= 0) GHP_TRY(find_fused(w, instr->fusion.with, &other));
@@ -85,9 +83,9 @@ static bool can_fuse(const struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool sum = instr->kind == GHP_INSTR_ACCUMULATE; /* does a ReLU's backward pass too */
 
-    return ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend,
-                                   sum ? GHP_OP_RELU : instr->local.op,
-                                   sum ? GHP_PASS_BACKWARD_DATA : instr->pass);
+    return ghp_backend_fuses(w->exec.backend_ops, w->exec.backend,
+                             sum ? GHP_OP_RELU : instr->local.op,
+                             sum ? GHP_PASS_BACKWARD_DATA : instr->pass);
 }
 
 /* A pass that costs nothing in the profile, because it is part of another kernel, must be so here. */
@@ -345,5 +343,5 @@ bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
     struct ghp_local local = ghp_local_of(w->program.lowering.model, layer,
                                           w->program.splits[layer], w->program.placement.problem);
 
-    return ghp_memory_format_weights(w->exec.backend_ops, w->exec.backend, &local);
+    return ghp_backend_blocks_weights(w->exec.backend_ops, w->exec.backend, &local);
 }

@@ -267,22 +267,21 @@ static enum ghp_status add_others(struct ghp_opbench *bench)
 }
 
 enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
-                                   const char *algorithm, struct ghp_memory_format memory_formats)
+                                   const char *algorithm, struct ghp_kernel_spec spec)
 {
     const struct ghp_backend_ops *ops = bench->ops;
 
     if (bench->kernel != NULL) ops->release(bench->kernel);
     bench->kernel = NULL;
-    GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, memory_formats,
+    GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, spec,
                                  &bench->kernel));
     if (bench->kernel == NULL) { /* none that fuses */
-        memory_formats.bias = memory_formats.relu = memory_formats.stats = memory_formats.add =
-            false;
-        GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm,
-                                     memory_formats, &bench->kernel));
+        spec.bias = spec.relu = spec.stats = spec.add = false;
+        GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, spec,
+                                     &bench->kernel));
     }
-    if (memory_formats.bias) GHP_TRY(add_bias(bench));
-    if (memory_formats.add) GHP_TRY(add_others(bench));
+    if (spec.bias) GHP_TRY(add_bias(bench));
+    if (spec.add) GHP_TRY(add_others(bench));
     return place_scratch(bench);
 }
 

@@ -50,7 +50,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
  *
  * Returns   as open; after a failure only close is left */
 enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
-                                   const char *algorithm, struct ghp_memory_format memory_formats);
+                                   const char *algorithm, struct ghp_kernel_spec spec);
 
 /* Runs the pass `repeats` >= 0 times, one after the other. Local. */
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats);

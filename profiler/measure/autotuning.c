@@ -2,7 +2,7 @@
 #include "profiler/measure/autotuning.h"
 #include "core/base/clock.h"
 
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "profiler/worklist/time_estimate.h"
 
 #include <limits.h>
@@ -36,19 +36,18 @@ void ghp_autotuning_note(struct ghp_worklist_variant *variant)
     if (!(variant->least_s > 0) || seconds < variant->least_s) variant->least_s = seconds;
 }
 
-struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure *m,
-                                                       const struct ghp_worklist_op *op,
-                                                       const struct ghp_worklist_variant *variant)
+struct ghp_kernel_spec ghp_autotuning_spec(const struct ghp_measure *m,
+                                           const struct ghp_worklist_op *op,
+                                           const struct ghp_worklist_variant *variant)
 {
-    const struct ghp_memory_format memory_formats = {
+    const struct ghp_kernel_spec spec = {
         .x = variant->x,
         .y = variant->y,
         .w = ghp_op_of(op->local.op)->chooses_format &&
-             ghp_memory_format_weights(m->backend_ops, m->backend, &op->local)};
+             ghp_backend_blocks_weights(m->backend_ops, m->backend, &op->local)};
 
-    if (!ghp_memory_format_fuses(m->backend_ops, m->backend, op->local.op, op->pass))
-        return memory_formats;
-    return ghp_memory_format_with(memory_formats, op->epilogue);
+    if (!ghp_backend_fuses(m->backend_ops, m->backend, op->local.op, op->pass)) return spec;
+    return ghp_kernel_spec_with(spec, op->epilogue);
 }
 
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
@@ -112,7 +111,7 @@ static bool cannot_win(const struct trying *t, const char *algorithm, double bes
 static enum ghp_status try_all(const struct ghp_measure *m, const struct trying *t,
                                const struct ghp_algorithms *list)
 {
-    struct ghp_memory_format memory_formats = ghp_autotuning_memory_formats(m, t->op, t->variant);
+    struct ghp_kernel_spec spec = ghp_autotuning_spec(m, t->op, t->variant);
     double best_s = 0, seconds[GHP_MAX_ALGORITHMS] = {0};
 
     for (int i = 0; i < list->n; i++) {
@@ -120,7 +119,7 @@ static enum ghp_status try_all(const struct ghp_measure *m, const struct trying 
         double late = i > 0 && m->rank == 0 && ghp_now_s() > t->options.deadline_s;
 
         if (cannot_win(t, list->names[i], best_s)) continue;
-        status = ghp_opbench_switch(t->bench, m->backend, list->names[i], memory_formats);
+        status = ghp_opbench_switch(t->bench, m->backend, list->names[i], spec);
         GHP_TRY(ghp_measure_max(m, status, &late));
         if (late > 0) break;
         GHP_TRY(try_one(m, t->bench, t->options.trials != NULL, best_s, &seconds[i]));
@@ -166,18 +165,16 @@ enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_op
 {
     struct ghp_worklist_variant *variant = &op->variants[which];
     const struct trying t = {bench, op, which, variant, options};
-    struct ghp_memory_format memory_formats = ghp_autotuning_memory_formats(m, op, variant);
+    struct ghp_kernel_spec spec = ghp_autotuning_spec(m, op, variant);
     struct ghp_algorithms list = {0};
     enum ghp_status status = GHP_OK;
     double most = 0;
 
     if (m->backend_ops->algorithms == NULL) /* it chooses for itself, for each format */
-        return ghp_memory_format_fused(memory_formats)
-                   ? ghp_opbench_switch(bench, m->backend, NULL, memory_formats)
-                   : GHP_OK;
+        return ghp_kernel_spec_is_fused(spec) ? ghp_opbench_switch(bench, m->backend, NULL, spec)
+                                              : GHP_OK;
     if (variant->algorithm[0] == '\0') {
-        status =
-            m->backend_ops->algorithms(m->backend, &op->local, op->pass, memory_formats, &list);
+        status = m->backend_ops->algorithms(m->backend, &op->local, op->pass, spec, &list);
         if (which > 1) keep_winners(op, &list);
         most = list.n;
         GHP_TRY(ghp_measure_max(m, status, &most));
@@ -191,6 +188,5 @@ enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_op
         GHP_TRY(try_all(m, &t, &list));
     }
     return ghp_opbench_switch(bench, m->backend,
-                              variant->algorithm[0] != '\0' ? variant->algorithm : NULL,
-                              memory_formats);
+                              variant->algorithm[0] != '\0' ? variant->algorithm : NULL, spec);
 }

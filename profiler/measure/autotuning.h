@@ -26,9 +26,9 @@ enum ghp_status ghp_autotuning_run(void *context, int64_t repeats);
 struct ghp_task ghp_autotuning_task(const struct ghp_measure *m, struct ghp_opbench *bench);
 
 /* In which formats one of the operation's ways is run, and with what is fused. */
-struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure *m,
-                                                       const struct ghp_worklist_op *op,
-                                                       const struct ghp_worklist_variant *variant);
+struct ghp_kernel_spec ghp_autotuning_spec(const struct ghp_measure *m,
+                                           const struct ghp_worklist_op *op,
+                                           const struct ghp_worklist_variant *variant);
 
 /* After samples were taken: least_s. */
 void ghp_autotuning_note(struct ghp_worklist_variant *variant);

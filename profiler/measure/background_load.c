@@ -41,7 +41,7 @@ static enum ghp_status add(const struct ghp_measure *m, const struct ghp_worklis
     status = ghp_opbench_open(m->backend_ops, m->backend, &task, &bench);
     if (status == GHP_OK && op->variants[0].algorithm[0] != '\0')
         status = ghp_opbench_switch(bench, m->backend, op->variants[0].algorithm,
-                                    ghp_autotuning_memory_formats(m, op, &op->variants[0]));
+                                    ghp_autotuning_spec(m, op, &op->variants[0]));
     if (status == GHP_OK) {
         b->benches[b->n++] = bench;
         return GHP_OK;

@@ -1,7 +1,7 @@
 /* profiler/measure/fill.c - see measure/fill.h. */
 #include "profiler/measure/fill.h"
 
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "profiler/worklist/analytic_op.h"
 
 #include <math.h>
@@ -237,7 +237,7 @@ static enum ghp_status fill_one(const struct filling *f, const struct ghp_workli
     m->backend_ops->release(kernel);
     fill_memory_formats(f, op, sibling, entry);
     GHP_TRY(
-        ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry, &entry->scratch_bytes));
+        ghp_kernel_spec_scratch(m->backend_ops, m->backend, &task, entry, &entry->scratch_bytes));
     return entry->key != NULL && entry->algorithm != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 

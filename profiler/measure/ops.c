@@ -2,7 +2,7 @@
 #include "profiler/measure/ops.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "profiler/measure/background_load.h"
 #include "profiler/measure/autotuning.h"
 
@@ -30,9 +30,8 @@ bool ghp_measure_is_fused(const struct ghp_measure *m, const struct ghp_worklist
 {
     bool forward = op->pass == GHP_PASS_FORWARD || op->pass == GHP_PASS_STATS;
 
-    return op->fused &&
-           ghp_memory_format_fuses(m->backend_ops, m->backend, GHP_OP_BATCH_NORM,
-                                   forward ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_DATA);
+    return op->fused && ghp_backend_fuses(m->backend_ops, m->backend, GHP_OP_BATCH_NORM,
+                                          forward ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_DATA);
 }
 
 /* One walk through the work list. */
@@ -205,8 +204,8 @@ static enum ghp_status enter(struct walk *walk, struct ghp_worklist_op *op,
     entry->source = GHP_SOURCE_MEASURED;
     if (!op->asked || op->asked_memory_formats != entry->n_memory_formats) {
         walk->unasked -= !op->asked;
-        GHP_TRY(ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry,
-                                          &op->scratch_bytes));
+        GHP_TRY(
+            ghp_kernel_spec_scratch(m->backend_ops, m->backend, &task, entry, &op->scratch_bytes));
         op->asked = true;
         op->asked_memory_formats = entry->n_memory_formats;
         estimate->scratch_s += ghp_now_s() - start_s;

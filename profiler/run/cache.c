@@ -160,7 +160,7 @@ void ghp_cache_op_key(const struct ghp_measure *m, const struct ghp_worklist_op 
         n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " beside %lld",
                       (long long)other_bytes);
     for (int i = 0; i < op->n_variants; i++) {
-        const struct ghp_memory_format f = ghp_autotuning_memory_formats(m, op, &op->variants[i]);
+        const struct ghp_kernel_spec f = ghp_autotuning_spec(m, op, &op->variants[i]);
 
         n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " %s%s%s%s%s%s%s.",
                       f.x ? "x" : "", f.y ? "y" : "", f.w ? "w" : "", f.bias ? "b" : "",

@@ -3,7 +3,7 @@
 #include "profiler/run/run_private.h"
 
 #include "core/base/log.h"
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "profiler/measure/speed.h"
 #include "profiler/run/resume.h"
 
@@ -137,8 +137,8 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
     bool taken;
 
     for (int op = 0; op < GHP_OP_COUNT; op++)
-        fuses[op] = ghp_memory_format_fuses(run->m.backend_ops, run->m.backend, (enum ghp_op)op,
-                                            GHP_PASS_FORWARD);
+        fuses[op] = ghp_backend_fuses(run->m.backend_ops, run->m.backend, (enum ghp_op)op,
+                                      GHP_PASS_FORWARD);
     GHP_TRY(take_earlier(run, &taken));
     if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     GHP_TRY(share_speeds(run));

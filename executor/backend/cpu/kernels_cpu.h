@@ -61,8 +61,7 @@ extern const struct ghp_cpu_kernel *const ghp_cpu_kernel_tables[];
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass);
 /* A batch norm's, on tensors in these formats, with what they say is fused; NULL: there is none. Backward with a ReLU
  * w is read too. */
-const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass,
-                                                 struct ghp_memory_format memory_formats);
+const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass, struct ghp_kernel_spec spec);
 extern const struct ghp_cpu_kernel
     ghp_cpu_kernel_add_relu; /* an addition with the ReLU behind it */
 extern const struct ghp_cpu_kernel

@@ -221,16 +221,14 @@ static const struct ghp_cpu_kernel
     local_stats_nchw16c[] = {LOCAL_STATS_PASSES(_nchw16c), {.name = NULL}},
     local_stats_nchw16c_relu[] = {LOCAL_STATS_PASSES(_nchw16c_relu), {.name = NULL}};
 
-const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass,
-                                                 struct ghp_memory_format memory_formats)
+const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass, struct ghp_kernel_spec spec)
 {
     static const struct ghp_cpu_kernel *const tables[2][2][2] = {
         {{ghp_cpu_kernels_norm, plain_relu}, {nchw16c, nchw16c_relu}},
         {{local_stats_plain, local_stats_plain_relu},
          {local_stats_nchw16c, local_stats_nchw16c_relu}}}; /* [stats][x][relu] */
-    const struct ghp_cpu_kernel *cpu_kernel =
-        tables[memory_formats.stats][memory_formats.x][memory_formats.relu];
-    if (memory_formats.add && !memory_formats.stats) return NULL;
+    const struct ghp_cpu_kernel *cpu_kernel = tables[spec.stats][spec.x][spec.relu];
+    if (spec.add && !spec.stats) return NULL;
     while (cpu_kernel->name != NULL && cpu_kernel->pass != pass)
         cpu_kernel++;
     return cpu_kernel->name != NULL ? cpu_kernel : NULL;

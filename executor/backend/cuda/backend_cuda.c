@@ -110,9 +110,9 @@ static enum ghp_status fill_in(struct ghp_cuda_kernel *kernel, const char *wante
 }
 
 /* Whether a pass can take so much along. */
-static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused)
+static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused)
 {
-    if (!ghp_memory_format_fused(fused)) return true;
+    if (!ghp_kernel_spec_is_fused(fused)) return true;
     if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
         return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add;
     return ghp_cuda_native_takes(op, pass, fused);
@@ -120,7 +120,7 @@ static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format f
 
 static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const struct ghp_local *local,
                                          enum ghp_pass pass, const char *algorithm,
-                                         struct ghp_memory_format fused, struct ghp_kernel **kernel)
+                                         struct ghp_kernel_spec fused, struct ghp_kernel **kernel)
 {
     struct ghp_cuda_kernel *made;
     enum ghp_status status;
@@ -151,7 +151,7 @@ static enum ghp_status cuda_prepare_as(struct ghp_backend *backend, const struct
                                        enum ghp_pass pass, const char *algorithm,
                                        struct ghp_kernel **kernel)
 {
-    const struct ghp_memory_format nothing = {0};
+    const struct ghp_kernel_spec nothing = {0};
 
     return cuda_prepare_with(backend, local, pass, algorithm, nothing, kernel);
 }
@@ -165,7 +165,7 @@ static enum ghp_status cuda_prepare(struct ghp_backend *backend, const struct gh
 /* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
 static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
 {
-    const struct ghp_memory_format relu = {.relu = true};
+    const struct ghp_kernel_spec relu = {.relu = true};
 
     if (backend->config.exact) return false;
     if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */

@@ -61,7 +61,7 @@ extern const struct ghp_device_ops ghp_cuda_device;
 struct ghp_cuda_kernel {
     struct ghp_kernel base;
     char algorithm[GHP_CHOICE_NAME_BYTES];
-    struct ghp_memory_format fused; /* what the pass fuses; of tensors' formats there is one */
+    struct ghp_kernel_spec fused; /* what the pass fuses; of tensors' formats there is one */
     /* of a convolution or linear layer, whether `run` leaves its bias and ReLU to a kernel behind it */
     bool epilogue;
     enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
@@ -110,7 +110,7 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
 bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass);
 enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel);
 /* Whether ghp's own kernels take so much along in a pass. */
-bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused);
+bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused);
 
 #define GHP_CUDA_DIRECT "direct"
 /* The plain kernels, which take every convolution and linear layer; under this name. */

@@ -100,7 +100,7 @@ static void settle(struct ghp_cuda_kernel *kernel)
     bool fuses = fused->plan != NULL;
     char name[2 * GHP_GRAPH_NAME_BYTES + 4];
 
-    kernel->epilogue = ghp_memory_format_fused(kernel->fused) && !fuses;
+    kernel->epilogue = ghp_kernel_spec_is_fused(kernel->fused) && !fuses;
     kernel->base.scratch_bytes = ghp_cuda_scratch(
         kernel->workspace_at + (fuses ? fused->workspace_bytes : alone->workspace_bytes));
     snprintf(name, sizeof name, fuses ? "%s & %s" : "%s", alone->name, fused->name);
@@ -225,14 +225,14 @@ static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, 
         *taken = take_named(kernel, ALONE, alone);
     }
     if (*taken) {
-        if (fused != NULL && ghp_memory_format_fused(kernel->fused) &&
+        if (fused != NULL && ghp_kernel_spec_is_fused(kernel->fused) &&
             open_graph(kernel, FUSED) == GHP_OK)
             take_named(kernel, FUSED, fused);
         return GHP_OK;
     }
     GHP_TRY(choose_alone(kernel, most, taken));
-    return *taken && ghp_memory_format_fused(kernel->fused) && most > 1 ? choose_fused(kernel)
-                                                                        : GHP_OK;
+    return *taken && ghp_kernel_spec_is_fused(kernel->fused) && most > 1 ? choose_fused(kernel)
+                                                                         : GHP_OK;
 }
 
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)

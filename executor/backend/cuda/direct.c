@@ -60,7 +60,7 @@ static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel,
 void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel)
 {
     kernel->run = run_direct;
-    kernel->epilogue = ghp_memory_format_fused(kernel->fused);
+    kernel->epilogue = ghp_kernel_spec_is_fused(kernel->fused);
     kernel->base.scratch_bytes = 0;
     memcpy(kernel->algorithm, GHP_CUDA_DIRECT, sizeof(GHP_CUDA_DIRECT));
 }

@@ -104,7 +104,7 @@ static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
                                                  : CUBLASLT_EPILOGUE_RELU;
 
     linear->fuses = fuses;
-    kernel->epilogue = ghp_memory_format_fused(kernel->fused) && !fuses;
+    kernel->epilogue = ghp_kernel_spec_is_fused(kernel->fused) && !fuses;
     return GHP_CUBLASLT(lt_of(kernel),
                         cublasLtMatmulDescSetAttribute(linear->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                        &epilogue, sizeof epilogue));
@@ -326,7 +326,7 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     kernel->run = run_linear;
     if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
         kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(local) * 2);
-    if (ghp_memory_format_fused(kernel->fused) && !is_bf16(kernel)) {
+    if (ghp_kernel_spec_is_fused(kernel->fused) && !is_bf16(kernel)) {
         GHP_TRY(set_epilogue(kernel, true));
         GHP_TRY(choose(kernel, name, &taken));
     }

@@ -60,7 +60,7 @@ static enum ghp_status run_row(struct ghp_cuda_kernel *kernel,
         kernel);
 }
 
-bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused)
+bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused)
 {
     static const struct taker {
         enum ghp_op op;

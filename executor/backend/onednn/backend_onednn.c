@@ -130,11 +130,11 @@ static struct ghp_local as_blocks(const struct ghp_local *local)
 
 /* The loop that computes a pass on plain tensors, or with what is fused; NULL: there is none. */
 static const struct ghp_cpu_kernel *cpu_kernel_of(enum ghp_op op, enum ghp_pass pass,
-                                                  struct ghp_memory_format memory_formats)
+                                                  struct ghp_kernel_spec spec)
 {
-    if (memory_formats.bias) return NULL;
-    if (op == GHP_OP_BATCH_NORM) return ghp_cpu_kernel_norm(pass, memory_formats);
-    if (!memory_formats.relu) return ghp_cpu_kernel_find(op, pass);
+    if (spec.bias) return NULL;
+    if (op == GHP_OP_BATCH_NORM) return ghp_cpu_kernel_norm(pass, spec);
+    if (!spec.relu) return ghp_cpu_kernel_find(op, pass);
     if (pass != GHP_PASS_FORWARD) return NULL;
     return op == GHP_OP_ADD        ? &ghp_cpu_kernel_add_relu
            : op == GHP_OP_MAX_POOL ? &ghp_cpu_kernel_max_relu
@@ -144,14 +144,11 @@ static const struct ghp_cpu_kernel *cpu_kernel_of(enum ghp_op op, enum ghp_pass 
 /* What the library has no part in. */
 static enum ghp_status prepare_cpu_kernel(struct ghp_backend *backend,
                                           const struct ghp_local *local, enum ghp_pass pass,
-                                          struct ghp_memory_format memory_formats,
-                                          struct ghp_kernel **kernel)
+                                          struct ghp_kernel_spec spec, struct ghp_kernel **kernel)
 {
-    bool nchw16c = memory_formats.x || memory_formats.y || memory_formats.w;
-    const struct ghp_cpu_kernel *cpu_kernel = cpu_kernel_of(local->op, pass, memory_formats);
-    if (cpu_kernel == NULL &&
-        (memory_formats.bias || memory_formats.relu || memory_formats.stats || memory_formats.add))
-        return GHP_OK;
+    bool nchw16c = spec.x || spec.y || spec.w;
+    const struct ghp_cpu_kernel *cpu_kernel = cpu_kernel_of(local->op, pass, spec);
+    if (cpu_kernel == NULL && (spec.bias || spec.relu || spec.stats || spec.add)) return GHP_OK;
     if (cpu_kernel == NULL)
         return ghp_cpu_kernel_prepare(backend, local, pass, kernel); /* says so */
     if (!nchw16c || local->op == GHP_OP_BATCH_NORM)
@@ -171,11 +168,10 @@ static bool is_winograd_first(const struct ghp_backend *backend, const struct gh
 
 static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
                                               const struct ghp_local *local, enum ghp_pass pass,
-                                              const char *algorithm,
-                                              struct ghp_memory_format memory_formats,
+                                              const char *algorithm, struct ghp_kernel_spec spec,
                                               struct ghp_kernel **kernel)
 {
-    const struct ghp_onednn_wish wish = {algorithm, memory_formats};
+    const struct ghp_onednn_wish wish = {algorithm, spec};
     struct ghp_onednn_kernel *made = NULL;
     *kernel = NULL;
     ghp_parallel_threads(backend->config.threads);
@@ -183,7 +179,7 @@ static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
         if (algorithm != NULL
                 ? strcmp(algorithm, GHP_WINOGRAD) == 0 && ghp_winograd_can(backend, local)
                 : is_winograd_first(backend, local, pass))
-            return ghp_winograd_prepare(backend, local, pass, memory_formats, kernel);
+            return ghp_winograd_prepare(backend, local, pass, spec, kernel);
         if (local->op == GHP_OP_CONV2D)
             GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
         if (algorithm != NULL && strcmp(algorithm, GHP_CPU_KERNEL_SMALL_BATCH) == 0 &&
@@ -194,19 +190,19 @@ static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
             GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, algorithm, &made));
     }
     if (made == NULL && algorithm != NULL)
-        return onednn_prepare_nchw16c(backend, local, pass, NULL, memory_formats, kernel);
+        return onednn_prepare_nchw16c(backend, local, pass, NULL, spec, kernel);
     if (made != NULL) {
         *kernel = &made->base;
         return GHP_OK;
     }
-    return prepare_cpu_kernel(backend, local, pass, memory_formats, kernel);
+    return prepare_cpu_kernel(backend, local, pass, spec, kernel);
 }
 
 static enum ghp_status onednn_prepare_as(struct ghp_backend *backend, const struct ghp_local *local,
                                          enum ghp_pass pass, const char *algorithm,
                                          struct ghp_kernel **kernel)
 {
-    const struct ghp_memory_format plain = {0};
+    const struct ghp_kernel_spec plain = {0};
     return onednn_prepare_nchw16c(backend, local, pass, algorithm, plain, kernel);
 }
 
@@ -217,8 +213,7 @@ static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct 
 }
 
 static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const struct ghp_local *local,
-                                         enum ghp_pass pass,
-                                         struct ghp_memory_format memory_formats,
+                                         enum ghp_pass pass, struct ghp_kernel_spec spec,
                                          struct ghp_algorithms *names)
 {
     names->n = 0;
@@ -226,7 +221,7 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
     if (!ghp_local_has_pass(local, pass)) return GHP_OK;
     if (is_winograd_first(backend, local, pass)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_CONV2D)
-        GHP_TRY(ghp_onednn_conv_algorithms(backend, local, pass, memory_formats, names));
+        GHP_TRY(ghp_onednn_conv_algorithms(backend, local, pass, spec, names));
     if (ghp_winograd_can(backend, local)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_LINEAR)
         GHP_TRY(ghp_onednn_linear_algorithms(backend, local, pass, names));

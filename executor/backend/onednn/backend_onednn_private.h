@@ -4,7 +4,7 @@
  * tensor of the call or to a place in the call's scratch, so that a run allocates no tensor of its
  * own; what the library itself takes for a moment is small change, and in its plain matrix product
  * (x64:gemm:jit) up to 5 MiB a thread. Tensors lie plain (N,H,W,C; weights K,C,R,S) or blocked
- * (backend.h: struct ghp_memory_format); where a primitive wants another layout, reorders into and out of
+ * (backend.h: struct ghp_kernel_spec); where a primitive wants another layout, reorders into and out of
  * scratch stand around it.
  *
  * In bfloat16 x, y and their gradients have two bytes, weights and their gradients stay floats: the reorder that a
@@ -99,7 +99,7 @@ void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
  * than plain loops. */
 struct ghp_onednn_wish {
     const char *algorithm;
-    struct ghp_memory_format memory_formats;
+    struct ghp_kernel_spec spec;
 };
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
                                         enum ghp_pass pass, struct ghp_onednn_wish wish,
@@ -111,7 +111,7 @@ enum ghp_status ghp_onednn_linear_prepare(struct ghp_backend *backend,
 /* The names of all algorithms of the pass, the likeliest first. */
 enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
-                                           struct ghp_memory_format memory_formats,
+                                           struct ghp_kernel_spec spec,
                                            struct ghp_algorithms *names);
 enum ghp_status ghp_onednn_linear_algorithms(struct ghp_backend *backend,
                                              const struct ghp_local *local, enum ghp_pass pass,

@@ -3,7 +3,7 @@
  * Other operations that keep channels apart need no loops of their own: a blocked tensor is a plain one of 16
  * channels and c / 16 times as many samples. A bias differs from block to block.
  *
- * Tested  tests/executor/backend/test_memory_format.c, against the plain loops */
+ * Tested  tests/executor/backend/test_kernel_spec.c, against the plain loops */
 #include "executor/backend/onednn/backend_onednn_private.h"
 #include "executor/backend/cpu/streaming_store.h"
 

@@ -37,24 +37,23 @@ static bool can_im2col(const struct ghp_local *l, enum ghp_pass pass)
 /* Ways to try, best first; n of them. */
 enum { MAX_VARIANTS = 8 };
 
-static int variants_of(const struct ghp_kernel *kernel, struct ghp_memory_format memory_formats,
+static int variants_of(const struct ghp_kernel *kernel, struct ghp_kernel_spec spec,
                        struct ghp_onednn_variant list[MAX_VARIANTS])
 {
     const struct ghp_local *l = &kernel->local;
     bool bf16 = kernel->backend->config.element_bytes == 2;
     bool small = kernel->pass == GHP_PASS_FORWARD && l->p * l->q <= 16;
-    bool blocks = small || memory_formats.x || memory_formats.y;
+    bool blocks = small || spec.x || spec.y;
     const dnnl_format_tag_t likely = blocks ? dnnl_format_tag_any : dnnl_nhwc;
     const dnnl_format_tag_t other = blocks ? dnnl_nhwc : dnnl_format_tag_any;
     const struct ghp_onednn_variant winograd = {.algorithm = dnnl_convolution_winograd,
                                                 .activation = dnnl_format_tag_any,
-                                                .bias = memory_formats.bias};
+                                                .bias = spec.bias};
     bool can = has_winograd(kernel->backend), pays = can && ghp_conv_tiles_pay(l, kernel->pass);
     int n = 0;
     if (pays) list[n++] = winograd;
     for (int i = 0; i < 3; i++) {
-        struct ghp_onednn_variant direct = {dnnl_convolution_direct, likely, i, memory_formats.bias,
-                                            bf16};
+        struct ghp_onednn_variant direct = {dnnl_convolution_direct, likely, i, spec.bias, bf16};
         list[n++] = direct;
         direct.activation = other;
         if (i < 2) list[n++] = direct;
@@ -68,8 +67,7 @@ static dnnl_format_tag_t tag_of(bool nchw16c)
     return nchw16c ? dnnl_nChw16c : dnnl_nhwc;
 }
 
-static enum ghp_status operands_of(const struct ghp_kernel *kernel,
-                                   struct ghp_memory_format memory_formats,
+static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_kernel_spec spec,
                                    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS])
 {
     struct ghp_onednn_conv z = ghp_onednn_conv_of(&kernel->local);
@@ -91,13 +89,11 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel,
            : kernel->pass == GHP_PASS_BACKWARD_DATA ? data
                                                     : weight,
            sizeof forward);
-    GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(memory_formats.x), type, &operands[0].plain));
-    const dnnl_format_tag_t w = z.grouped          ? dnnl_goihw
-                                : memory_formats.w ? dnnl_OIhw16i16o
-                                                   : dnnl_oihw;
+    GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(spec.x), type, &operands[0].plain));
+    const dnnl_format_tag_t w = z.grouped ? dnnl_goihw : spec.w ? dnnl_OIhw16i16o : dnnl_oihw;
     GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, dnnl_f32, &operands[1].plain));
-    GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(memory_formats.y), type, &operands[2].plain));
-    if (!memory_formats.bias) return GHP_OK;
+    GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(spec.y), type, &operands[2].plain));
+    if (!spec.bias) return GHP_OK;
     const dnnl_dims_t channels = {z.y[1]};
     operands[3] = (struct ghp_onednn_operand){.argument = DNNL_ARG_BIAS, .where = GHP_ONEDNN_BIAS};
     return ghp_onednn_layout_open(1, channels, dnnl_a, dnnl_f32, &operands[3].plain);
@@ -114,7 +110,7 @@ struct walk {
     struct ghp_onednn_kernel *kernel; /* empty */
     struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS];
     dnnl_primitive_attr_t attributes;
-    struct ghp_memory_format memory_formats;
+    struct ghp_kernel_spec spec;
     const char *wanted;           /* fill the kernel with the way of this name; NULL: the first */
     bool loosely;                 /* whatever is reordered */
     struct ghp_algorithms *names; /* not NULL: only add each way's name */
@@ -148,11 +144,10 @@ static enum ghp_status walk_variants(struct walk *walk)
     const struct ghp_onednn *library = kernel->backend->library;
     struct ghp_onednn_variant list[MAX_VARIANTS];
     enum ghp_status status = GHP_OK;
-    int n = variants_of(kernel, walk->memory_formats, list);
-    GHP_TRY_GOTO(status, operands_of(kernel, walk->memory_formats, walk->operands), done);
+    int n = variants_of(kernel, walk->spec, list);
+    GHP_TRY_GOTO(status, operands_of(kernel, walk->spec, walk->operands), done);
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
-    if (walk->memory_formats.relu)
-        GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
+    if (walk->spec.relu) GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
     for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
         dnnl_primitive_desc_t described = NULL;
         status = ghp_onednn_conv_describe(library->engine, &kernel->local, kernel->pass, list[i],
@@ -170,9 +165,9 @@ done:
 }
 
 /* Unfolding reads plain activations. */
-static bool is_plain(struct ghp_memory_format memory_formats)
+static bool is_plain(struct ghp_kernel_spec spec)
 {
-    return !memory_formats.x && !memory_formats.y;
+    return !spec.x && !spec.y;
 }
 
 enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struct ghp_local *local,
@@ -180,12 +175,12 @@ enum ghp_status ghp_onednn_conv_prepare(struct ghp_backend *backend, const struc
                                         struct ghp_onednn_kernel **kernel)
 {
     const char *algorithm = wish.algorithm;
-    struct walk walk = {.wanted = algorithm, .memory_formats = wish.memory_formats};
+    struct walk walk = {.wanted = algorithm, .spec = wish.spec};
     bool im2col = algorithm == NULL
                       ? pass == GHP_PASS_BACKWARD_WEIGHT && unfolding_pays(backend, local)
                       : strncmp(algorithm, GHP_ONEDNN_IM2COL, strlen(GHP_ONEDNN_IM2COL)) == 0;
-    if (im2col && can_im2col(local, pass) && is_plain(wish.memory_formats))
-        return ghp_onednn_im2col_prepare(backend, local, wish.memory_formats.w, kernel);
+    if (im2col && can_im2col(local, pass) && is_plain(wish.spec))
+        return ghp_onednn_im2col_prepare(backend, local, wish.spec.w, kernel);
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_variants(&walk);
     if (status == GHP_OK && !walk.filled && algorithm != NULL) {
@@ -212,17 +207,16 @@ static enum ghp_status add_unfolding(struct ghp_backend *backend, const struct g
 
 enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
-                                           struct ghp_memory_format memory_formats,
+                                           struct ghp_kernel_spec spec,
                                            struct ghp_algorithms *names)
 {
-    struct walk walk = {.names = names, .memory_formats = memory_formats};
-    bool can = can_im2col(local, pass) && is_plain(memory_formats);
+    struct walk walk = {.names = names, .spec = spec};
+    bool can = can_im2col(local, pass) && is_plain(spec);
     bool first = can && unfolding_pays(backend, local);
-    if (first) GHP_TRY(add_unfolding(backend, local, memory_formats.w, names));
+    if (first) GHP_TRY(add_unfolding(backend, local, spec.w, names));
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_variants(&walk);
     ghp_onednn_kernel_close(walk.kernel);
-    if (status == GHP_OK && !first && can)
-        status = add_unfolding(backend, local, memory_formats.w, names);
+    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, spec.w, names);
     return status;
 }

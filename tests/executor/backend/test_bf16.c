@@ -14,7 +14,7 @@
 #include "tests/executor/twin_case.h"
 
 #include "executor/backend/cpu/kernels_cpu.h"
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "executor/state/weight_blocks.h"
 
 static const struct ghp_backend_ops *const ops = &ghp_backend_onednn;
@@ -31,7 +31,7 @@ struct variant {
     struct ghp_backend *backend;
     enum ghp_pass pass;
     const char *algorithm; /* NULL: the likeliest */
-    struct ghp_memory_format memory_formats;
+    struct ghp_kernel_spec spec;
 };
 
 /* Operations whose passes compute nothing. */
@@ -84,14 +84,14 @@ static float bias_of(int64_t channel)
 }
 
 /* What a fused kernel does to its output besides. */
-static void finish(struct twin_case *c, struct ghp_memory_format memory_formats)
+static void finish(struct twin_case *c, struct ghp_kernel_spec spec)
 {
     const struct ghp_local *l = &c->right.local;
     float *y = c->right.args.at.y;
 
     for (int64_t i = 0; i < ghp_local_out_elements(l); i++) {
-        if (memory_formats.bias) y[i] += bias_of(i % l->k);
-        if (memory_formats.relu && !(y[i] > 0)) y[i] = 0;
+        if (spec.bias) y[i] += bias_of(i % l->k);
+        if (spec.relu && !(y[i] > 0)) y[i] = 0;
     }
 }
 
@@ -116,15 +116,15 @@ static void run(struct twin_case *c, const struct variant *variant, struct ghp_k
     const struct ghp_local *l = &c->right.local;
     struct ghp_tensors *at = &c->there.args.at;
     float *bias = ghp_alloc((size_t)l->k, sizeof *bias);
-    bool forward = variant->pass == GHP_PASS_FORWARD, nchw16c = variant->memory_formats.w;
+    bool forward = variant->pass == GHP_PASS_FORWARD, nchw16c = variant->spec.w;
 
     for (int64_t k = 0; k < l->k; k++)
         bias[k] = bias_of(k);
     CHECK_STATUS(twin_case_send(c, variant->pass), GHP_OK);
     if (nchw16c) turn_weights(c, at->w[0], true);
-    if (variant->memory_formats.bias) at->w[1] = bias;
+    if (variant->spec.bias) at->w[1] = bias;
     CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK);
-    if (variant->memory_formats.bias) at->w[1] = NULL;
+    if (variant->spec.bias) at->w[1] = NULL;
     if (nchw16c) turn_weights(c, at->w[0], false);
     if (nchw16c && !forward && variant->pass == GHP_PASS_BACKWARD_WEIGHT)
         turn_weights(c, at->dw[0], false);
@@ -140,7 +140,7 @@ static void check_repeats(struct twin_case *c, struct variant variant, const cha
 
     memcpy(once, c->got.memory, (size_t)c->got.bytes);
     CHECK_STATUS(ops->prepare_nchw16c(variant.backend, &c->right.local, variant.pass, algorithm,
-                                      variant.memory_formats, &kernel),
+                                      variant.spec, &kernel),
                  GHP_OK);
     CHECK_TEXT(ops->algorithm(kernel), algorithm);
     run(c, &variant, kernel);
@@ -158,7 +158,7 @@ static void check_variant(struct twin_case *c, struct variant variant)
     if (c->right.args.at.metrics != NULL) /* added to */
         memset(c->right.args.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
     if (!CHECK_STATUS(ops->prepare_nchw16c(variant.backend, &c->right.local, variant.pass,
-                                           variant.algorithm, variant.memory_formats, &kernel),
+                                           variant.algorithm, variant.spec, &kernel),
                       GHP_OK) ||
         !CHECK(kernel != NULL))
         return;
@@ -168,13 +168,13 @@ static void check_variant(struct twin_case *c, struct variant variant)
     ops->release(kernel);
     if (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR)
         check_repeats(c, variant, algorithm);
-    if (variant.memory_formats.relu && variant.pass != GHP_PASS_FORWARD)
+    if (variant.spec.relu && variant.pass != GHP_PASS_FORWARD)
         run_masked(c, variant.pass);
     else
         CHECK_STATUS(
             ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, variant.pass),
             GHP_OK);
-    if (variant.pass == GHP_PASS_FORWARD) finish(c, variant.memory_formats);
+    if (variant.pass == GHP_PASS_FORWARD) finish(c, variant.spec);
     compare(c, &variant, algorithm);
     twin_case_round(c);
     tally.passes++;
@@ -201,9 +201,9 @@ static void check_cpu_kernel(struct twin_case *c, struct ghp_backend *backend, e
 static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum ghp_pass pass)
 {
     const struct ghp_local *l = &c->right.local;
-    const struct ghp_memory_format likely = ghp_memory_format_likely(ops, backend, l);
+    const struct ghp_kernel_spec likely = ghp_kernel_spec_likely(ops, backend, l);
     struct ghp_algorithms names = {0};
-    struct variant variant = {.backend = backend, .pass = pass, .memory_formats = likely};
+    struct variant variant = {.backend = backend, .pass = pass, .spec = likely};
 
     CHECK(!likely.x && !likely.y);
     CHECK_STATUS(ops->algorithms(backend, l, pass, likely, &names), GHP_OK);
@@ -212,29 +212,29 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
         check_variant(c, variant);
     }
     variant.algorithm = NULL;
-    if (ghp_memory_format_fuses(ops, backend, l->op, pass) && names.n > 0) {
-        variant.memory_formats.bias = variant.memory_formats.relu = true;
+    if (ghp_backend_fuses(ops, backend, l->op, pass) && names.n > 0) {
+        variant.spec.bias = variant.spec.relu = true;
         check_variant(c, variant);
     }
     bool takes =
         l->op != GHP_OP_RELU && l->op != GHP_OP_MAX_POOL; /* others: check_mask, test_fast */
-    if (ghp_memory_format_fuses(ops, backend, l->op, pass) && names.n == 0 && takes) {
-        variant.memory_formats.relu = true;
+    if (ghp_backend_fuses(ops, backend, l->op, pass) && names.n == 0 && takes) {
+        variant.spec.relu = true;
         check_variant(c, variant);
     }
     check_cpu_kernel(c, backend, pass);
-    variant.memory_formats = (struct ghp_memory_format){0};
+    variant.spec = (struct ghp_kernel_spec){0};
     check_variant(c, variant); /* last: later passes read what it left in `right` */
 }
 
 static void run_pool(struct ghp_backend *backend, struct ghp_operand_set *set,
-                     struct ghp_memory_format memory_formats)
+                     struct ghp_kernel_spec spec)
 {
     struct ghp_kernel *kernel = NULL;
 
-    if (!CHECK_STATUS(ops->prepare_nchw16c(backend, &set->local, GHP_PASS_FORWARD, NULL,
-                                           memory_formats, &kernel),
-                      GHP_OK) ||
+    if (!CHECK_STATUS(
+            ops->prepare_nchw16c(backend, &set->local, GHP_PASS_FORWARD, NULL, spec, &kernel),
+            GHP_OK) ||
         !CHECK(kernel != NULL))
         exit(1);
     set->args.at.scratch = ghp_operand_set_block(ops->scratch_bytes(kernel));
@@ -267,8 +267,8 @@ static void check_mask(struct ghp_backend *backend)
         if (i % 3 != 0 || i < ghp_local_in_elements(&local) / 2)
             ((uint16_t *)(uintptr_t)plain.args.at.x[0])[i] |= 0x8000;
     memcpy(masked.memory, plain.memory, (size_t)plain.bytes);
-    run_pool(backend, &plain, (struct ghp_memory_format){0});
-    run_pool(backend, &masked, (struct ghp_memory_format){.relu = true});
+    run_pool(backend, &plain, (struct ghp_kernel_spec){0});
+    run_pool(backend, &masked, (struct ghp_kernel_spec){.relu = true});
     for (int64_t i = 0; i < n; i++) {
         uint16_t y = ((uint16_t *)plain.args.at.y)[i];
         bool above = (y & 0x8000) == 0 && y != 0;

@@ -4,7 +4,7 @@
 #include "tests/executor/cases.h"
 
 #include "core/program/lower.h"
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "executor/engine/kernels.h"
 
 static const struct ghp_backend_ops *const ops = &ghp_backend_onednn;
@@ -61,17 +61,17 @@ static void release(struct lowered *l)
     ghp_model_release(&l->model);
 }
 
-static struct ghp_memory_format memory_formats_at(const struct lowered *l, const char *layer,
-                                                  enum ghp_pass pass)
+static struct ghp_kernel_spec spec_at(const struct lowered *l, const char *layer,
+                                      enum ghp_pass pass)
 {
     for (int i = 0; i < l->program.n_instrs; i++) {
         const struct ghp_instr *instr = &l->program.instrs[i];
         if (instr->kind == GHP_INSTR_COMPUTE && instr->pass == pass &&
             strcmp(l->model.layers[instr->layer].name, layer) == 0)
-            return ghp_kernels_memory_format(&l->kernels, &l->program, instr);
+            return ghp_kernels_spec(&l->kernels, &l->program, instr);
     }
     CHECK(false);
-    return (struct ghp_memory_format){0};
+    return (struct ghp_kernel_spec){0};
 }
 
 /* Blocks from the first convolution's output to the last one's input: 3 and 40 channels are no whole blocks. */
@@ -82,17 +82,17 @@ static void check_one_worker(void)
     for (int p = 0; p < 3; p++) {
         static const enum ghp_pass passes[] = {GHP_PASS_FORWARD, GHP_PASS_BACKWARD_WEIGHT,
                                                GHP_PASS_BACKWARD_DATA};
-        CHECK(memory_formats_at(&l, "second", passes[p]).x);
-        CHECK(memory_formats_at(&l, "second", passes[p]).y);
-        CHECK(memory_formats_at(&l, "second", passes[p]).w);
-        CHECK(!memory_formats_at(&l, "norm", passes[p]).w);
-        CHECK(!memory_formats_at(&l, "norm", passes[p]).y);
+        CHECK(spec_at(&l, "second", passes[p]).x);
+        CHECK(spec_at(&l, "second", passes[p]).y);
+        CHECK(spec_at(&l, "second", passes[p]).w);
+        CHECK(!spec_at(&l, "norm", passes[p]).w);
+        CHECK(!spec_at(&l, "norm", passes[p]).y);
         if (passes[p] == GHP_PASS_BACKWARD_DATA) continue;
-        CHECK(!memory_formats_at(&l, "first", passes[p]).x);
-        CHECK(memory_formats_at(&l, "first", passes[p]).y);
+        CHECK(!spec_at(&l, "first", passes[p]).x);
+        CHECK(spec_at(&l, "first", passes[p]).y);
     }
-    CHECK(memory_formats_at(&l, "pool", GHP_PASS_BACKWARD_DATA).x);
-    CHECK(!memory_formats_at(&l, "flat", GHP_PASS_FORWARD).x);
+    CHECK(spec_at(&l, "pool", GHP_PASS_BACKWARD_DATA).x);
+    CHECK(!spec_at(&l, "flat", GHP_PASS_FORWARD).x);
     release(&l);
     if (!CHECK_STATUS(lower(&l, exact, (struct ghp_problem){1, 8}, "", NULL), GHP_OK)) exit(1);
     for (int i = 0; i < l.program.n_buffers; i++)
@@ -131,7 +131,7 @@ static void check_wants(void)
                                            .pad_right = convs[i].r / 2,
                                            .groups = 1};
         for (int pass = GHP_PASS_FORWARD; pass <= GHP_PASS_BACKWARD_WEIGHT; pass++) {
-            const struct ghp_memory_format weights = {.w = ops->blocks_weights(fast, &local)};
+            const struct ghp_kernel_spec weights = {.w = ops->blocks_weights(fast, &local)};
             struct ghp_kernel *kernel = NULL;
             if (!CHECK_STATUS(
                     ops->prepare_nchw16c(fast, &local, (enum ghp_pass)pass, NULL, weights, &kernel),
@@ -170,13 +170,13 @@ static void check_said(void)
     if (!CHECK_STATUS(lower(&l, fast, problem, "", named), GHP_OK)) exit(1);
     for (int p = 0; p < 2; p++) {
         enum ghp_pass pass = p == 0 ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_WEIGHT;
-        CHECK(!memory_formats_at(&l, "first", pass).x && memory_formats_at(&l, "first", pass).y);
-        CHECK(memory_formats_at(&l, "second", pass).x && !memory_formats_at(&l, "second", pass).y);
-        CHECK(!memory_formats_at(&l, "norm", pass).x && !memory_formats_at(&l, "norm", pass).y);
+        CHECK(!spec_at(&l, "first", pass).x && spec_at(&l, "first", pass).y);
+        CHECK(spec_at(&l, "second", pass).x && !spec_at(&l, "second", pass).y);
+        CHECK(!spec_at(&l, "norm", pass).x && !spec_at(&l, "norm", pass).y);
     }
-    CHECK(memory_formats_at(&l, "second", GHP_PASS_BACKWARD_DATA).x);
-    CHECK(memory_formats_at(&l, "relu1", GHP_PASS_BACKWARD_DATA).y);
-    CHECK(!memory_formats_at(&l, "relu2", GHP_PASS_FORWARD).x);
+    CHECK(spec_at(&l, "second", GHP_PASS_BACKWARD_DATA).x);
+    CHECK(spec_at(&l, "relu1", GHP_PASS_BACKWARD_DATA).y);
+    CHECK(!spec_at(&l, "relu2", GHP_PASS_FORWARD).x);
     release(&l);
     CHECK_STATUS(lower(&l, exact, problem, "", named), GHP_ERR_INPUT);
     release(&l);
@@ -189,12 +189,11 @@ static void check_algorithms(void)
         .algorithm = (char[]){"own"},
         .n_memory_formats = 2,
         .memory_formats = {{false, false, 1, "plain"}, {true, false, 2, "mixed"}}};
-    CHECK_TEXT(ghp_memory_format_algorithm(&entry, (struct ghp_memory_format){.w = true}), "plain");
-    CHECK_TEXT(ghp_memory_format_algorithm(&entry, (struct ghp_memory_format){.x = true}), "mixed");
-    CHECK_TEXT(
-        ghp_memory_format_algorithm(&entry, (struct ghp_memory_format){.x = true, .y = true}),
-        "own");
-    CHECK(ghp_memory_format_algorithm(NULL, (struct ghp_memory_format){0}) == NULL);
+    CHECK_TEXT(ghp_kernel_spec_algorithm(&entry, (struct ghp_kernel_spec){.w = true}), "plain");
+    CHECK_TEXT(ghp_kernel_spec_algorithm(&entry, (struct ghp_kernel_spec){.x = true}), "mixed");
+    CHECK_TEXT(ghp_kernel_spec_algorithm(&entry, (struct ghp_kernel_spec){.x = true, .y = true}),
+               "own");
+    CHECK(ghp_kernel_spec_algorithm(NULL, (struct ghp_kernel_spec){0}) == NULL);
 }
 
 /* All that can be. */
@@ -269,8 +268,8 @@ static void check_stages(void)
         sent += instr->kind == GHP_INSTR_SEND || instr->kind == GHP_INSTR_RECEIVE;
     }
     CHECK_EQ(sent, 2);
-    CHECK(!memory_formats_at(&l, "second", GHP_PASS_FORWARD).x);
-    CHECK(memory_formats_at(&l, "second", GHP_PASS_FORWARD).y);
+    CHECK(!spec_at(&l, "second", GHP_PASS_FORWARD).x);
+    CHECK(spec_at(&l, "second", GHP_PASS_FORWARD).y);
     release(&l);
 }
 

@@ -5,7 +5,7 @@
  * machine, no more of them may have been started than the budget holds.
  * ghp-test: np=1 timeout=240 */
 #include "core/base/log.h"
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "profiler/worklist/time_estimate.h"
 #include "profiler/run/run.h"
 #include "tests/check.h"
@@ -48,33 +48,32 @@ static enum ghp_status sleep_a_run(struct ghp_kernel *kernel,
 
 static enum ghp_status prepare_counted(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
-                                       struct ghp_memory_format memory_formats,
-                                       struct ghp_kernel **kernel)
+                                       struct ghp_kernel_spec spec, struct ghp_kernel **kernel)
 {
     relus += local->op == GHP_OP_RELU && pass == GHP_PASS_FORWARD;
-    return ghp_backend_onednn.prepare_nchw16c(backend, local, pass, algorithm, memory_formats,
-                                              kernel);
+    return ghp_backend_onednn.prepare_nchw16c(backend, local, pass, algorithm, spec, kernel);
 }
 
 /* named   as in ghp_profiling_request.wanted */
 static struct ghp_profiling_result measure(double budget_s, const char *named)
 {
     static const int64_t batch = 4;
-    const struct ghp_profiling_request wanted = {.models = &model,
-                                                 .n_models = 1,
-                                                 .batches = &batch,
-                                                 .n_batches = 1,
-                                                 .backend_ops = &sleepy,
-                                                 .precision = {.element_bytes = 4},
-                                                 .threads = 1,
-                                                 .sample_s = 1e-3,
-                                                 .budget_s = budget_s,
-                                                 .fresh = true,
-                                                 .output = path,
-                                                 .wanted = named,
-                                                 .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
-                                                 .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
-                                                 .bucket_bytes = 1 << 16};
+    const struct ghp_profiling_request wanted = {
+        .models = &model,
+        .n_models = 1,
+        .batches = &batch,
+        .n_batches = 1,
+        .backend_ops = &sleepy,
+        .precision = {.element_bytes = 4},
+        .threads = 1,
+        .sample_s = 1e-3,
+        .budget_s = budget_s,
+        .fresh = true,
+        .output = path,
+        .wanted = named,
+        .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
+        .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
+        .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 
     runs = relus = 0;
@@ -111,7 +110,7 @@ static void test_budget(void)
 
     CHECK_EQ(whole.ops.analytic, 0);
     CHECK_TEXT(whole.overrun, "");
-    CHECK(relus > 0 && relus <= 3 * GHP_MEMORY_FORMAT_MAX); /* three sizes, once */
+    CHECK(relus > 0 && relus <= 3 * GHP_KERNEL_SPEC_MAX); /* three sizes, once */
     part = measure(whole_s / 2, NULL);
     CHECK(part.ops.measured > 0);
     CHECK(part.ops.analytic + part.ops.interpolated > 0 || runs * run_s < whole_s);

@@ -40,7 +40,7 @@ struct conv {
 
 struct winograd {
     struct ghp_kernel base;
-    struct ghp_memory_format memory_formats;
+    struct ghp_kernel_spec spec;
 };
 
 static struct image image_of(void *at, int64_t channels, int64_t h, int64_t w, bool nchw16c)
@@ -60,9 +60,9 @@ static struct conv conv_of(const struct winograd *kernel, const struct ghp_kerne
     const struct ghp_tensors *at = &args->at;
     bool back = kernel->base.pass == GHP_PASS_BACKWARD_DATA;
     bool forward = kernel->base.pass == GHP_PASS_FORWARD;
-    struct image x = image_of(back ? at->dx[0] : (void *)(uintptr_t)at->x[0], l->c, l->h, l->w,
-                              kernel->memory_formats.x);
-    struct image y = image_of(forward ? at->y : at->dy, l->k, l->p, l->q, kernel->memory_formats.y);
+    struct image x =
+        image_of(back ? at->dx[0] : (void *)(uintptr_t)at->x[0], l->c, l->h, l->w, kernel->spec.x);
+    struct image y = image_of(forward ? at->y : at->dy, l->k, l->p, l->q, kernel->spec.y);
     struct conv c = {.in = back ? y : x, .out = back ? x : y, .r = (int)l->window.r};
     c.m = SIDE + 1 - c.r;
     c.pad_h = back ? c.r - 1 - l->window.pad_top : l->window.pad_top;
@@ -156,7 +156,7 @@ static struct weights weights_of(const struct winograd *kernel, float *at)
 {
     const struct ghp_local *l = &kernel->base.local;
     int64_t places = l->window.r * l->window.s, block = places * LANES * LANES;
-    if (kernel->memory_formats.w)
+    if (kernel->spec.w)
         return (struct weights){at, {l->c / LANES * block, 1}, {block, LANES}, LANES * LANES};
     return (struct weights){
         at, {LANES * l->c * places, l->c * places}, {LANES * places, places}, 1};
@@ -277,9 +277,8 @@ static ALWAYS_INLINE void output_tile(const struct conv *c, struct corner at, in
 static ALWAYS_INLINE void output_tiles(const struct job *job, struct ghp_range tiles,
                                        struct ghp_range channels, const float *from, int m)
 {
-    struct epilogue epilogue = {.bias =
-                                    job->kernel->memory_formats.bias ? job->args->at.w[1] : NULL,
-                                .relu = job->kernel->memory_formats.relu};
+    struct epilogue epilogue = {.bias = job->kernel->spec.bias ? job->args->at.w[1] : NULL,
+                                .relu = job->kernel->spec.relu};
     for (int64_t tile = tiles.first; tile < tiles.end; tile++) {
         struct corner at = corner_of(&job->conv, tile);
         for (int64_t k = channels.first; k < channels.end; k += LANES)
@@ -477,7 +476,7 @@ bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local 
 }
 
 enum ghp_status ghp_winograd_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                     enum ghp_pass pass, struct ghp_memory_format memory_formats,
+                                     enum ghp_pass pass, struct ghp_kernel_spec spec,
                                      struct ghp_kernel **kernel)
 {
     struct winograd *made = ghp_alloc(1, sizeof *made);
@@ -489,7 +488,7 @@ enum ghp_status ghp_winograd_prepare(struct ghp_backend *backend, const struct g
                                      .run = run,
                                      .parts = backend->config.threads,
                                      .algorithm = GHP_WINOGRAD};
-    made->memory_formats = memory_formats;
+    made->spec = spec;
     made->base.scratch_bytes =
         (int64_t)sizeof(float) *
         (weights_numbers(&made->base) +

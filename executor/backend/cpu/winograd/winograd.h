@@ -19,9 +19,9 @@ bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local 
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Source    A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, CVPR 2016, section 4
- * Tested    tests/executor/backend/onednn/test_onednn.c, test_memory_format.c */
+ * Tested    tests/executor/backend/onednn/test_onednn.c, tests/executor/backend/test_kernel_spec.c */
 enum ghp_status ghp_winograd_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                     enum ghp_pass pass, struct ghp_memory_format memory_formats,
+                                     enum ghp_pass pass, struct ghp_kernel_spec spec,
                                      struct ghp_kernel **kernel);
 
 #endif

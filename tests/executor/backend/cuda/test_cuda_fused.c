@@ -12,7 +12,7 @@
 #include "tests/check.h"
 
 #include "executor/backend/backend_private.h"
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 
 #include <math.h>
 
@@ -62,7 +62,7 @@ static float *make(int64_t n)
 /* ---- one kernel beside the reference ---- */
 
 /* Runs the kernel on the reference's tensors of before the pass; `w1`, `x1`: more of them. */
-static void run(struct twin_case *c, enum ghp_pass pass, struct ghp_memory_format fused, void *w1,
+static void run(struct twin_case *c, enum ghp_pass pass, struct ghp_kernel_spec fused, void *w1,
                 const void *x1)
 {
     struct ghp_tensors *at = &c->there.args.at, was = *at;
@@ -122,7 +122,7 @@ static void open_case(struct twin_case *c, const struct ghp_local *local)
 
 /* ---- the cases ---- */
 
-static void check_product(const struct ghp_local *local, struct ghp_memory_format fused)
+static void check_product(const struct ghp_local *local, struct ghp_kernel_spec fused)
 {
     struct twin_case c;
     float *bias = make(local->k);
@@ -149,14 +149,14 @@ static void check_add(int64_t channels, int64_t size)
     struct twin_case c;
 
     open_case(&c, &local);
-    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){.relu = true}, NULL, NULL);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_kernel_spec){.relu = true}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     apply_relu(c.right.args.at.y, ghp_local_out_elements(&local));
     compare(&c, "an addition and a ReLU", "");
     twin_case_close(&c);
 }
 
-static void norm_forward(struct twin_case *c, struct ghp_memory_format fused, const float *other,
+static void norm_forward(struct twin_case *c, struct ghp_kernel_spec fused, const float *other,
                          const void *there)
 {
     const struct ghp_local *local = &c->right.local;
@@ -174,7 +174,7 @@ static void norm_forward(struct twin_case *c, struct ghp_memory_format fused, co
 }
 
 /* The ReLU is behind the batch norm, or behind the addition, and then not the backward passes' concern. */
-static void norm_back(struct twin_case *c, struct ghp_memory_format fused)
+static void norm_back(struct twin_case *c, struct ghp_kernel_spec fused)
 {
     fused.relu = fused.relu && !fused.add;
     fused.add = false;
@@ -191,7 +191,7 @@ static void norm_back(struct twin_case *c, struct ghp_memory_format fused)
     compare(c, "a batch norm, backward", "dy");
 }
 
-static void check_norm(int64_t channels, int64_t size, struct ghp_memory_format fused)
+static void check_norm(int64_t channels, int64_t size, struct ghp_kernel_spec fused)
 {
     struct ghp_local local = twin_case_shape(GHP_OP_BATCH_NORM, 5, channels, size);
     int64_t n = ghp_local_out_elements(&local);
@@ -216,7 +216,7 @@ static void check_norm_evaluates(void)
 
     open_case(&c, &local);
     c.right.args.training = c.there.args.training = false;
-    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){.stats = true, .relu = true}, NULL, NULL);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_kernel_spec){.stats = true, .relu = true}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     apply_relu(c.right.args.at.y, ghp_local_out_elements(&local));
     for (int i = 0; i < c.n; i++) { /* `saved` stays as it was made */
@@ -244,7 +244,7 @@ static void check_norm_stats_deltas(bool adds)
     }
     c.right.args.stats_delta_share = c.there.args.stats_delta_share = 0.25;
     c.right.args.stats_delta_adds = c.there.args.stats_delta_adds = adds;
-    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){0}, NULL, NULL);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_kernel_spec){0}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     compare(&c, "a batch norm whose statistics drift", "");
     for (int i = 0; i < 2; i++) {
@@ -275,7 +275,7 @@ static void check_mask(int64_t channels, int64_t stride)
     n = ghp_local_in_elements(&local);
     for (int64_t i = 0; i < n; i++)
         x[i] = x[i] > 0.8f ? x[i] : 0;
-    run(&c, GHP_PASS_FORWARD, (struct ghp_memory_format){.relu = true}, NULL, NULL);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_kernel_spec){.relu = true}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     compare(&c, "a max pool", "saved");
     for (int64_t i = 0; i < ghp_local_out_elements(&local); i++)
@@ -283,7 +283,7 @@ static void check_mask(int64_t channels, int64_t stride)
     CHECK(closed > 0 && closed < ghp_local_out_elements(&local));
     /* its own places in, the ReLU's gradient out */
     memcpy(c.right.args.at.saved, c.got.args.at.saved, (size_t)ghp_local_saved_bytes(&local, 4));
-    run(&c, GHP_PASS_BACKWARD_DATA, (struct ghp_memory_format){0}, NULL, NULL);
+    run(&c, GHP_PASS_BACKWARD_DATA, (struct ghp_kernel_spec){0}, NULL, NULL);
     expect(&c, GHP_PASS_FORWARD);
     expect(&c, GHP_PASS_BACKWARD_DATA);
     float *dx = c.right.args.at.dx[0];
@@ -350,7 +350,7 @@ static void check_refusals(struct ghp_backend *exact)
     static const struct wish {
         enum ghp_op op;
         enum ghp_pass pass;
-        struct ghp_memory_format fused;
+        struct ghp_kernel_spec fused;
     } request[] = {{GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.relu = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
@@ -366,13 +366,13 @@ static void check_refusals(struct ghp_backend *exact)
             GHP_OK);
         CHECK(kernel == NULL);
     }
-    CHECK(ghp_memory_format_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_FORWARD));
-    CHECK(ghp_memory_format_fuses(ops, backend, GHP_OP_LINEAR, GHP_PASS_FORWARD));
-    CHECK(!ghp_memory_format_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_WEIGHT));
-    CHECK(!ghp_memory_format_fuses(ops, backend, GHP_OP_AVG_POOL, GHP_PASS_FORWARD));
-    CHECK(ghp_memory_format_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
-    CHECK(!ghp_memory_format_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
-    CHECK(!ghp_memory_format_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
+    CHECK(ghp_backend_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(ghp_backend_fuses(ops, backend, GHP_OP_LINEAR, GHP_PASS_FORWARD));
+    CHECK(!ghp_backend_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_WEIGHT));
+    CHECK(!ghp_backend_fuses(ops, backend, GHP_OP_AVG_POOL, GHP_PASS_FORWARD));
+    CHECK(ghp_backend_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
+    CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
 }
 
 static void check_setting(void)
@@ -384,15 +384,15 @@ static void check_setting(void)
 
     for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
         for (int fused = 1; fused < 4; fused++)
-            check_product(&products[i], (struct ghp_memory_format){.bias = (fused & 1) > 0,
-                                                                   .relu = (fused & 2) > 0});
+            check_product(&products[i], (struct ghp_kernel_spec){.bias = (fused & 1) > 0,
+                                                                 .relu = (fused & 2) > 0});
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
         check_add(channels[i], 6);
         check_mask(channels[i], 1);
         check_mask(channels[i], 2);
         for (int variant = 0; variant < 6; variant++)
             check_norm(channels[i], 6,
-                       (struct ghp_memory_format){
+                       (struct ghp_kernel_spec){
                            .relu = variant & 1, .stats = variant / 2 > 0, .add = variant / 2 > 1});
     }
     check_norm_evaluates();

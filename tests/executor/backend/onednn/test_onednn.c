@@ -204,7 +204,7 @@ static bool offers(struct ghp_backend *backend, const struct ghp_local *local, c
     struct ghp_algorithms names;
     bool found = false;
     CHECK_STATUS(
-        ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_memory_format){0}, &names),
+        ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_kernel_spec){0}, &names),
         GHP_OK);
     for (int i = 0; i < names.n; i++)
         found = found || strcmp(names.names[i], name) == 0;

@@ -1,4 +1,4 @@
-/* tests/executor/backend/test_memory_format.c - operations on blocked tensors against the reference on plain ones,
+/* tests/executor/backend/test_kernel_spec.c - operations on blocked tensors against the reference on plain ones,
  * every way that a backend says it has.
  *
  * Bound of sums: as in test_onednn.c, 16 (4 + sqrt(m)) eps of the tensor's root-mean-square size, for Winograd among
@@ -11,7 +11,7 @@
 
 #include "core/program/lower.h"
 #include "executor/backend/cpu/streaming_store.h"
-#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernel_spec.h"
 #include "executor/state/weight_blocks.h"
 
 #include <float.h>
@@ -66,20 +66,19 @@ static void turn_weights(float *at, const struct ghp_local *l, bool to_blocks)
     free(from);
 }
 
-static void turn_all(struct ghp_operand_set *set, struct ghp_memory_format memory_formats,
-                     bool to_blocks)
+static void turn_all(struct ghp_operand_set *set, struct ghp_kernel_spec spec, bool to_blocks)
 {
     const struct ghp_local *l = &set->local;
     const struct ghp_tensors *at = &set->args.at;
     struct image x = {l->n, l->c, l->h * l->w}, y = {l->n, l->k, l->p * l->q};
-    for (int i = 0; i < GHP_MAX_INPUTS && memory_formats.x; i++) {
+    for (int i = 0; i < GHP_MAX_INPUTS && spec.x; i++) {
         if (at->x[i] != NULL) turn((float *)(uintptr_t)at->x[i], x, to_blocks);
         if (at->dx[i] != NULL) turn(at->dx[i], x, to_blocks);
     }
-    if (memory_formats.y && at->y != NULL) turn(at->y, y, to_blocks);
-    if (memory_formats.y && at->dy != NULL) turn(at->dy, y, to_blocks);
-    if (memory_formats.w && at->w[0] != NULL) turn_weights(at->w[0], l, to_blocks);
-    if (memory_formats.w && at->dw[0] != NULL) turn_weights(at->dw[0], l, to_blocks);
+    if (spec.y && at->y != NULL) turn(at->y, y, to_blocks);
+    if (spec.y && at->dy != NULL) turn(at->dy, y, to_blocks);
+    if (spec.w && at->w[0] != NULL) turn_weights(at->w[0], l, to_blocks);
+    if (spec.w && at->dw[0] != NULL) turn_weights(at->dw[0], l, to_blocks);
 }
 
 /* What parameters are read and written by, against the walk above: no number is lost or moved elsewhere. */
@@ -121,33 +120,32 @@ static float *make_bias(const struct ghp_local *l)
 }
 
 /* On plain tensors, number by number: what a fused kernel does to its output besides. */
-static void finish(struct ghp_operand_set *set, struct ghp_memory_format memory_formats)
+static void finish(struct ghp_operand_set *set, struct ghp_kernel_spec spec)
 {
     const struct ghp_local *l = &set->local;
     float *y = set->args.at.y;
     for (int64_t i = 0; i < l->n * l->p * l->q * l->k; i++) {
-        if (memory_formats.bias) y[i] += (float)bias_of(i % l->k);
-        if (memory_formats.relu && !(y[i] > 0)) y[i] = 0;
+        if (spec.bias) y[i] += (float)bias_of(i % l->k);
+        if (spec.relu && !(y[i] > 0)) y[i] = 0;
     }
 }
 
 static void run_nchw16c(struct ghp_operand_set *set, enum ghp_pass pass, const char *algorithm,
-                        struct ghp_memory_format memory_formats)
+                        struct ghp_kernel_spec spec)
 {
     struct ghp_kernel *kernel = NULL;
-    float *bias = memory_formats.bias ? make_bias(&set->local) : NULL;
-    if (!CHECK_STATUS(
-            ops->prepare_nchw16c(fast, &set->local, pass, algorithm, memory_formats, &kernel),
-            GHP_OK) ||
+    float *bias = spec.bias ? make_bias(&set->local) : NULL;
+    if (!CHECK_STATUS(ops->prepare_nchw16c(fast, &set->local, pass, algorithm, spec, &kernel),
+                      GHP_OK) ||
         !CHECK(kernel != NULL))
         exit(1);
-    turn_all(set, memory_formats, true);
+    turn_all(set, spec, true);
     if (bias != NULL) set->args.at.w[1] = bias;
     set->args.at.scratch = ghp_operand_set_block(ops->scratch_bytes(kernel));
     CHECK_STATUS(ops->run(kernel, &set->args), GHP_OK);
     free(set->args.at.scratch);
     set->args.at.scratch = NULL;
-    turn_all(set, memory_formats, false);
+    turn_all(set, spec, false);
     if (bias != NULL) set->args.at.w[1] = NULL;
     free(bias);
     ops->release(kernel);
@@ -194,21 +192,21 @@ static void compare(const struct ghp_operand_set *got, const struct ghp_operand_
 
 /* As `got`, but on plain tensors. */
 static void check_plain_bits(const struct ghp_operand_set *got, enum ghp_pass pass,
-                             struct ghp_memory_format memory_formats)
+                             struct ghp_kernel_spec spec)
 {
     struct ghp_operand_set plain;
-    memory_formats.x = memory_formats.y = false;
+    spec.x = spec.y = false;
     if (!CHECK_STATUS(ghp_operand_set_init(&got->local, 4, GHP_OPERAND_SET_ALL, &plain), GHP_OK))
         exit(1);
-    if (pass != GHP_PASS_FORWARD) run_nchw16c(&plain, GHP_PASS_FORWARD, NULL, memory_formats);
-    run_nchw16c(&plain, pass, NULL, memory_formats);
+    if (pass != GHP_PASS_FORWARD) run_nchw16c(&plain, GHP_PASS_FORWARD, NULL, spec);
+    run_nchw16c(&plain, pass, NULL, spec);
     compare(got, &plain, pass, "plain tensors", 0);
     ghp_operand_set_release(&plain);
 }
 
 /* A pass by one way, after the reference's forward pass (in the same formats: what a pool saves is in their order). */
 static void check_variant(const struct ghp_local *local, enum ghp_pass pass, const char *algorithm,
-                          struct ghp_memory_format memory_formats)
+                          struct ghp_kernel_spec spec)
 {
     struct ghp_operand_set right, got;
     if (!CHECK_STATUS(ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, &right), GHP_OK) ||
@@ -216,39 +214,36 @@ static void check_variant(const struct ghp_local *local, enum ghp_pass pass, con
         exit(1);
     if (pass != GHP_PASS_FORWARD) {
         op_case_run(&right, &ghp_backend_reference, reference, GHP_PASS_FORWARD, NULL);
-        run_nchw16c(&got, GHP_PASS_FORWARD, NULL, memory_formats);
+        run_nchw16c(&got, GHP_PASS_FORWARD, NULL, spec);
         if (local->op == GHP_OP_CONV2D) memcpy(got.args.at.y, right.args.at.y, 4); /* not read */
     }
     op_case_run(&right, &ghp_backend_reference, reference, pass, NULL);
-    finish(&right, memory_formats);
-    run_nchw16c(&got, pass, algorithm, memory_formats);
+    finish(&right, spec);
+    run_nchw16c(&got, pass, algorithm, spec);
     compare(&got, &right, pass, algorithm == NULL ? "default" : algorithm, bound_of(local, pass));
     if (local->op != GHP_OP_CONV2D && pass != GHP_PASS_BACKWARD_WEIGHT)
-        check_plain_bits(&got, pass, memory_formats);
+        check_plain_bits(&got, pass, spec);
     ghp_operand_set_release(&right);
     ghp_operand_set_release(&got);
 }
 
-static void check_memory_formats(const struct ghp_local *local,
-                                 struct ghp_memory_format memory_formats)
+static void check_spec(const struct ghp_local *local, struct ghp_kernel_spec spec)
 {
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
         struct ghp_algorithms names = {0};
         if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
-        if (ghp_memory_format_fused(memory_formats) &&
-            !ghp_memory_format_fuses(ops, fast, local->op, (enum ghp_pass)pass))
+        if (ghp_kernel_spec_is_fused(spec) &&
+            !ghp_backend_fuses(ops, fast, local->op, (enum ghp_pass)pass))
             continue;
-        check_variant(local, (enum ghp_pass)pass, NULL, memory_formats);
-        CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, memory_formats, &names),
-                     GHP_OK);
+        check_variant(local, (enum ghp_pass)pass, NULL, spec);
+        CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, spec, &names), GHP_OK);
         CHECK((names.n > 0) == (local->op == GHP_OP_CONV2D));
         for (int i = 0; i < names.n; i++) {
             struct ghp_kernel *kernel = NULL;
-            ops->prepare_nchw16c(fast, local, (enum ghp_pass)pass, names.names[i], memory_formats,
-                                 &kernel);
+            ops->prepare_nchw16c(fast, local, (enum ghp_pass)pass, names.names[i], spec, &kernel);
             CHECK_TEXT(ops->algorithm(kernel), names.names[i]);
             ops->release(kernel);
-            check_variant(local, (enum ghp_pass)pass, names.names[i], memory_formats);
+            check_variant(local, (enum ghp_pass)pass, names.names[i], spec);
         }
     }
 }
@@ -300,19 +295,18 @@ static float *make_other(const struct ghp_local *local)
 }
 
 /* What is fused in one pass of a batch norm. */
-static struct ghp_memory_format in_pass(struct ghp_memory_format memory_formats,
-                                        const struct ghp_local *local, enum ghp_pass pass)
+static struct ghp_kernel_spec in_pass(struct ghp_kernel_spec spec, const struct ghp_local *local,
+                                      enum ghp_pass pass)
 {
     bool forward = pass == GHP_PASS_FORWARD;
-    memory_formats.relu =
-        memory_formats.relu && ghp_memory_format_fuses(ops, fast, local->op, pass) &&
-        (forward || !memory_formats.add); /* else the ReLU is not behind the batch norm */
-    memory_formats.stats = memory_formats.stats && (forward || pass == GHP_PASS_BACKWARD_DATA);
-    memory_formats.add = memory_formats.add && forward;
-    return memory_formats;
+    spec.relu = spec.relu && ghp_backend_fuses(ops, fast, local->op, pass) &&
+                (forward || !spec.add); /* else the ReLU is not behind the batch norm */
+    spec.stats = spec.stats && (forward || pass == GHP_PASS_BACKWARD_DATA);
+    spec.add = spec.add && forward;
+    return spec;
 }
 
-static void forward_norm(struct ghp_operand_set *right, struct ghp_memory_format now,
+static void forward_norm(struct ghp_operand_set *right, struct ghp_kernel_spec now,
                          const float *other)
 {
     float *y = right->args.at.y;
@@ -326,7 +320,7 @@ static void forward_norm(struct ghp_operand_set *right, struct ghp_memory_format
 /* All passes of a batch norm in the order of training, each after what the one before it made in the same format:
  * with what is fused, against the same passes with the others between them. With statistics of its own there is no
  * STATS, and BACKWARD_DATA runs in the place of BACKWARD_STATS. */
-static void check_norm(const struct ghp_local *local, struct ghp_memory_format memory_formats)
+static void check_norm(const struct ghp_local *local, struct ghp_kernel_spec spec)
 {
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
                                           GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
@@ -338,20 +332,18 @@ static void check_norm(const struct ghp_local *local, struct ghp_memory_format m
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         bool forward = order[i] == GHP_PASS_FORWARD,
              sums = order[i] == GHP_PASS_STATS || order[i] == GHP_PASS_BACKWARD_STATS;
-        enum ghp_pass by = memory_formats.stats && order[i] == GHP_PASS_BACKWARD_STATS
-                               ? GHP_PASS_BACKWARD_DATA
-                               : order[i];
-        struct ghp_memory_format now = in_pass(memory_formats, local, by);
+        enum ghp_pass by =
+            spec.stats && order[i] == GHP_PASS_BACKWARD_STATS ? GHP_PASS_BACKWARD_DATA : order[i];
+        struct ghp_kernel_spec now = in_pass(spec, local, by);
         if (forward)
             forward_norm(&right, now, other);
         else
             op_case_run(&right, &ghp_backend_reference, reference, order[i], NULL);
         if (now.add) got.args.at.x[1] = other;
-        if (!memory_formats.stats || order[i] == GHP_PASS_BACKWARD_WEIGHT || forward ||
-            by != order[i])
+        if (!spec.stats || order[i] == GHP_PASS_BACKWARD_WEIGHT || forward || by != order[i])
             run_nchw16c(&got, by, NULL, now);
         got.args.at.x[1] = NULL;
-        if (!(memory_formats.stats && sums && by == order[i]))
+        if (!(spec.stats && sums && by == order[i]))
             compare(&got, &right, order[i], now.stats ? "loop with its sums" : "loop",
                     bound_of(local, order[i]));
     }
@@ -367,31 +359,31 @@ static void check_norms(void)
     const int64_t all = (int64_t)(sizeof channels / sizeof channels[0]);
     for (int64_t i = 0; i < all * 12; i++) {
         int64_t c = channels[i / 12], fused = i / 4 % 3;
-        const struct ghp_memory_format memory_formats = {.x = i % 2 > 0,
-                                                         .y = i % 2 > 0,
-                                                         .relu = i / 2 % 2 > 0,
-                                                         .stats = fused > 0,
-                                                         .add = fused > 1};
+        const struct ghp_kernel_spec spec = {.x = i % 2 > 0,
+                                             .y = i % 2 > 0,
+                                             .relu = i / 2 % 2 > 0,
+                                             .stats = fused > 0,
+                                             .add = fused > 1};
         const struct ghp_local norm = sized(GHP_OP_BATCH_NORM, c, 5, c);
-        if (!memory_formats.x || ghp_whole_blocks(c)) check_norm(&norm, memory_formats);
+        if (!spec.x || ghp_whole_blocks(c)) check_norm(&norm, spec);
     }
     for (int i = 0; i < 4; i++) { /* large enough to be written past the caches */
         const struct ghp_local norm = sized(GHP_OP_BATCH_NORM, 64, 40, 64);
         CHECK(ghp_local_in_elements(&norm) * 4 >= GHP_STREAMING_STORE_BYTES);
-        check_norm(&norm, (struct ghp_memory_format){
+        check_norm(&norm, (struct ghp_kernel_spec){
                               .x = true, .y = true, .relu = i > 1, .stats = i % 2, .add = i % 2});
     }
     struct ghp_kernel *kernel = NULL;
     const struct ghp_local norm = sized(GHP_OP_BATCH_NORM, 48, 5, 48);
     CHECK_STATUS(ops->prepare_nchw16c(fast, &norm, GHP_PASS_FORWARD, NULL,
-                                      (struct ghp_memory_format){.add = true}, &kernel),
+                                      (struct ghp_kernel_spec){.add = true}, &kernel),
                  GHP_OK);
     CHECK(kernel == NULL); /* shared sums are not there any more where the other half is */
 }
 
 /* A max pool that takes the backward pass of the ReLU before it along, against the pool on plain tensors and the ReLU:
  * bit by bit, for both add the same numbers. Windows with nothing above 0 are among them. */
-static void check_mask(const struct ghp_local *local, struct ghp_memory_format memory_formats)
+static void check_mask(const struct ghp_local *local, struct ghp_kernel_spec spec)
 {
     struct ghp_operand_set right, got;
     if (!CHECK_STATUS(ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, &right), GHP_OK) ||
@@ -411,11 +403,11 @@ static void check_mask(const struct ghp_local *local, struct ghp_memory_format m
     for (int64_t i = 0; i < ghp_local_out_elements(local); i++)
         closed += !(((float *)right.args.at.y)[i] > 0);
     CHECK(stopped > 0 && closed > 0 && closed < ghp_local_out_elements(local));
-    run_nchw16c(&got, GHP_PASS_FORWARD, NULL, memory_formats);
+    run_nchw16c(&got, GHP_PASS_FORWARD, NULL, spec);
     CHECK(memcmp(got.args.at.y, right.args.at.y,
                  (size_t)ghp_local_out_elements(local) * sizeof(float)) == 0);
-    memory_formats.relu = false;
-    run_nchw16c(&got, GHP_PASS_BACKWARD_DATA, NULL, memory_formats);
+    spec.relu = false;
+    run_nchw16c(&got, GHP_PASS_BACKWARD_DATA, NULL, spec);
     compare(&got, &right, GHP_PASS_BACKWARD_DATA, "the pool", 0);
     ghp_operand_set_release(&right);
     ghp_operand_set_release(&got);
@@ -429,15 +421,15 @@ static void check_gates(void)
     for (int i = 0; i < 12; i++) {
         const int64_t *size = sizes[i / 4];
         struct ghp_local pool = sized(GHP_OP_MAX_POOL, size[0], size[1], size[0]);
-        const struct ghp_memory_format memory_formats = {.x = i & 1, .y = i & 1, .relu = true};
+        const struct ghp_kernel_spec spec = {.x = i & 1, .y = i & 1, .relu = true};
         if (i & 2) pool.window = (struct ghp_window){2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false};
         pool = op_case_conv(pool);
-        if (!memory_formats.x)
-            check_variant(&pool, GHP_PASS_BACKWARD_DATA, NULL, (struct ghp_memory_format){0});
-        if (!memory_formats.x || ghp_whole_blocks(size[0])) check_mask(&pool, memory_formats);
+        if (!spec.x)
+            check_variant(&pool, GHP_PASS_BACKWARD_DATA, NULL, (struct ghp_kernel_spec){0});
+        if (!spec.x || ghp_whole_blocks(size[0])) check_mask(&pool, spec);
     }
-    CHECK(ghp_memory_format_fuses(ops, fast, GHP_OP_MAX_POOL, GHP_PASS_FORWARD));
-    CHECK(!ghp_memory_format_fuses(ops, exact, GHP_OP_MAX_POOL, GHP_PASS_FORWARD));
+    CHECK(ghp_backend_fuses(ops, fast, GHP_OP_MAX_POOL, GHP_PASS_FORWARD));
+    CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_MAX_POOL, GHP_PASS_FORWARD));
 }
 
 static void check_kernels(void)
@@ -449,32 +441,32 @@ static void check_kernels(void)
         sized(GHP_OP_CONV2D, 32, 18, 48), sized(GHP_OP_CONV2D, 3, 9, 16),
         sized(GHP_OP_CONV2D, 64, 4, 32), square(sized(GHP_OP_CONV2D, 80, 7, 32), 5, 2)};
     for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) {
-        struct ghp_memory_format likely = ghp_memory_format_likely(ops, fast, &convs[i]);
-        CHECK_EQ(likely.w, ghp_memory_format_weights(ops, fast, &convs[i]));
-        CHECK(!ghp_memory_format_weights(ops, exact, &convs[i]));
+        struct ghp_kernel_spec likely = ghp_kernel_spec_likely(ops, fast, &convs[i]);
+        CHECK_EQ(likely.w, ghp_backend_blocks_weights(ops, fast, &convs[i]));
+        CHECK(!ghp_backend_blocks_weights(ops, exact, &convs[i]));
         if (likely.w) check_weight_blocks(&convs[i]);
-        for (int v = 0; v < GHP_MEMORY_FORMAT_MAX; v++) {
-            struct ghp_memory_format memory_formats = ghp_memory_format_variant(likely, v);
-            check_memory_formats(&convs[i], memory_formats);
-            memory_formats.w = false;
-            if (likely.w) check_memory_formats(&convs[i], memory_formats);
-            memory_formats.relu = false;
-            if (memory_formats.bias) check_memory_formats(&convs[i], memory_formats);
+        for (int v = 0; v < GHP_KERNEL_SPEC_MAX; v++) {
+            struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, v);
+            check_spec(&convs[i], spec);
+            spec.w = false;
+            if (likely.w) check_spec(&convs[i], spec);
+            spec.relu = false;
+            if (spec.bias) check_spec(&convs[i], spec);
         }
     }
-    CHECK(ghp_memory_format_weights(ops, fast, &convs[0]));
-    CHECK(!ghp_memory_format_weights(ops, fast, &convs[1])); /* 3 channels are no block */
-    CHECK(ghp_memory_format_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_FORWARD));
-    CHECK(!ghp_memory_format_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA));
-    CHECK(!ghp_memory_format_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(ghp_backend_blocks_weights(ops, fast, &convs[0]));
+    CHECK(!ghp_backend_blocks_weights(ops, fast, &convs[1])); /* 3 channels are no block */
+    CHECK(ghp_backend_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_FORWARD));
+    CHECK(!ghp_backend_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA));
+    CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
     for (int v = 0; v < 4; v++) {
-        const struct ghp_memory_format memory_formats = {.x = v & 1, .y = v & 1, .relu = v / 2};
+        const struct ghp_kernel_spec spec = {.x = v & 1, .y = v & 1, .relu = v / 2};
         const struct ghp_local sum = sized(GHP_OP_ADD, 48, 5, 48);
-        check_variant(&sum, GHP_PASS_FORWARD, NULL, memory_formats);
+        check_variant(&sum, GHP_PASS_FORWARD, NULL, spec);
     }
     check_norms();
     check_gates();
-    CHECK(!ghp_memory_format_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
+    CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
     CHECK(ops->can_block(fast, &(struct ghp_local){.op = GHP_OP_BATCH_NORM}));
     CHECK(!ops->can_block(exact, &(struct ghp_local){.op = GHP_OP_BATCH_NORM}));
     for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
@@ -482,15 +474,15 @@ static void check_kernels(void)
         bool ends = apart[i] == GHP_OP_FLATTEN || apart[i] == GHP_OP_GLOBAL_AVG_POOL;
         CHECK(ops->can_block(fast, &local));
         CHECK(!ops->can_block(exact, &local));
-        check_memory_formats(&local, (struct ghp_memory_format){.x = true, .y = !ends});
+        check_spec(&local, (struct ghp_kernel_spec){.x = true, .y = !ends});
     }
     struct ghp_local tiled = sized(GHP_OP_MAX_POOL, 48, 6, 48);
     tiled.window = (struct ghp_window){2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false};
     tiled = op_case_conv(tiled);
-    check_memory_formats(&tiled, (struct ghp_memory_format){.x = true, .y = true});
+    check_spec(&tiled, (struct ghp_kernel_spec){.x = true, .y = true});
 }
 
-CHECK_TEST(memory_format)
+CHECK_TEST(kernel_spec)
 {
     const struct ghp_backend_config configs[] = {{.element_bytes = 4, .threads = 1, .exact = true},
                                                  {.element_bytes = 4, .threads = 2}};
