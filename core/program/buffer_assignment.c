@@ -1,9 +1,9 @@
 /* core/program/buffer_assignment.c - gives a complete instruction list its operands, buffers, buckets, waits and
  * lifetimes.
  *
- * Buffers are made on first use and live from the first to the last point that touches them; program/liveness.h says
- * what touches them. In-place operations do not get buffers of their own: their output *is* their input's buffer, their
- * dx is their dy. */
+ * Buffers are made on first use and live from the first to the last point that accesses them; program/liveness.h says
+ * what accesses them. In-place operations do not get buffers of their own: their output *is* their input's buffer,
+ * their dx is their dy. */
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
@@ -46,31 +46,32 @@ static enum ghp_status assign_scratch(struct ghp_buffer_assignment *k, struct gh
 
 /* ---- the tensors of program/liveness.h ---- */
 
-/* What is to be made of a tensor that an instruction touches. */
+/* What is to be made of a tensor that an instruction accesses. */
 static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
-                                  const struct ghp_instr *instr, struct ghp_touch touch)
+                                  const struct ghp_instr *instr, struct ghp_access access)
 {
     struct ghp_layout layout =
         instr->kind == GHP_INSTR_RESHARD ? instr->step.to : instr->transfer.to;
     enum ghp_buffer_kind buffer_kind = GHP_BUFFER_SCRATCH; /* between two steps */
     struct ghp_buffer buffer;
-    switch (touch.tensor) {
+    switch (access.tensor) {
     case GHP_TENSOR_OUTPUT:
-        return ghp_buffer_assignment_tensor(k, GHP_BUFFER_OUTPUT, touch.of, layout);
+        return ghp_buffer_assignment_tensor(k, GHP_BUFFER_OUTPUT, access.of, layout);
     case GHP_TENSOR_SAVED:
-        return ghp_describe_bytes(GHP_BUFFER_SAVED, touch.of,
+        return ghp_describe_bytes(GHP_BUFFER_SAVED, access.of,
                                   ghp_local_saved_bytes(&instr->local, k->lowering->element_bytes));
     case GHP_TENSOR_STATS:
     case GHP_TENSOR_BACKWARD_STATS:
-        return ghp_describe_bytes(GHP_BUFFER_STATS, touch.of, ghp_local_stats_bytes(&instr->local));
+        return ghp_describe_bytes(GHP_BUFFER_STATS, access.of,
+                                  ghp_local_stats_bytes(&instr->local));
     case GHP_TENSOR_SUMMAND:
         return ghp_buffer_assignment_describe_parameter(
             k, GHP_BUFFER_SCRATCH, instr->layer,
-            k->program->buffers[k->gradients[touch.of * GHP_MAX_PARAMS + touch.slot]].elements);
+            k->program->buffers[k->gradients[access.of * GHP_MAX_PARAMS + access.slot]].elements);
     case GHP_TENSOR_LABELS:
         return ghp_describe_bytes(
-            GHP_BUFFER_LABELS, touch.of,
-            ghp_labels_bytes(k->lowering->model, k->splits[touch.of], k->placement.problem));
+            GHP_BUFFER_LABELS, access.of,
+            ghp_labels_bytes(k->lowering->model, k->splits[access.of], k->placement.problem));
     case GHP_TENSOR_INPUT: buffer_kind = GHP_BUFFER_EDGE_INPUT; break;
     case GHP_TENSOR_EDGE_GRADIENT: buffer_kind = GHP_BUFFER_EDGE_GRADIENT_OUT; break;
     default: break;
@@ -83,17 +84,17 @@ static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
 
 /* Where the buffer of a tensor is noted; NULL: it is made elsewhere, or is another tensor's. */
 static int *slot_of(struct ghp_buffer_assignment *k, const struct ghp_instr *instr,
-                    struct ghp_touch touch)
+                    struct ghp_access access)
 {
     struct ghp_assigned_tensors *t = k->now;
-    int of = touch.of;
-    switch (touch.tensor) {
+    int of = access.of;
+    switch (access.tensor) {
     case GHP_TENSOR_OUTPUT:
-        return touch.writes && instr->kind == GHP_INSTR_RECEIVE ? &t->y[of] : NULL;
+        return access.writes && instr->kind == GHP_INSTR_RECEIVE ? &t->y[of] : NULL;
     case GHP_TENSOR_INPUT:
-        if (!touch.writes) return NULL;
+        if (!access.writes) return NULL;
         return k->recompute ? &t->recompute_x[of] : &t->x[of];
-    case GHP_TENSOR_EDGE_GRADIENT: return touch.writes ? &t->dxr[of] : NULL;
+    case GHP_TENSOR_EDGE_GRADIENT: return access.writes ? &t->dxr[of] : NULL;
     case GHP_TENSOR_BETWEEN: return &k->between;
     case GHP_TENSOR_SAVED:
         if (k->recompute || (instr->backward && t->recompute_saved[of] >= 0))
@@ -101,45 +102,45 @@ static int *slot_of(struct ghp_buffer_assignment *k, const struct ghp_instr *ins
         return &t->saved[of];
     case GHP_TENSOR_STATS: return &t->stats[2 * of];
     case GHP_TENSOR_BACKWARD_STATS: return &t->stats[2 * of + 1];
-    case GHP_TENSOR_SUMMAND: return &k->partial[touch.slot];
+    case GHP_TENSOR_SUMMAND: return &k->partial[access.slot];
     case GHP_TENSOR_LABELS: return &t->labels;
     default: return NULL;
     }
 }
 
-static int buffer_of(const struct ghp_buffer_assignment *k, struct ghp_touch touch)
+static int buffer_of(const struct ghp_buffer_assignment *k, struct ghp_access access)
 {
-    switch (touch.tensor) {
-    case GHP_TENSOR_OUTPUT: return ghp_buffer_assignment_output(k, touch.of);
-    case GHP_TENSOR_INPUT: return ghp_buffer_assignment_input(k, touch.of);
-    case GHP_TENSOR_GRADIENT: return ghp_buffer_assignment_output_gradient(k, touch.of);
-    case GHP_TENSOR_INPUT_GRADIENT: return k->now->dx[touch.of];
-    case GHP_TENSOR_EDGE_GRADIENT: return ghp_buffer_assignment_edge_gradient(k, touch.of);
+    switch (access.tensor) {
+    case GHP_TENSOR_OUTPUT: return ghp_buffer_assignment_output(k, access.of);
+    case GHP_TENSOR_INPUT: return ghp_buffer_assignment_input(k, access.of);
+    case GHP_TENSOR_GRADIENT: return ghp_buffer_assignment_output_gradient(k, access.of);
+    case GHP_TENSOR_INPUT_GRADIENT: return k->now->dx[access.of];
+    case GHP_TENSOR_EDGE_GRADIENT: return ghp_buffer_assignment_edge_gradient(k, access.of);
     default: return -1;
     }
 }
 
-/* Every tensor that the instruction touches gets the buffer it is in, made if it is not there. */
+/* Every tensor that the instruction accesses gets the buffer it is in, made if it is not there. */
 static enum ghp_status assign_tensors(struct ghp_buffer_assignment *k, int index)
 {
     struct ghp_instr *instr = &k->program->instrs[index];
     int ids[sizeof instr->at / sizeof(int)];
-    struct ghp_touches touches;
+    struct ghp_accesses accesses;
     memcpy(ids, &instr->at, sizeof ids);
-    ghp_instr_touches(k->lowering, k->program, index, &touches);
-    for (int i = 0; i < touches.n; i++) {
-        struct ghp_touch touch = touches.touch[i];
-        int *slot = slot_of(k, instr, touch);
-        bool passing = touch.tensor == GHP_TENSOR_BETWEEN || touch.tensor == GHP_TENSOR_SUMMAND;
+    ghp_instr_accesses(k->lowering, k->program, index, &accesses);
+    for (int i = 0; i < accesses.n; i++) {
+        struct ghp_access access = accesses.access[i];
+        int *slot = slot_of(k, instr, access);
+        bool passing = access.tensor == GHP_TENSOR_BETWEEN || access.tensor == GHP_TENSOR_SUMMAND;
         if (slot != NULL) {
-            if (passing && touch.writes) *slot = -1; /* each time another one */
-            GHP_TRY(ghp_buffer_assignment_demand(k, slot, describe(k, instr, touch)));
-            ids[touch.operand] = *slot;
+            if (passing && access.writes) *slot = -1; /* each time another one */
+            GHP_TRY(ghp_buffer_assignment_demand(k, slot, describe(k, instr, access)));
+            ids[access.operand] = *slot;
             continue;
         }
-        if (touch.tensor == GHP_TENSOR_OUTPUT && touch.writes)
-            GHP_TRY(ghp_buffer_assignment_make_output(k, touch.of));
-        ids[touch.operand] = buffer_of(k, touch);
+        if (access.tensor == GHP_TENSOR_OUTPUT && access.writes)
+            GHP_TRY(ghp_buffer_assignment_make_output(k, access.of));
+        ids[access.operand] = buffer_of(k, access);
     }
     memcpy(&instr->at, ids, sizeof ids);
     return GHP_OK;
@@ -200,7 +201,7 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
 
 /* ---- lifetimes and waits ---- */
 
-static void touch(struct ghp_program *program, int buffer, int point)
+static void extend_life(struct ghp_program *program, int buffer, int point)
 {
     if (buffer < 0) return;
     while (program->buffers[buffer].storage != buffer)
@@ -212,14 +213,14 @@ static void touch(struct ghp_program *program, int buffer, int point)
 }
 
 /* ghp_operands holds nothing but buffer ids, so it is walked as an array of them. */
-static void touch_all(struct ghp_program *program)
+static void extend_lives(struct ghp_program *program)
 {
     _Static_assert(sizeof(struct ghp_operands) % sizeof(int) == 0, "operands are ints");
     for (int i = 0; i < program->n_instrs; i++) {
         int ids[sizeof(struct ghp_operands) / sizeof(int)];
         memcpy(ids, &program->instrs[i].at, sizeof ids);
         for (size_t j = 0; j < sizeof ids / sizeof ids[0]; j++)
-            touch(program, ids[j], program->instrs[i].point);
+            extend_life(program, ids[j], program->instrs[i].point);
     }
 }
 
@@ -270,6 +271,6 @@ enum ghp_status ghp_buffers_assign(const struct ghp_lowering *lowering,
         status = assign_instr(&k, i);
     ghp_buffer_assignment_close(&k);
     if (status != GHP_OK) return status;
-    touch_all(program);
+    extend_lives(program);
     return set_waits(program, lowering->model->n_layers - 1);
 }

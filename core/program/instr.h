@@ -189,7 +189,7 @@ enum ghp_lasting {
 
 struct ghp_lowering;
 struct ghp_program;
-struct ghp_touches;
+struct ghp_accesses;
 struct ghp_instr_scratch;
 struct ghp_buffer_assignment;
 
@@ -220,9 +220,9 @@ struct ghp_kind_facts {
     enum ghp_lasting x, y, metrics, scratch; /* at.x[0], at.y, at.metrics, at.scratch */
     /* Further operands that live always; NULL: none. */
     void (*assign)(const struct ghp_buffer_assignment *k, struct ghp_instr *instr);
-    /* Tensors that do not live always, as ghp_instr_touches says; NULL: none. */
-    void (*touches)(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                    int index, struct ghp_touches *touches);
+    /* Tensors that do not live always, as ghp_instr_accesses says; NULL: none. */
+    void (*accesses)(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                     int index, struct ghp_accesses *accesses);
     /* Bytes of its own while it runs, as ghp_lower_scratch says; NULL: none. */
     enum ghp_status (*work)(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch);

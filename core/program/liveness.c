@@ -1,29 +1,29 @@
-/* core/program/liveness.c - see program/liveness.h. What each kind touches stands in core/program/kind. */
+/* core/program/liveness.c - see program/liveness.h. What each kind accesses stands in core/program/kind. */
 #include "core/program/liveness.h"
 
-void ghp_touches_add(struct ghp_touches *touches, struct ghp_touch touch)
+void ghp_accesses_add(struct ghp_accesses *accesses, struct ghp_access access)
 {
-    GHP_ASSERT(touches->n < GHP_MAX_TOUCHES);
-    touches->touch[touches->n++] = touch;
+    GHP_ASSERT(accesses->n < GHP_MAX_ACCESSES);
+    accesses->access[accesses->n++] = access;
 }
 
-void ghp_instr_touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                       int index, struct ghp_touches *touches)
+void ghp_instr_accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                        int index, struct ghp_accesses *accesses)
 {
     const struct ghp_kind_facts *kind = ghp_kind_of(&program->instrs[index]);
 
-    touches->n = 0;
-    if (kind->touches != NULL) kind->touches(lowering, program, index, touches);
+    accesses->n = 0;
+    if (kind->accesses != NULL) kind->accesses(lowering, program, index, accesses);
 }
 
-void ghp_touches_add_summands(const struct ghp_lowering *lowering, int layer,
-                              struct ghp_touch first, struct ghp_touches *touches)
+void ghp_accesses_add_summands(const struct ghp_lowering *lowering, int layer,
+                               struct ghp_access first, struct ghp_accesses *accesses)
 {
     first.tensor = GHP_TENSOR_SUMMAND;
     first.of = layer;
     for (int p = 0; p < lowering->model->layers[layer].n_params; p++, first.operand++) {
         first.slot = p;
-        ghp_touches_add(touches, first);
+        ghp_accesses_add(accesses, first);
     }
 }
 

@@ -1,10 +1,10 @@
-/* core/program/liveness.h - which tensors an instruction touches, as its kind says: what lifetimes follow from.
+/* core/program/liveness.h - which tensors an instruction accesses, as its kind says: what lifetimes follow from.
  *
- * A tensor lives from the first instruction that touches it to the last, a transfer's until the transfer is waited for.
- * The buffer assignment (lower.h) gives every tensor that is touched a buffer, so a buffer lives as long as its
- * tensors. The planner's memory constraints (planner/search/memory.h) add up the points of the same touches, piece by
+ * A tensor lives from the first instruction that accesses it to the last, a transfer's until the transfer is waited
+ * for. The buffer assignment (lower.h) gives every tensor that is accessed a buffer, so a buffer lives as long as its
+ * tensors. The planner's memory constraints (planner/search/memory.h) add up the points of the same accesses, piece by
  * piece. Which tensors are one buffer is asked of ghp_lower_overwrites_input and ghp_lower_gradient_alias; what a
- * recomputed layer touches in the backward pass follows from its instructions, as all else does.
+ * recomputed layer accesses in the backward pass follows from its instructions, as all else does.
  *
  * Only tensors that do not live always: no weights, moments, running statistics, metrics. Bytes that one instruction
  * has to itself are ghp_lower_scratch's. A pass is described in core/model/op (what it reads and writes). */
@@ -31,7 +31,7 @@ enum ghp_tensor {
     GHP_TENSOR_COUNT
 };
 
-struct ghp_touch {
+struct ghp_access {
     enum ghp_tensor tensor;
     int of;      /* layer or edge */
     int slot;    /* which parameter's; else 0 */
@@ -39,31 +39,31 @@ struct ghp_touch {
     bool writes; /* makes it; else reads it or adds to it */
 };
 
-enum { GHP_MAX_TOUCHES = 2 * GHP_MAX_INPUTS + GHP_MAX_PARAMS + 8 };
+enum { GHP_MAX_ACCESSES = 2 * GHP_MAX_INPUTS + GHP_MAX_PARAMS + 8 };
 
-struct ghp_touches {
+struct ghp_accesses {
     int n;
-    struct ghp_touch touch[GHP_MAX_TOUCHES];
+    struct ghp_access access[GHP_MAX_ACCESSES];
 };
 
-/* What instruction `index` touches, inputs before outputs. Neighbours of a reshard's step are in the same list.
+/* What instruction `index` accesses, inputs before outputs. Neighbours of a reshard's step are in the same list.
  * Local. Tested tests/planner/search/test_memory.c, tests/core/program/test_lower.c */
-void ghp_instr_touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                       int index, struct ghp_touches *touches);
+void ghp_instr_accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                        int index, struct ghp_accesses *accesses);
 
 /* ---- for core/program/kind ---- */
 
 #define GHP_OPERAND(field) ((int)(offsetof(struct ghp_operands, field) / sizeof(int)))
 
-void ghp_touches_add(struct ghp_touches *touches, struct ghp_touch touch);
+void ghp_accesses_add(struct ghp_accesses *accesses, struct ghp_access access);
 /* A further micro-batch's gradients of all of a layer's parameters; `first`: the first's operand, and how it is
- * touched. */
-void ghp_touches_add_summands(const struct ghp_lowering *lowering, int layer,
-                              struct ghp_touch first, struct ghp_touches *touches);
+ * accessed. */
+void ghp_accesses_add_summands(const struct ghp_lowering *lowering, int layer,
+                               struct ghp_access first, struct ghp_accesses *accesses);
 /* The statistics of an instruction; a loss's are the same forward and backward. */
 enum ghp_tensor ghp_instr_stats(const struct ghp_instr *instr);
 
-/* Points from the first touch to the last, both included; first > last: none. */
+/* Points from the first access to the last, both included; first > last: none. */
 struct ghp_life {
     int first, last;
 };

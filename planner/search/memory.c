@@ -1,11 +1,11 @@
-/* planner/search/memory.c - spans of memory.h, piece by piece: from what the pieces' instructions touch
+/* planner/search/memory.c - spans of memory.h, piece by piece: from what the pieces' instructions access
  * (core/program/liveness.h), and what they have beside (ghp_lower_scratch). */
 #include "planner/search/memory.h"
 #include "core/program/liveness.h"
 
 #include <stdlib.h>
 
-/* When a layer's own passes, and those of an edge's consumer, touch a tensor: the model alone decides. */
+/* When a layer's own passes, and those of an edge's consumer, access a tensor: the model alone decides. */
 struct lives {
     struct ghp_life *output, *gradient; /* a layer; with `input` one allocation */
     struct ghp_life *input;             /* an edge */
@@ -103,12 +103,12 @@ static bool wanted(const struct maker *m, int v)
     return ghp_lower_needs_gradient(m->in->lowering, v);
 }
 
-static struct ghp_life *life_of(struct maker *m, struct ghp_touch touch)
+static struct ghp_life *life_of(struct maker *m, struct ghp_access access)
 {
-    switch (touch.tensor) {
-    case GHP_TENSOR_OUTPUT: return &m->lives.output[touch.of];
-    case GHP_TENSOR_GRADIENT: return &m->lives.gradient[touch.of];
-    case GHP_TENSOR_INPUT: return &m->lives.input[touch.of];
+    switch (access.tensor) {
+    case GHP_TENSOR_OUTPUT: return &m->lives.output[access.of];
+    case GHP_TENSOR_GRADIENT: return &m->lives.gradient[access.of];
+    case GHP_TENSOR_INPUT: return &m->lives.input[access.of];
     case GHP_TENSOR_LABELS: return &m->lives.labels;
     default: return NULL; /* of one choice: tensors_alone */
     }
@@ -116,15 +116,15 @@ static struct ghp_life *life_of(struct maker *m, struct ghp_touch touch)
 
 static enum ghp_status learn_layer(struct maker *m, int v)
 {
-    struct ghp_touches touches;
+    struct ghp_accesses accesses;
 
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->lowering, v, m->in->choices[m->in->first_choice[v]],
                             m->in->rank[m->in->stage[v]], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; k++) {
-        ghp_instr_touches(m->in->lowering, &m->piece, k, &touches);
-        for (int i = 0; i < touches.n; i++) {
-            struct ghp_life *life = life_of(m, touches.touch[i]);
+        ghp_instr_accesses(m->in->lowering, &m->piece, k, &accesses);
+        for (int i = 0; i < accesses.n; i++) {
+            struct ghp_life *life = life_of(m, accesses.access[i]);
 
             if (life != NULL) ghp_life_extend(life, m->piece.instrs[k].point);
         }
@@ -241,24 +241,25 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 }
 
 /* Bytes of a tensor of the layer's that one choice alone decides; 0: of others. */
-static int64_t bytes_alone(const struct ghp_local *local, struct ghp_touch touch, int element_bytes)
+static int64_t bytes_alone(const struct ghp_local *local, struct ghp_access access,
+                           int element_bytes)
 {
-    switch (touch.tensor) {
+    switch (access.tensor) {
     case GHP_TENSOR_SAVED: return ghp_local_saved_bytes(local, element_bytes);
     case GHP_TENSOR_STATS:
     case GHP_TENSOR_BACKWARD_STATS: return ghp_local_stats_bytes(local);
     case GHP_TENSOR_SUMMAND:
-        return ghp_align(ghp_local_param_elements(local, touch.slot) *
+        return ghp_align(ghp_local_param_elements(local, access.slot) *
                          ghp_parameter_bytes(element_bytes));
     default: return 0;
     }
 }
 
-/* What no other piece touches. */
+/* What no other piece accesses. */
 static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *local)
 {
     struct ghp_spans *spans = &m->in->layer_spans;
-    struct ghp_touches touches;
+    struct ghp_accesses accesses;
     struct {
         struct ghp_life life;
         int64_t bytes;
@@ -268,13 +269,13 @@ static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *lo
         for (int slot = 0; slot < GHP_MAX_PARAMS; slot++)
             of[t][slot].bytes = 0, of[t][slot].life = GHP_LIFE_NONE;
     for (int k = 0; k < m->piece.n_instrs; k++) {
-        ghp_instr_touches(m->in->lowering, &m->piece, k, &touches);
-        for (int i = 0; i < touches.n; i++) {
-            struct ghp_touch touch = touches.touch[i];
+        ghp_instr_accesses(m->in->lowering, &m->piece, k, &accesses);
+        for (int i = 0; i < accesses.n; i++) {
+            struct ghp_access access = accesses.access[i];
 
-            of[touch.tensor][touch.slot].bytes =
-                bytes_alone(local, touch, m->in->lowering->element_bytes);
-            ghp_life_extend(&of[touch.tensor][touch.slot].life, m->piece.instrs[k].point);
+            of[access.tensor][access.slot].bytes =
+                bytes_alone(local, access, m->in->lowering->element_bytes);
+            ghp_life_extend(&of[access.tensor][access.slot].life, m->piece.instrs[k].point);
         }
     }
     for (int t = 0; t < GHP_TENSOR_COUNT; t++)
@@ -317,12 +318,12 @@ static enum ghp_status step_spans(struct maker *m, int index, struct ghp_spans *
 {
     const struct ghp_instr *instr = &m->piece.instrs[index];
     struct ghp_shape shape = m->model->layers[m->model->edges[instr->edge].from].out;
-    struct ghp_touches touches;
+    struct ghp_accesses accesses;
     int p = instr->point;
 
-    ghp_instr_touches(m->in->lowering, &m->piece, index, &touches);
-    for (int i = 0; i < touches.n; i++)
-        if (touches.touch[i].tensor == GHP_TENSOR_BETWEEN && touches.touch[i].writes)
+    ghp_instr_accesses(m->in->lowering, &m->piece, index, &accesses);
+    for (int i = 0; i < accesses.n; i++)
+        if (accesses.access[i].tensor == GHP_TENSOR_BETWEEN && accesses.access[i].writes)
             GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
     return instr_spans(m, instr, spans);
 }

@@ -1,6 +1,6 @@
 /* planner/search/memory.h - what each choice and each pair keeps in memory, and when: live bytes as a linear sum.
  *
- * When a tensor lives follows from what the instructions of the pieces touch, by the table that the program's buffers
+ * When a tensor lives follows from what the instructions of the pieces access, by the table that the program's buffers
  * follow from (core/program/liveness.h); weights, gradients and moments live always, scratch at its own point. In-place
  * operations hand a buffer on, so each part of its life is attributed to the piece that decides it. What is
  * overwritten, which gradient comes first and which is another's buffer are asked of core/program/lower.h.

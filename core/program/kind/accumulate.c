@@ -3,20 +3,20 @@
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
-static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                    int index, struct ghp_touches *t)
+static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                     int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
     if (instr->edge < 0) {
-        ghp_touches_add_summands(lowering, ghp_model_owner(lowering->model, instr->layer),
-                                 (struct ghp_touch){.operand = GHP_OPERAND(x)}, t);
+        ghp_accesses_add_summands(lowering, ghp_model_owner(lowering->model, instr->layer),
+                                  (struct ghp_access){.operand = GHP_OPERAND(x)}, t);
         return;
     }
-    ghp_touches_add(
-        t, (struct ghp_touch){GHP_TENSOR_EDGE_GRADIENT, instr->edge, .operand = GHP_OPERAND(x)});
-    ghp_touches_add(
-        t, (struct ghp_touch){GHP_TENSOR_GRADIENT, instr->layer, .operand = GHP_OPERAND(dy)});
+    ghp_accesses_add(
+        t, (struct ghp_access){GHP_TENSOR_EDGE_GRADIENT, instr->edge, .operand = GHP_OPERAND(x)});
+    ghp_accesses_add(
+        t, (struct ghp_access){GHP_TENSOR_GRADIENT, instr->layer, .operand = GHP_OPERAND(dy)});
 }
 
 static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
@@ -34,5 +34,5 @@ const struct ghp_kind_facts ghp_kind_facts_accumulate = {
     .cost = GHP_COST_ACCUMULATE,
     .is_local = true,
     .assign = assign,
-    .touches = touches,
+    .accesses = accesses,
 };

@@ -11,22 +11,23 @@ static bool has_stats(const struct ghp_lowering *lowering, const struct ghp_inst
            (instr->local.parts > 0 || !lowering->forward_only);
 }
 
-static void touch_edges(const struct ghp_layer *l, unsigned uses, struct ghp_touches *t)
+static void access_edges(const struct ghp_layer *l, unsigned uses, struct ghp_accesses *t)
 {
     for (int i = 0; i < l->n_inputs; i++) {
         int edge = l->first_edge + i;
 
         if (uses & GHP_AT_X)
-            ghp_touches_add(
-                t, (struct ghp_touch){GHP_TENSOR_INPUT, edge, .operand = GHP_OPERAND(x) + i});
+            ghp_accesses_add(
+                t, (struct ghp_access){GHP_TENSOR_INPUT, edge, .operand = GHP_OPERAND(x) + i});
         if (uses & GHP_AT_DX)
-            ghp_touches_add(t, (struct ghp_touch){GHP_TENSOR_INPUT_GRADIENT, edge,
-                                                  .operand = GHP_OPERAND(dx) + i, .writes = true});
+            ghp_accesses_add(t,
+                             (struct ghp_access){GHP_TENSOR_INPUT_GRADIENT, edge,
+                                                 .operand = GHP_OPERAND(dx) + i, .writes = true});
     }
 }
 
-static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                    int index, struct ghp_touches *t)
+static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                     int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
     const struct ghp_layer *l = &lowering->model->layers[instr->layer];
@@ -34,27 +35,28 @@ static void touches(const struct ghp_lowering *lowering, const struct ghp_progra
     unsigned uses = pass->reads | pass->writes;
     int layer = instr->layer;
 
-    touch_edges(l, uses, t);
+    access_edges(l, uses, t);
     if (uses & GHP_AT_Y)
-        ghp_touches_add(t, (struct ghp_touch){GHP_TENSOR_OUTPUT, layer, .operand = GHP_OPERAND(y),
-                                              .writes = pass->writes & GHP_AT_Y});
+        ghp_accesses_add(t, (struct ghp_access){GHP_TENSOR_OUTPUT, layer, .operand = GHP_OPERAND(y),
+                                                .writes = pass->writes & GHP_AT_Y});
     if (uses & GHP_AT_DY)
-        ghp_touches_add(t,
-                        (struct ghp_touch){GHP_TENSOR_GRADIENT, layer, .operand = GHP_OPERAND(dy)});
+        ghp_accesses_add(
+            t, (struct ghp_access){GHP_TENSOR_GRADIENT, layer, .operand = GHP_OPERAND(dy)});
     if ((uses & GHP_AT_DW) && instr->micro > 0 && !ghp_lower_adds_weight_gradient(lowering, layer))
-        ghp_touches_add_summands(lowering, ghp_model_owner(lowering->model, layer),
-                                 (struct ghp_touch){.operand = GHP_OPERAND(dw), .writes = true}, t);
+        ghp_accesses_add_summands(lowering, ghp_model_owner(lowering->model, layer),
+                                  (struct ghp_access){.operand = GHP_OPERAND(dw), .writes = true},
+                                  t);
     if (has_stats(lowering, instr))
-        ghp_touches_add(t, (struct ghp_touch){ghp_instr_stats(instr), layer,
-                                              .operand = GHP_OPERAND(stats),
-                                              .writes = pass->writes & GHP_AT_STATS});
+        ghp_accesses_add(t, (struct ghp_access){ghp_instr_stats(instr), layer,
+                                                .operand = GHP_OPERAND(stats),
+                                                .writes = pass->writes & GHP_AT_STATS});
     if ((uses & GHP_AT_SAVED) && ghp_local_saved_bytes(&instr->local, lowering->element_bytes) > 0)
-        ghp_touches_add(t,
-                        (struct ghp_touch){GHP_TENSOR_SAVED, layer, .operand = GHP_OPERAND(saved),
-                                           .writes = pass->writes & GHP_AT_SAVED});
+        ghp_accesses_add(t,
+                         (struct ghp_access){GHP_TENSOR_SAVED, layer, .operand = GHP_OPERAND(saved),
+                                             .writes = pass->writes & GHP_AT_SAVED});
     if (uses & GHP_AT_LABELS)
-        ghp_touches_add(
-            t, (struct ghp_touch){GHP_TENSOR_LABELS, layer, .operand = GHP_OPERAND(labels)});
+        ghp_accesses_add(
+            t, (struct ghp_access){GHP_TENSOR_LABELS, layer, .operand = GHP_OPERAND(labels)});
 }
 
 static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
@@ -104,6 +106,6 @@ const struct ghp_kind_facts ghp_kind_facts_compute = {
     .cost = GHP_COST_KERNEL,
     .is_local = true,
     .assign = assign,
-    .touches = touches,
+    .accesses = accesses,
     .work = work,
 };

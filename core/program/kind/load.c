@@ -2,18 +2,18 @@
 #include "core/program/liveness.h"
 
 /* at.y, at.labels; at.scratch: what was prefetched. */
-static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                    int index, struct ghp_touches *t)
+static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                     int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
     int loss = lowering->model->n_layers - 1;
 
     if (instr->layer == 0)
-        ghp_touches_add(
-            t, (struct ghp_touch){GHP_TENSOR_OUTPUT, 0, .operand = GHP_OPERAND(y), .writes = true});
+        ghp_accesses_add(t, (struct ghp_access){GHP_TENSOR_OUTPUT, 0, .operand = GHP_OPERAND(y),
+                                                .writes = true});
     if (ghp_stage_of(lowering->staging, instr->layer) == ghp_stage_of(lowering->staging, loss))
-        ghp_touches_add(t, (struct ghp_touch){GHP_TENSOR_LABELS, loss,
-                                              .operand = GHP_OPERAND(labels), .writes = true});
+        ghp_accesses_add(t, (struct ghp_access){GHP_TENSOR_LABELS, loss,
+                                                .operand = GHP_OPERAND(labels), .writes = true});
 }
 
 const struct ghp_kind_facts ghp_kind_facts_load = {
@@ -24,5 +24,5 @@ const struct ghp_kind_facts ghp_kind_facts_load = {
     .is_local = true,
     .writes = GHP_AT_Y | GHP_AT_LABELS,
     .scratch = GHP_LASTING_PREFETCH,
-    .touches = touches,
+    .accesses = accesses,
 };

@@ -6,14 +6,14 @@
 #include "core/model/precision.h"
 
 /* Of a layer: at.dw, what the layer's pass, right before it, has made. */
-static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                    int index, struct ghp_touches *t)
+static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                     int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
     if (instr->layer >= 0 && instr->micro > 0)
-        ghp_touches_add_summands(lowering, instr->layer,
-                                 (struct ghp_touch){.operand = GHP_OPERAND(dw)}, t);
+        ghp_accesses_add_summands(lowering, instr->layer,
+                                  (struct ghp_access){.operand = GHP_OPERAND(dw)}, t);
 }
 
 /* It reads the gradients, which live always, where they lie. */
@@ -63,6 +63,6 @@ const struct ghp_kind_facts ghp_kind_facts_norm = {
     .is_local = true,
     .y = GHP_LASTING_SQUARES,
     .assign = assign,
-    .touches = touches,
+    .accesses = accesses,
     .work = work,
 };

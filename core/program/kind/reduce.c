@@ -11,14 +11,14 @@ static enum ghp_status work(const struct ghp_lowering *lowering, const struct gh
 }
 
 /* at.stats, in place. */
-static void touches_stats(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                          int index, struct ghp_touches *t)
+static void accesses_stats(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                           int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
     (void)lowering;
-    ghp_touches_add(
-        t, (struct ghp_touch){ghp_instr_stats(instr), instr->layer, .operand = GHP_OPERAND(stats)});
+    ghp_accesses_add(t, (struct ghp_access){ghp_instr_stats(instr), instr->layer,
+                                            .operand = GHP_OPERAND(stats)});
 }
 
 const struct ghp_kind_facts ghp_kind_facts_stat_reduce = {
@@ -29,7 +29,7 @@ const struct ghp_kind_facts ghp_kind_facts_stat_reduce = {
     .comm = GHP_COMM_ALL_REDUCE,
     .is_double = true,
     .writes = GHP_AT_STATS,
-    .touches = touches_stats,
+    .accesses = accesses_stats,
     .work = work,
 };
 

@@ -10,12 +10,12 @@ static bool same_reshard(const struct ghp_program *program, int index, int other
            b->edge == a->edge && b->backward == a->backward;
 }
 
-static void touches(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                    int index, struct ghp_touches *t)
+static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                     int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
-    struct ghp_touch from = {.of = instr->edge, .operand = GHP_OPERAND(x)};
-    struct ghp_touch to = {.of = instr->edge, .operand = GHP_OPERAND(y), .writes = true};
+    struct ghp_access from = {.of = instr->edge, .operand = GHP_OPERAND(x)};
+    struct ghp_access to = {.of = instr->edge, .operand = GHP_OPERAND(y), .writes = true};
 
     from.tensor = to.tensor = GHP_TENSOR_BETWEEN;
     if (!same_reshard(program, index, index - 1)) {
@@ -24,8 +24,8 @@ static void touches(const struct ghp_lowering *lowering, const struct ghp_progra
     }
     if (!same_reshard(program, index, index + 1))
         to.tensor = instr->backward ? GHP_TENSOR_EDGE_GRADIENT : GHP_TENSOR_INPUT;
-    ghp_touches_add(t, from);
-    ghp_touches_add(t, to);
+    ghp_accesses_add(t, from);
+    ghp_accesses_add(t, to);
 }
 
 static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
@@ -61,6 +61,6 @@ const struct ghp_kind_facts ghp_kind_facts_reshard = {
     .purpose = "one step of a tensor's way from its producer's layout to its reader's, or back",
     .phase = GHP_PHASE_RESHARD,
     .writes = GHP_AT_Y | GHP_AT_SAVED,
-    .touches = touches,
+    .accesses = accesses,
     .work = work,
 };

@@ -3,29 +3,29 @@
 #include "core/program/liveness.h"
 
 /* at.x[0], packing through at.scratch. */
-static void touches_sent(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                         int index, struct ghp_touches *t)
+static void accesses_sent(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                          int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
-    ghp_touches_add(t, (struct ghp_touch){instr->backward ? GHP_TENSOR_GRADIENT : GHP_TENSOR_OUTPUT,
-                                          lowering->model->edges[instr->edge].from,
-                                          .operand = GHP_OPERAND(x)});
+    ghp_accesses_add(t, (struct ghp_access){
+                            instr->backward ? GHP_TENSOR_GRADIENT : GHP_TENSOR_OUTPUT,
+                            lowering->model->edges[instr->edge].from, .operand = GHP_OPERAND(x)});
 }
 
 /* at.y, joining through at.scratch: the remote activation of a tensor, or the gradient of one that was sent. */
-static void touches_received(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                             int index, struct ghp_touches *t)
+static void accesses_received(const struct ghp_lowering *lowering,
+                              const struct ghp_program *program, int index, struct ghp_accesses *t)
 {
     const struct ghp_instr *instr = &program->instrs[index];
-    struct ghp_touch touch = {GHP_TENSOR_EDGE_GRADIENT, instr->edge, .operand = GHP_OPERAND(y),
-                              .writes = true};
+    struct ghp_access access = {GHP_TENSOR_EDGE_GRADIENT, instr->edge, .operand = GHP_OPERAND(y),
+                                .writes = true};
 
     if (!instr->backward) {
-        touch.tensor = GHP_TENSOR_OUTPUT;
-        touch.of = lowering->model->edges[instr->edge].from;
+        access.tensor = GHP_TENSOR_OUTPUT;
+        access.of = lowering->model->edges[instr->edge].from;
     }
-    ghp_touches_add(t, touch);
+    ghp_accesses_add(t, access);
 }
 
 static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
@@ -47,7 +47,7 @@ const struct ghp_kind_facts ghp_kind_facts_send = {
     .stream = GHP_STREAM_TRANSFER,
     .cost = GHP_COST_TRANSFER,
     .sent_bytes = all_bytes,
-    .touches = touches_sent,
+    .accesses = accesses_sent,
     .work = work,
 };
 
@@ -57,11 +57,11 @@ const struct ghp_kind_facts ghp_kind_facts_receive = {
     .stream = GHP_STREAM_TRANSFER,
     .cost = GHP_COST_COPY,
     .writes = GHP_AT_Y,
-    .touches = touches_received,
+    .accesses = accesses_received,
     .work = work,
 };
 
-/* What a transfer touches lives until it is waited for. Weights live always. */
+/* What a transfer accesses lives until it is waited for. Weights live always. */
 static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_instr *what = &k->program->instrs[instr->after];

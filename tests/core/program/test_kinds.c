@@ -57,25 +57,25 @@ static unsigned at_of(int operand)
     return operand == GHP_OPERAND(labels) ? GHP_AT_LABELS : GHP_AT_DY;
 }
 
-/* The tensor that lifetimes say is made is one of the operands that are said to be written; and each that is touched
+/* The tensor that lifetimes say is made is one of the operands that are said to be written; and each that is accessed
  * has a buffer. */
 static void check_instr(const struct ghp_lowering *lowering, const struct ghp_program *program,
                         int i)
 {
     const struct ghp_instr *instr = &program->instrs[i];
-    struct ghp_touches touches;
+    struct ghp_accesses accesses;
     int ids[sizeof(struct ghp_operands) / sizeof(int)];
 
     CHECK_EQ(instr->stream, ghp_kind_of(instr)->stream);
     if (ghp_kind_of(instr)->comm != GHP_COMM_NONE) CHECK_EQ(instr->comm, ghp_kind_of(instr)->comm);
     memcpy(ids, &instr->at, sizeof ids);
-    ghp_instr_touches(lowering, program, i, &touches);
-    for (int t = 0; t < touches.n; t++) {
-        const struct ghp_touch *touch = &touches.touch[t];
+    ghp_instr_accesses(lowering, program, i, &accesses);
+    for (int t = 0; t < accesses.n; t++) {
+        const struct ghp_access *access = &accesses.access[t];
 
-        CHECK(ids[touch->operand] >= 0);
-        if (touch->writes && instr->kind != GHP_INSTR_COMPUTE)
-            CHECK((ghp_kind_of(instr)->writes & at_of(touch->operand)) != 0);
+        CHECK(ids[access->operand] >= 0);
+        if (access->writes && instr->kind != GHP_INSTR_COMPUTE)
+            CHECK((ghp_kind_of(instr)->writes & at_of(access->operand)) != 0);
     }
 }
 
