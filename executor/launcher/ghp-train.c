@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
-#include "core/cost/wanted.h"
+#include "core/cost/missing.h"
 #include "core/plan/plan.h"
 #include "executor/launcher/tool_path.h"
 #include "executor/launcher/relay.h"
@@ -182,7 +182,7 @@ struct way {
     int n_run; /* ghp-run's options */
     char **run;
     char folder[PATH_BYTES - 32];
-    char profile[PATH_BYTES], wanted[PATH_BYTES], plan[PATH_BYTES];
+    char profile[PATH_BYTES], missing[PATH_BYTES], plan[PATH_BYTES];
     char *mpirun;     /* cut into words */
     const char *tool; /* the last that was run */
     double measuring_s, planning_s;
@@ -336,7 +336,7 @@ static enum ghp_status run(struct command *command, int *code)
 
 /* ---- the tools ---- */
 
-static enum ghp_status profile(struct way *way, const char *wanted, double budget_s, int *code)
+static enum ghp_status profile(struct way *way, const char *only, double budget_s, int *code)
 {
     struct command command = {.n = 0};
     char path[GHP_TOOL_PATH_BYTES];
@@ -350,7 +350,7 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     add_option(&command, "--batch", command.numbers[1]);
     snprintf(command.numbers[2], sizeof command.numbers[2], "%.3g", budget_s);
     add_option(&command, "--budget", command.numbers[2]);
-    add_option(&command, "--wanted", wanted);
+    add_option(&command, "--wanted", only);
     add_option(&command, "--backend", chosen.backend);
     add_option(&command, "--precision", chosen.precision);
     add_option(&command, "--cache", chosen.cache);
@@ -387,7 +387,7 @@ static enum ghp_status plan(struct way *way, bool list, int *code)
 
     add_plan(&command, way, way->profile, path);
     add_option(&command, "--mip-gap", chosen.gap); /* of a list it is 0.01 at least */
-    add_option(&command, list ? "--wanted" : "--output", list ? way->wanted : way->plan);
+    add_option(&command, list ? "--wanted" : "--output", list ? way->missing : way->plan);
     return run(&command, code);
 }
 
@@ -464,11 +464,10 @@ static enum ghp_status check(struct way *way, int *code)
 
 /* ---- the way ---- */
 
-static enum ghp_status timed_profile(struct way *way, const char *wanted, double budget_s,
-                                     int *code)
+static enum ghp_status timed_profile(struct way *way, const char *only, double budget_s, int *code)
 {
     double began_s = ghp_now_s();
-    enum ghp_status status = profile(way, wanted, budget_s, code);
+    enum ghp_status status = profile(way, only, budget_s, code);
 
     way->measuring_s += ghp_now_s() - began_s;
     return status;
@@ -484,13 +483,13 @@ static enum ghp_status timed_plan(struct way *way, bool list, int *code)
 }
 
 /* How many measurements the choice still hangs on. */
-static enum ghp_status count_wanted(const struct way *way, int *n)
+static enum ghp_status count_missing(const struct way *way, int *n)
 {
-    struct ghp_wanted wanted;
+    struct ghp_missing missing;
 
-    GHP_TRY(ghp_wanted_load(way->wanted, &wanted));
-    *n = wanted.n;
-    ghp_wanted_release(&wanted);
+    GHP_TRY(ghp_missing_load(way->missing, &missing));
+    *n = missing.n;
+    ghp_missing_release(&missing);
     return GHP_OK;
 }
 
@@ -507,13 +506,13 @@ static enum ghp_status prepare(struct way *way, int *code)
         GHP_TRY(timed_plan(way, true, code));
         if (*code != 0) return GHP_OK;
         before = n;
-        GHP_TRY(count_wanted(way, &n));
+        GHP_TRY(count_missing(way, &n));
         left_s = chosen.budget_s - (ghp_now_s() - began_s);
         if (n == 0 || n == before || left_s < least_budget_s) break;
         ghp_note("measuring %d operations and collectives that may change the choice, in at most "
                  "%.0f s",
                  n, left_s);
-        GHP_TRY(timed_profile(way, way->wanted, left_s, code));
+        GHP_TRY(timed_profile(way, way->missing, left_s, code));
     }
     if (*code == 0) GHP_TRY(timed_plan(way, false, code));
     if (*code == 0 && n > 0)
@@ -555,7 +554,7 @@ static enum ghp_status begin(struct way *way, int n_models)
         return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name another folder by --folder",
                         way->folder, strerror(errno));
     snprintf(way->profile, sizeof way->profile, "%s/profile.json", way->folder);
-    snprintf(way->wanted, sizeof way->wanted, "%s/wanted.json", way->folder);
+    snprintf(way->missing, sizeof way->missing, "%s/wanted.json", way->folder);
     snprintf(way->plan, sizeof way->plan, "%s/plan.json", way->folder);
     way->mpirun = strdup(chosen.mpirun);
     if (way->mpirun == NULL) return GHP_NO_MEMORY();

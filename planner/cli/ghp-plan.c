@@ -12,7 +12,7 @@
 #include "planner/make/trust.h"
 #include "planner/make/elastic.h"
 #include "planner/make/sync_choice.h"
-#include "planner/make/wanted_find.h"
+#include "planner/make/missing_find.h"
 #include "planner/cli/options.h"
 #include "planner/sweep/crossover.h"
 #include "planner/sweep/sweep.h"
@@ -233,7 +233,8 @@ static enum ghp_status read_sync(struct ghp_sync *sync)
                     ghp_plan_chosen.sync);
 }
 
-/* The limit as given, by --memory or --set memory_bytes, or of the GPUs that were measured; and what the machine has. */
+/* The limit as given, by --memory or --set memory_bytes, or of the GPUs that were measured; and what the machine
+ * has. */
 static void set_memory(struct ghp_plan_request *request, const struct ghp_what_if *what_if,
                        const struct ghp_profile *profile)
 {
@@ -402,14 +403,14 @@ static enum ghp_status make_sweep(const char *model_path)
 }
 
 /* Last of all: the profile is none any more. */
-static enum ghp_status write_wanted(const struct ghp_plan_request *request,
-                                    struct ghp_profile *profile)
+static enum ghp_status write_missing(const struct ghp_plan_request *request,
+                                     struct ghp_profile *profile)
 {
-    struct ghp_wanted wanted;
-    enum ghp_status status = ghp_wanted_find(request, profile, &wanted);
+    struct ghp_missing missing;
+    enum ghp_status status = ghp_missing_find(request, profile, &missing);
 
-    if (status == GHP_OK) status = ghp_wanted_save(ghp_plan_chosen.wanted, &wanted);
-    ghp_wanted_release(&wanted);
+    if (status == GHP_OK) status = ghp_missing_save(ghp_plan_chosen.wanted, &missing);
+    ghp_missing_release(&missing);
     return status;
 }
 
@@ -427,7 +428,7 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY(read_sync(&request.method.sync));
     GHP_TRY_GOTO(status, open_profile(&request, &profile, &overrides), done);
     if (ghp_plan_chosen.wanted != NULL && ghp_plan_chosen.output == NULL) {
-        status = write_wanted(&request, &profile);
+        status = write_missing(&request, &profile);
         goto done;
     }
     GHP_TRY_GOTO(status, ghp_plan_make_synced(&request, &plan), done);
@@ -441,7 +442,7 @@ static enum ghp_status make_plan(const char *model_path)
         GHP_TRY_GOTO(status, ghp_crossovers_find(&request, &crossovers), done);
         GHP_TRY_GOTO(status, ghp_crossovers_print(&crossovers, stdout), done);
     }
-    if (ghp_plan_chosen.wanted != NULL) status = write_wanted(&request, &profile);
+    if (ghp_plan_chosen.wanted != NULL) status = write_missing(&request, &profile);
 done:
     ghp_plan_release(&plan);
     ghp_overrides_release(&overrides);

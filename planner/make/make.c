@@ -7,7 +7,7 @@
 #include "planner/search/memory_format.h"
 #include "planner/make/failure.h"
 #include "planner/make/formats.h"
-#include "planner/make/wanted.h"
+#include "planner/make/missing.h"
 #include "planner/make/write.h"
 
 #include <math.h>
@@ -231,8 +231,8 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
         ghp_model_release(&model);
         return status;
     }
-    if (request->wanted != NULL)
-        status = ghp_wanted_collect(&a.context, &a.candidates, &a.choice, request->wanted);
+    if (request->missing != NULL)
+        status = ghp_missing_collect(&a.context, &a.candidates, &a.choice, request->missing);
     if (status == GHP_OK)
         status = ghp_write_plan(&a.context, &a.candidates, &a.choice, &model, plan);
     else

@@ -2,7 +2,7 @@
 #ifndef GHP_PLANNER_MAKE_REQUEST_H
 #define GHP_PLANNER_MAKE_REQUEST_H
 
-#include "core/cost/wanted.h"
+#include "core/cost/missing.h"
 #include "core/plan/plan.h"
 #include "planner/pipeline/partition.h"
 #include "planner/search/baselines.h"
@@ -65,9 +65,9 @@ struct ghp_plan_request {
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
     enum ghp_recompute_mode recompute;
     enum ghp_load_balance_mode load_balance;
-    /* receives what the plan, and rivals that take at most rivals_s, hang on (planner/make/wanted.h); NULL: not
+    /* receives what the plan, and rivals that take at most rivals_s, hang on (planner/make/missing.h); NULL: not
      * asked */
-    struct ghp_wanted *wanted;
+    struct ghp_missing *missing;
     double rivals_s;
     const struct ghp_overrides *what_if; /* what overrides the profile; borrowed; NULL: nothing */
 };

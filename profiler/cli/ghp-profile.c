@@ -461,7 +461,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .like = set.like,
         .output = set.output,
         .libraries = libraries,
-        .wanted = set.wanted,
+        .only = set.wanted,
         .data = set.data,
         .intra = {.latency_s = set.intra_latency_s, .bandwidth_Bps = set.intra_Bps},
         .inter = {.latency_s = set.inter_latency_s, .bandwidth_Bps = set.inter_Bps},

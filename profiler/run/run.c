@@ -38,7 +38,7 @@ static double effort_of(const struct ghp_profiling_request *request)
 {
     double least = 0.1, usual_s = 120; /* of the budget, from which on nothing is spared */
 
-    if (request->wanted != NULL) usual_s = fmax(usual_s, 2.5 * request->budget_s);
+    if (request->only != NULL) usual_s = fmax(usual_s, 2.5 * request->budget_s);
     return fmin(1, fmax(least, request->budget_s / usual_s));
 }
 
@@ -95,7 +95,7 @@ static enum ghp_status finish(struct ghp_profiling *run)
 static enum ghp_status measure_round(struct ghp_profiling *run, int round, bool again)
 {
     double end_s = run->start_s + run->request->budget_s, now_s = ghp_now_s();
-    bool named = run->request->wanted != NULL;
+    bool named = run->request->only != NULL;
     int samples = named ? NAMED_SAMPLES : ROUND_SAMPLES;
     struct ghp_comm_limits comm_limits = {.samples = samples,
                                           .deadline_s = now_s + comm_share * (end_s - now_s),
@@ -175,7 +175,7 @@ static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host
                                       struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS])
 {
     double end_s = run->start_s + run->request->budget_s, foreign = 0;
-    int rounds = run->request->wanted != NULL ? NAMED_ROUNDS : ROUNDS;
+    int rounds = run->request->only != NULL ? NAMED_ROUNDS : ROUNDS;
     struct ghp_cpu_use all = {0};
 
     for (int i = 0; i < rounds; i++) {
@@ -305,7 +305,7 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
     result->ranks = run.m.size;
     result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);
-    if (request->wanted != NULL) run.m.sample_s *= named_sample;
+    if (request->only != NULL) run.m.sample_s *= named_sample;
     status = measure_all(&run);
 done:
     result->seconds = ghp_now_s() - run.start_s;

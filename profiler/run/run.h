@@ -37,7 +37,7 @@ struct ghp_profiling_request {
     const char *like;             /* profile whose operations are taken over; NULL: none */
     const char *output;           /* profile file */
     const char *data;             /* whose loading is measured; NULL: of generated samples */
-    const char *wanted;           /* what to measure: NULL: everything; run/wanted.c */
+    const char *only;             /* what to measure: NULL: everything; run/missing.c */
     const char *cache;            /* folder of kept measurements (run/cache.h); NULL: none */
     const char *libraries;        /* with versions, one text: what is measured depends on them */
     struct ghp_link intra, inter; /* where no collective tells */

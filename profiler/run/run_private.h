@@ -44,10 +44,10 @@ enum ghp_status ghp_profiling_note_concurrent(struct ghp_profiling *run);
 /* An earlier file first: its entries are by its workers' speeds, so the work list must be by these too. */
 enum ghp_status ghp_profiling_collect(struct ghp_profiling *run);
 
-/* ---- run/wanted.c ---- */
+/* ---- run/missing.c ---- */
 
 /* Leaves out what the request does not ask for, and orders the rest. */
-enum ghp_status ghp_profiling_choose_wanted(struct ghp_profiling *run);
+enum ghp_status ghp_profiling_choose_missing(struct ghp_profiling *run);
 
 /* ---- run/memory_formats.c ---- */
 

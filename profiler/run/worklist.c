@@ -146,5 +146,5 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
     GHP_TRY(ghp_measure_max(&run->m, ghp_worklist_collect(&wanted, &run->worklist), &unused));
     GHP_TRY(ghp_measure_max(&run->m, ghp_profiling_memory_formats(run), &unused));
     GHP_TRY(share_kept(run));
-    return ghp_profiling_choose_wanted(run);
+    return ghp_profiling_choose_missing(run);
 }

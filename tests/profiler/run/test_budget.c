@@ -54,11 +54,11 @@ static enum ghp_status prepare_counted(struct ghp_backend *backend, const struct
     return ghp_backend_onednn.prepare_nchw16c(backend, local, pass, algorithm, spec, kernel);
 }
 
-/* named   as in ghp_profiling_request.wanted */
+/* named   as in ghp_profiling_request.only */
 static struct ghp_profiling_result measure(double budget_s, const char *named)
 {
     static const int64_t batch = 4;
-    const struct ghp_profiling_request wanted = {
+    const struct ghp_profiling_request request = {
         .models = &model,
         .n_models = 1,
         .batches = &batch,
@@ -70,14 +70,14 @@ static struct ghp_profiling_result measure(double budget_s, const char *named)
         .budget_s = budget_s,
         .fresh = true,
         .output = path,
-        .wanted = named,
+        .only = named,
         .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
         .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
         .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 
     runs = relus = 0;
-    CHECK_STATUS(ghp_profiling_run(&wanted, transport, &result), GHP_OK);
+    CHECK_STATUS(ghp_profiling_run(&request, transport, &result), GHP_OK);
     CHECK_EQ(result.overrun[0] != '\0', result.seconds > 1.1 * budget_s);
     ghp_profile_release(&result.profile);
     return result;

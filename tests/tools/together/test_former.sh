@@ -41,7 +41,7 @@ taken 'compare=1 compare-rounds=2 compare-turn=0.5 compare-warmup=1' \
     run plan.json --ab 1 --ab-rounds 2 --ab-turn 0.5 --ab-warmup 1
 denied 2 "leave --train-fraction out" run --steps 1 --split 0.5
 denied 2 "bad value 'none-such' for '--inject-fault'" run --steps 1 --fault none-such
-denied 2 "bad value 'none' for '--failpoint'" run plan.json --steps 1 --inject-accident none
+denied 2 "bad value 'none' for '--failpoint'" run --steps 1 --inject-accident none
 
 # ghp-profile
 machine=(--machine-only --hwloc 'core:2 pu:1' -o machine.json)

@@ -1,7 +1,7 @@
-/* tests/planner/make/test_wanted_find.c - what a choice hangs on: nothing unmeasured of rivals that lose even where
+/* tests/planner/make/test_missing_find.c - what a choice hangs on: nothing unmeasured of rivals that lose even where
  * laws are too high by their error, and nothing but what is unmeasured of those that then win; what the plan itself is
  * costed by in any case. */
-#include "planner/make/wanted_find.h"
+#include "planner/make/missing_find.h"
 #include "core/plan/space.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
@@ -35,8 +35,8 @@ static enum ghp_status add_entry(void *context, const struct ghp_space_local *it
     return ghp_profile_add_op(e->profile, &entry);
 }
 
-/* What is wanted by such a profile, on links that cost nothing. */
-static void find(bool data_measured, double others, struct ghp_wanted *wanted)
+/* What is missing by such a profile, on links that cost nothing. */
+static void find(bool data_measured, double others, struct ghp_missing *missing)
 {
     struct ghp_profile profile;
     struct ghp_model model;
@@ -50,40 +50,40 @@ static void find(bool data_measured, double others, struct ghp_wanted *wanted)
                                        .time_limit_s = 30,
                                        .simplify = true};
 
-    *wanted = (struct ghp_wanted){0};
+    *missing = (struct ghp_missing){0};
     if (!CHECK_STATUS(analytic_profile(1e12, 1e15, 1e-12, &profile), GHP_OK)) return;
     if (CHECK_STATUS(ghp_model_load(model_path, &model), GHP_OK)) {
         CHECK_STATUS(ghp_space_locals(&model, problem, add_entry, &entries), GHP_OK);
         CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
-        CHECK_STATUS(ghp_wanted_find(&request, &profile, wanted), GHP_OK);
+        CHECK_STATUS(ghp_missing_find(&request, &profile, missing), GHP_OK);
         ghp_model_release(&model);
     }
     ghp_profile_release(&profile);
 }
 
-static int count(const struct ghp_wanted *wanted, const char *samples)
+static int count(const struct ghp_missing *missing, const char *samples)
 {
     int n = 0;
 
-    for (int i = 0; i < wanted->n; i++)
-        n += !wanted->items[i].is_comm && strstr(wanted->items[i].key, samples) != NULL;
+    for (int i = 0; i < missing->n; i++)
+        n += !missing->items[i].is_comm && strstr(missing->items[i].key, samples) != NULL;
     return n;
 }
 
-CHECK_TEST(wanted_find)
+CHECK_TEST(missing_find)
 {
-    struct ghp_wanted wanted;
+    struct ghp_missing missing;
 
-    find(true, 2, &wanted); /* 1.5 times as long by the lowest laws */
-    CHECK_EQ(wanted.n, 0);
-    ghp_wanted_release(&wanted);
-    find(true, 1.1, &wanted); /* 0.83 times */
-    CHECK(wanted.n > 0);
-    CHECK_EQ(count(&wanted, " n32 "), 0); /* data parallelism's, which were measured */
-    CHECK(count(&wanted, " n64 ") > 0);
-    ghp_wanted_release(&wanted);
-    find(false, 2, &wanted);
-    CHECK(count(&wanted, " n32 ") > 0); /* the plan's own */
-    ghp_wanted_release(&wanted);
+    find(true, 2, &missing); /* 1.5 times as long by the lowest laws */
+    CHECK_EQ(missing.n, 0);
+    ghp_missing_release(&missing);
+    find(true, 1.1, &missing); /* 0.83 times */
+    CHECK(missing.n > 0);
+    CHECK_EQ(count(&missing, " n32 "), 0); /* data parallelism's, which were measured */
+    CHECK(count(&missing, " n64 ") > 0);
+    ghp_missing_release(&missing);
+    find(false, 2, &missing);
+    CHECK(count(&missing, " n32 ") > 0); /* the plan's own */
+    ghp_missing_release(&missing);
     return check_end();
 }

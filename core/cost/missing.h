@@ -1,20 +1,20 @@
-/* core/cost/wanted.h - what plans cost by laws because nobody measured it: ghp-plan names it, ghp-profile measures it.
+/* core/cost/missing.h - what plans cost by laws because nobody measured it: ghp-plan names it, ghp-profile measures it.
  *
  * `ghp.wanted/1`: operations and collectives, those first that the most seconds of a plan's step hang on. An empty list
- * says that nothing unmeasured can change which plan is chosen (planner/make/wanted.h).
+ * says that nothing unmeasured can change which plan is chosen (planner/make/missing.h).
  *
- * Tested  tests/core/cost/test_wanted.c */
-#ifndef GHP_CORE_COST_WANTED_H
-#define GHP_CORE_COST_WANTED_H
+ * Tested  tests/core/cost/test_missing.c */
+#ifndef GHP_CORE_COST_MISSING_H
+#define GHP_CORE_COST_MISSING_H
 
 #include "core/cost/profile.h"
 
 /* So far seconds by a law, and those of a collective by another kind's table or by the analytic model, are mostly from
  * what is measured, as a share of them: docs/time-model.md 3. */
-#define GHP_WANTED_LAW_ERROR 0.25
-#define GHP_WANTED_COMM_ERROR 1.0
+#define GHP_MISSING_LAW_ERROR 0.25
+#define GHP_MISSING_COMM_ERROR 1.0
 
-struct ghp_wanted_item {
+struct ghp_missing_item {
     bool is_comm;
     /* an operation */
     char key[GHP_KEY_BYTES];
@@ -27,23 +27,23 @@ struct ghp_wanted_item {
     double so_far_s; /* in the plan that is being added */
 };
 
-struct ghp_wanted {
+struct ghp_missing {
     int n, max;
-    struct ghp_wanted_item *items;
+    struct ghp_missing_item *items;
 };
 
 /* Adds what a plan's programs are costed by and the profile has by a law. No law is the line through the two longest
  * collectives of a kind, for what is up to four times as long as the longest, of 1 MiB and more.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_wanted_add(struct ghp_wanted *wanted, const struct ghp_profile *profile,
-                               const struct ghp_program *programs, int n);
+enum ghp_status ghp_missing_add(struct ghp_missing *missing, const struct ghp_profile *profile,
+                                const struct ghp_program *programs, int n);
 
 /* Sorts, the most seconds first, and drops the end of which all errors together are at most least_s. */
-void ghp_wanted_trim(struct ghp_wanted *wanted, double least_s);
+void ghp_missing_trim(struct ghp_missing *missing, double least_s);
 
-enum ghp_status ghp_wanted_save(const char *path, const struct ghp_wanted *wanted);
-enum ghp_status ghp_wanted_load(const char *path, struct ghp_wanted *wanted);
-void ghp_wanted_release(struct ghp_wanted *wanted); /* accepts a zeroed one */
+enum ghp_status ghp_missing_save(const char *path, const struct ghp_missing *missing);
+enum ghp_status ghp_missing_load(const char *path, struct ghp_missing *missing);
+void ghp_missing_release(struct ghp_missing *missing); /* accepts a zeroed one */
 
 #endif

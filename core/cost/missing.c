@@ -1,5 +1,5 @@
-/* core/cost/wanted.c - see core/cost/wanted.h. */
-#include "core/cost/wanted.h"
+/* core/cost/missing.c - see core/cost/missing.h. */
+#include "core/cost/missing.h"
 
 #include "core/base/json_lines.h"
 #include "core/cost/profile_private.h"
@@ -17,7 +17,7 @@ enum {
 
 #define MOST_SECONDS 1e9
 
-static bool same(const struct ghp_wanted_item *a, const struct ghp_wanted_item *b)
+static bool same(const struct ghp_missing_item *a, const struct ghp_missing_item *b)
 {
     if (a->is_comm != b->is_comm) return false;
     if (!a->is_comm) return a->pass == b->pass && strcmp(a->key, b->key) == 0;
@@ -25,21 +25,21 @@ static bool same(const struct ghp_wanted_item *a, const struct ghp_wanted_item *
 }
 
 /* Its place in the list; a new one at the end. NULL: no memory. */
-static struct ghp_wanted_item *place_of(struct ghp_wanted *wanted,
-                                        const struct ghp_wanted_item *item)
+static struct ghp_missing_item *place_of(struct ghp_missing *missing,
+                                         const struct ghp_missing_item *item)
 {
-    for (int i = 0; i < wanted->n; i++)
-        if (same(&wanted->items[i], item)) return &wanted->items[i];
-    if (wanted->n == wanted->max) {
-        int max = wanted->max > 0 ? 2 * wanted->max : 64;
-        struct ghp_wanted_item *grown = realloc(wanted->items, (size_t)max * sizeof *grown);
+    for (int i = 0; i < missing->n; i++)
+        if (same(&missing->items[i], item)) return &missing->items[i];
+    if (missing->n == missing->max) {
+        int max = missing->max > 0 ? 2 * missing->max : 64;
+        struct ghp_missing_item *grown = realloc(missing->items, (size_t)max * sizeof *grown);
 
         if (grown == NULL) return NULL;
-        wanted->items = grown;
-        wanted->max = max;
+        missing->items = grown;
+        missing->max = max;
     }
-    wanted->items[wanted->n] = *item;
-    return &wanted->items[wanted->n++];
+    missing->items[missing->n] = *item;
+    return &missing->items[missing->n++];
 }
 
 static bool is_collective(const struct ghp_instr *instr)
@@ -60,10 +60,10 @@ static bool follows_table(const struct ghp_profile *profile, const struct ghp_in
            last->bytes >= LONG_BYTES && points.bytes <= LONGER * last->bytes;
 }
 
-static enum ghp_status add_instr(struct ghp_wanted *wanted, const struct ghp_profile *profile,
+static enum ghp_status add_instr(struct ghp_missing *missing, const struct ghp_profile *profile,
                                  const struct ghp_instr *instr, int workers)
 {
-    struct ghp_wanted_item item = {.pass = instr->pass}, *place;
+    struct ghp_missing_item item = {.pass = instr->pass}, *place;
     struct ghp_cost cost;
 
     if (instr->kind == GHP_INSTR_COMPUTE) {
@@ -82,30 +82,30 @@ static enum ghp_status add_instr(struct ghp_wanted *wanted, const struct ghp_pro
         return GHP_OK;
     }
     if (cost.source == GHP_SOURCE_MEASURED || !(cost.seconds > 0)) return GHP_OK;
-    place = place_of(wanted, &item);
+    place = place_of(missing, &item);
     if (place == NULL) return GHP_NO_MEMORY();
     place->so_far_s += cost.seconds;
     return GHP_OK;
 }
 
-enum ghp_status ghp_wanted_add(struct ghp_wanted *wanted, const struct ghp_profile *profile,
-                               const struct ghp_program *programs, int n)
+enum ghp_status ghp_missing_add(struct ghp_missing *missing, const struct ghp_profile *profile,
+                                const struct ghp_program *programs, int n)
 {
-    for (int i = 0; i < wanted->n; i++)
-        wanted->items[i].so_far_s = 0;
+    for (int i = 0; i < missing->n; i++)
+        missing->items[i].so_far_s = 0;
     for (int k = 0; k < n; k++)
         for (int i = 0; i < programs[k].n_instrs; i++)
             GHP_TRY(
-                add_instr(wanted, profile, &programs[k].instrs[i], programs[k].problem.workers));
-    for (int i = 0; i < wanted->n; i++)
-        if (wanted->items[i].so_far_s > wanted->items[i].seconds)
-            wanted->items[i].seconds = wanted->items[i].so_far_s;
+                add_instr(missing, profile, &programs[k].instrs[i], programs[k].problem.workers));
+    for (int i = 0; i < missing->n; i++)
+        if (missing->items[i].so_far_s > missing->items[i].seconds)
+            missing->items[i].seconds = missing->items[i].so_far_s;
     return GHP_OK;
 }
 
 static int by_seconds(const void *a, const void *b)
 {
-    const struct ghp_wanted_item *x = a, *y = b;
+    const struct ghp_missing_item *x = a, *y = b;
 
     if (x->seconds < y->seconds || x->seconds > y->seconds) return x->seconds > y->seconds ? -1 : 1;
     if (x->is_comm != y->is_comm) return x->is_comm - y->is_comm;
@@ -113,29 +113,31 @@ static int by_seconds(const void *a, const void *b)
     return x->pass != y->pass ? (int)x->pass - (int)y->pass : strcmp(x->key, y->key);
 }
 
-void ghp_wanted_trim(struct ghp_wanted *wanted, double least_s)
+void ghp_missing_trim(struct ghp_missing *missing, double least_s)
 {
     double dropped_s = 0;
 
-    if (wanted->n > 0) qsort(wanted->items, (size_t)wanted->n, sizeof *wanted->items, by_seconds);
-    while (wanted->n > 0) {
-        const struct ghp_wanted_item *last = &wanted->items[wanted->n - 1];
+    if (missing->n > 0)
+        qsort(missing->items, (size_t)missing->n, sizeof *missing->items, by_seconds);
+    while (missing->n > 0) {
+        const struct ghp_missing_item *last = &missing->items[missing->n - 1];
 
-        dropped_s += (last->is_comm ? GHP_WANTED_COMM_ERROR : GHP_WANTED_LAW_ERROR) * last->seconds;
+        dropped_s +=
+            (last->is_comm ? GHP_MISSING_COMM_ERROR : GHP_MISSING_LAW_ERROR) * last->seconds;
         if (dropped_s > least_s) return;
-        --wanted->n;
+        --missing->n;
     }
 }
 
-void ghp_wanted_release(struct ghp_wanted *wanted)
+void ghp_missing_release(struct ghp_missing *missing)
 {
-    free(wanted->items);
-    *wanted = (struct ghp_wanted){0};
+    free(missing->items);
+    *missing = (struct ghp_missing){0};
 }
 
 /* ---- the file ---- */
 
-static json_t *item_json(const struct ghp_wanted_item *item)
+static json_t *item_json(const struct ghp_missing_item *item)
 {
     if (!item->is_comm)
         return json_pack("{s:s, s:s, s:f}", "key", item->key, "pass", ghp_pass_name(item->pass),
@@ -145,13 +147,13 @@ static json_t *item_json(const struct ghp_wanted_item *item)
                      "step_s", item->seconds);
 }
 
-enum ghp_status ghp_wanted_save(const char *path, const struct ghp_wanted *wanted)
+enum ghp_status ghp_missing_save(const char *path, const struct ghp_missing *missing)
 {
     json_t *root = json_object(), *items = json_array();
     bool failed = root == NULL || items == NULL;
 
-    for (int i = 0; i < wanted->n; i++)
-        ghp_json_append(items, item_json(&wanted->items[i]), &failed);
+    for (int i = 0; i < missing->n; i++)
+        ghp_json_append(items, item_json(&missing->items[i]), &failed);
     ghp_json_put(root, "format", json_string(FORMAT), &failed);
     ghp_json_put(root, "wanted", items, &failed);
     if (!failed) return ghp_json_lines_save(path, root);
@@ -159,7 +161,7 @@ enum ghp_status ghp_wanted_save(const char *path, const struct ghp_wanted *wante
     return GHP_NO_MEMORY();
 }
 
-static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_wanted_item *item)
+static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_missing_item *item)
 {
     static const char *const keys[] = {"op", "ranks", "stride", "bytes", "step_s", NULL};
     const char *ops[GHP_COMM_COUNT] = {NULL};
@@ -180,7 +182,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_wanted_it
     return ghp_json_real(at, "step_s", 0, MOST_SECONDS, &item->seconds);
 }
 
-static enum ghp_status read_op(const struct ghp_node *at, struct ghp_wanted_item *item)
+static enum ghp_status read_op(const struct ghp_node *at, struct ghp_missing_item *item)
 {
     static const char *const keys[] = {"key", "pass", "step_s", NULL};
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
@@ -195,7 +197,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_wanted_item
     return ghp_json_real(at, "step_s", 0, MOST_SECONDS, &item->seconds);
 }
 
-static enum ghp_status read_items(const struct ghp_node *root, struct ghp_wanted *wanted)
+static enum ghp_status read_items(const struct ghp_node *root, struct ghp_missing *missing)
 {
     static const char *const keys[] = {"format", "wanted", NULL};
     struct ghp_node array, at;
@@ -204,26 +206,26 @@ static enum ghp_status read_items(const struct ghp_node *root, struct ghp_wanted
     GHP_TRY(ghp_json_only_keys(root, keys));
     GHP_TRY(ghp_json_array(root, "wanted", &array, &n));
     for (size_t i = 0; i < n; i++) {
-        struct ghp_wanted_item item = {0};
+        struct ghp_missing_item item = {0};
 
         GHP_TRY(ghp_json_item(&array, i, &at));
         GHP_TRY(ghp_json_has(&at, "key") ? read_op(&at, &item) : read_comm(&at, &item));
-        if (place_of(wanted, &item) == NULL) return GHP_NO_MEMORY();
+        if (place_of(missing, &item) == NULL) return GHP_NO_MEMORY();
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_wanted_load(const char *path, struct ghp_wanted *wanted)
+enum ghp_status ghp_missing_load(const char *path, struct ghp_missing *missing)
 {
     struct ghp_json doc;
     struct ghp_node root;
     enum ghp_status status;
 
-    *wanted = (struct ghp_wanted){0};
+    *missing = (struct ghp_missing){0};
     GHP_TRY(ghp_json_load(path, FORMAT, &doc));
     root = ghp_json_root(&doc);
-    status = read_items(&root, wanted);
+    status = read_items(&root, missing);
     ghp_json_release(&doc);
-    if (status != GHP_OK) ghp_wanted_release(wanted);
+    if (status != GHP_OK) ghp_missing_release(missing);
     return status;
 }

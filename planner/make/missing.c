@@ -1,5 +1,5 @@
-/* planner/make/wanted.c - see planner/make/wanted.h. */
-#include "planner/make/wanted.h"
+/* planner/make/missing.c - see planner/make/missing.h. */
+#include "planner/make/missing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@ enum { RIVALS = 3 }; /* of the search's fastest plans */
 
 /* What takes longer than most_s is no rival. */
 static enum ghp_status add_plan(const struct ghp_plan_context *s, const struct ghp_candidate *plan,
-                                double most_s, struct ghp_wanted *wanted)
+                                double most_s, struct ghp_missing *missing)
 {
     struct ghp_lowering lowering = s->lowering;
     struct ghp_programs programs;
@@ -23,7 +23,7 @@ static enum ghp_status add_plan(const struct ghp_plan_context *s, const struct g
         if (predicted.step_s > most_s) return GHP_OK;
     }
     GHP_TRY(ghp_lower_all(&lowering, plan->splits, &programs));
-    status = ghp_wanted_add(wanted, s->request->profile, programs.of, programs.n);
+    status = ghp_missing_add(missing, s->request->profile, programs.of, programs.n);
     ghp_programs_release(&programs);
     return status;
 }
@@ -31,7 +31,7 @@ static enum ghp_status add_plan(const struct ghp_plan_context *s, const struct g
 /* The fastest plans without stages, in the buckets of the plan chosen. */
 static enum ghp_status add_rivals(const struct ghp_plan_context *s,
                                   const struct ghp_search_result *found,
-                                  const struct ghp_candidate *chosen, struct ghp_wanted *wanted)
+                                  const struct ghp_candidate *chosen, struct ghp_missing *missing)
 {
     struct ghp_split *splits = ghp_alloc((size_t)s->model->n_layers, sizeof *splits);
     enum ghp_status status = splits != NULL ? GHP_OK : GHP_NO_MEMORY();
@@ -40,24 +40,24 @@ static enum ghp_status add_rivals(const struct ghp_plan_context *s,
         const struct ghp_candidate plan = {.splits = splits, .bucket_bytes = chosen->bucket_bytes};
 
         ghp_instance_splits(s->instance, found->kept[k].choice, splits);
-        status = add_plan(s, &plan, s->request->rivals_s, wanted);
+        status = add_plan(s, &plan, s->request->rivals_s, missing);
     }
     free(splits);
     return status;
 }
 
-enum ghp_status ghp_wanted_collect(const struct ghp_plan_context *context,
-                                   const struct ghp_candidates *candidates,
-                                   const struct ghp_choice *choice, struct ghp_wanted *wanted)
+enum ghp_status ghp_missing_collect(const struct ghp_plan_context *context,
+                                    const struct ghp_candidates *candidates,
+                                    const struct ghp_choice *choice, struct ghp_missing *missing)
 {
     bool asks_rivals = context->request->rivals_s > 0;
     double most_s = asks_rivals ? context->request->rivals_s : INFINITY;
 
     for (int b = 0; b < (asks_rivals ? GHP_BASELINES : 1); b++)
         if (candidates->baseline[b].reason == NULL)
-            GHP_TRY(add_plan(context, &candidates->baseline[b].plan, most_s, wanted));
+            GHP_TRY(add_plan(context, &candidates->baseline[b].plan, most_s, missing));
     if (asks_rivals)
-        GHP_TRY(
-            add_rivals(context, ghp_candidates_shared(context, candidates), &choice->plan, wanted));
-    return add_plan(context, &choice->plan, most_s, wanted);
+        GHP_TRY(add_rivals(context, ghp_candidates_shared(context, candidates), &choice->plan,
+                           missing));
+    return add_plan(context, &choice->plan, most_s, missing);
 }

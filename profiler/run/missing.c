@@ -1,8 +1,8 @@
-/* profiler/run/wanted.c - which of a work list a run measures: all, what data parallelism needs, or what ghp-plan named
- * (core/cost/wanted.h). */
+/* profiler/run/missing.c - which of a work list a run measures: all, what data parallelism needs, or what ghp-plan
+ * named (core/cost/missing.h). */
 #include "profiler/run/run_private.h"
 
-#include "core/cost/wanted.h"
+#include "core/cost/missing.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static void turns_of_data(const struct ghp_profiling *run, int *turns)
     }
 }
 
-/* Of the collective's kind the sizes on both sides of what is wanted. */
-static void want_comm(const struct ghp_worklist *worklist, const struct ghp_wanted_item *item,
+/* Of the collective's kind the sizes on both sides of what is missing. */
+static void want_comm(const struct ghp_worklist *worklist, const struct ghp_missing_item *item,
                       int turn, int *turns)
 {
     int below = -1, above = -1; /* work lists have sizes ascending */
@@ -47,20 +47,20 @@ static void want_comm(const struct ghp_worklist *worklist, const struct ghp_want
 static enum ghp_status turns_of_file(const struct ghp_profiling *run, int *turns)
 {
     const struct ghp_worklist *worklist = &run->worklist;
-    struct ghp_wanted wanted;
+    struct ghp_missing missing;
 
-    GHP_TRY(ghp_wanted_load(run->request->wanted, &wanted));
+    GHP_TRY(ghp_missing_load(run->request->only, &missing));
     for (int i = 0; i < worklist->n_ops + worklist->n_comms; i++)
         turns[i] = LEFT;
-    for (int w = 0; w < wanted.n; w++) {
-        const struct ghp_wanted_item *item = &wanted.items[w];
+    for (int w = 0; w < missing.n; w++) {
+        const struct ghp_missing_item *item = &missing.items[w];
 
         if (item->is_comm) want_comm(worklist, item, w, turns + worklist->n_ops);
         for (int i = 0; i < worklist->n_ops && !item->is_comm; i++)
             if (worklist->ops[i].pass == item->pass && strcmp(worklist->ops[i].key, item->key) == 0)
                 turns[i] = w;
     }
-    ghp_wanted_release(&wanted);
+    ghp_missing_release(&missing);
     return GHP_OK;
 }
 
@@ -86,18 +86,18 @@ static void take_turns(struct ghp_worklist *worklist, const int *turns)
         qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_turn);
 }
 
-enum ghp_status ghp_profiling_choose_wanted(struct ghp_profiling *run)
+enum ghp_status ghp_profiling_choose_missing(struct ghp_profiling *run)
 {
     struct ghp_worklist *worklist = &run->worklist;
     size_t n = (size_t)worklist->n_ops + (size_t)worklist->n_comms;
     int *turns;
     enum ghp_status status = GHP_OK;
 
-    if (run->request->wanted == NULL) return GHP_OK;
+    if (run->request->only == NULL) return GHP_OK;
     turns = ghp_alloc(n + 1, sizeof *turns);
     if (turns == NULL) status = GHP_NO_MEMORY();
     if (status == GHP_OK && run->m.rank == 0) {
-        if (strcmp(run->request->wanted, "data") == 0)
+        if (strcmp(run->request->only, "data") == 0)
             turns_of_data(run, turns);
         else
             status = turns_of_file(run, turns);

@@ -1,6 +1,6 @@
-/* tests/core/cost/test_wanted.c - what a program is costed by and nobody measured: the most of any program counts, the
+/* tests/core/cost/test_missing.c - what a program is costed by and nobody measured: the most of any program counts, the
  * end that changes nothing is dropped, and the list survives its file. */
-#include "core/cost/wanted.h"
+#include "core/cost/missing.h"
 #include "tests/check.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static void open_profile(struct ghp_profile *profile)
     CHECK_STATUS(ghp_profile_finalize(profile), GHP_OK);
 }
 
-/* Whether an all-reduce of so many bytes is wanted, by the table of a profile. */
+/* Whether an all-reduce of so many bytes is missing, by the table of a profile. */
 static bool is_wanted(const struct ghp_profile *profile, int64_t bytes)
 {
     struct ghp_instr instr = {.kind = GHP_INSTR_ALL_REDUCE,
@@ -48,16 +48,16 @@ static bool is_wanted(const struct ghp_profile *profile, int64_t bytes)
                               .bytes = bytes,
                               .ranks = {.first = 0, .count = 2, .stride = 1}};
     const struct ghp_program program = {.instrs = &instr, .n_instrs = 1, .problem = {.workers = 2}};
-    struct ghp_wanted wanted = {0};
+    struct ghp_missing missing = {0};
     bool is;
 
-    CHECK_STATUS(ghp_wanted_add(&wanted, profile, &program, 1), GHP_OK);
-    is = wanted.n > 0;
-    ghp_wanted_release(&wanted);
+    CHECK_STATUS(ghp_missing_add(&missing, profile, &program, 1), GHP_OK);
+    is = missing.n > 0;
+    ghp_missing_release(&missing);
     return is;
 }
 
-CHECK_TEST(wanted_collectives)
+CHECK_TEST(missing_collectives)
 {
     struct ghp_profile profile = {0};
 
@@ -81,7 +81,7 @@ CHECK_TEST(wanted_collectives)
     return check_end();
 }
 
-CHECK_TEST(wanted)
+CHECK_TEST(missing)
 {
     struct ghp_instr instrs[] = {compute(1),
                                  compute(2),
@@ -94,34 +94,34 @@ CHECK_TEST(wanted)
     struct ghp_program all = {.instrs = instrs, .n_instrs = 5, .problem = {.workers = 2}};
     const struct ghp_program last = {
         .instrs = instrs + 3, .n_instrs = 1, .problem = {.workers = 2}};
-    struct ghp_wanted wanted = {0}, read;
+    struct ghp_missing missing = {0}, read;
     struct ghp_profile profile = {0};
-    char path[] = "/tmp/ghp-wanted-XXXXXX";
+    char path[] = "/tmp/ghp-missing-XXXXXX";
     int fd = mkstemp(path);
 
     CHECK(fd >= 0);
     close(fd);
     open_profile(&profile);
-    CHECK_STATUS(ghp_wanted_add(&wanted, &profile, &all, 1), GHP_OK);
-    CHECK_STATUS(ghp_wanted_add(&wanted, &profile, &last, 1), GHP_OK);
-    CHECK_EQ(wanted.n, 3); /* what was measured is not wanted */
-    ghp_wanted_trim(&wanted, 0);
-    CHECK_EQ(wanted.n, 3);
-    CHECK_NEAR(wanted.items[0].seconds, 4, 0); /* twice in one program */
-    CHECK_NEAR(wanted.items[1].seconds, 0.5, 0);
-    CHECK(wanted.items[2].is_comm);
-    CHECK_STATUS(ghp_wanted_save(path, &wanted), GHP_OK);
-    CHECK_STATUS(ghp_wanted_load(path, &read), GHP_OK);
+    CHECK_STATUS(ghp_missing_add(&missing, &profile, &all, 1), GHP_OK);
+    CHECK_STATUS(ghp_missing_add(&missing, &profile, &last, 1), GHP_OK);
+    CHECK_EQ(missing.n, 3); /* what was measured is not missing */
+    ghp_missing_trim(&missing, 0);
+    CHECK_EQ(missing.n, 3);
+    CHECK_NEAR(missing.items[0].seconds, 4, 0); /* twice in one program */
+    CHECK_NEAR(missing.items[1].seconds, 0.5, 0);
+    CHECK(missing.items[2].is_comm);
+    CHECK_STATUS(ghp_missing_save(path, &missing), GHP_OK);
+    CHECK_STATUS(ghp_missing_load(path, &read), GHP_OK);
     CHECK_EQ(read.n, 3);
-    CHECK_TEXT(read.items[0].key, wanted.items[0].key);
+    CHECK_TEXT(read.items[0].key, missing.items[0].key);
     CHECK_EQ(read.items[2].bytes, 1 << 20);
     CHECK_EQ(read.items[2].op, GHP_COMM_ALL_REDUCE);
-    ghp_wanted_release(&read);
-    ghp_wanted_trim(&wanted, 0.5 * GHP_WANTED_LAW_ERROR +
-                                 GHP_WANTED_COMM_ERROR * wanted.items[2].seconds +
-                                 0.001); /* the two at the end together */
-    CHECK_EQ(wanted.n, 1);
-    ghp_wanted_release(&wanted);
+    ghp_missing_release(&read);
+    ghp_missing_trim(&missing, 0.5 * GHP_MISSING_LAW_ERROR +
+                                   GHP_MISSING_COMM_ERROR * missing.items[2].seconds +
+                                   0.001); /* the two at the end together */
+    CHECK_EQ(missing.n, 1);
+    ghp_missing_release(&missing);
     ghp_profile_release(&profile);
     unlink(path);
     return check_end();

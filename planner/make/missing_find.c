@@ -1,5 +1,5 @@
-/* planner/make/wanted_find.c - see planner/make/wanted_find.h. */
-#include "planner/make/wanted_find.h"
+/* planner/make/missing_find.c - see planner/make/missing_find.h. */
+#include "planner/make/missing_find.h"
 
 #include "planner/make/make.h"
 
@@ -16,7 +16,7 @@ static int lower_laws(struct ghp_profile *profile)
 
     for (int i = 0; i < profile->n_ops; i++) {
         if (profile->ops[i].source == GHP_SOURCE_MEASURED) continue;
-        ghp_op_entry_scale(&profile->ops[i], 1 - GHP_WANTED_LAW_ERROR);
+        ghp_op_entry_scale(&profile->ops[i], 1 - GHP_MISSING_LAW_ERROR);
         n++;
     }
     return n;
@@ -32,15 +32,15 @@ static enum ghp_status ask(const struct ghp_plan_request *asking, double *step_s
     return GHP_OK;
 }
 
-enum ghp_status ghp_wanted_find(const struct ghp_plan_request *request, struct ghp_profile *profile,
-                                struct ghp_wanted *wanted)
+enum ghp_status ghp_missing_find(const struct ghp_plan_request *request,
+                                 struct ghp_profile *profile, struct ghp_missing *missing)
 {
     struct ghp_plan_request asking = *request;
     double step_s = 0, lowered_s;
     enum ghp_status status;
 
-    *wanted = (struct ghp_wanted){0};
-    asking.wanted = wanted;
+    *missing = (struct ghp_missing){0};
+    asking.missing = missing;
     asking.decision_only = true;
     asking.break_even = false;
     asking.gap = fmax(asking.gap, least_share); /* nearer plans are rivals all the same */
@@ -52,8 +52,8 @@ enum ghp_status ghp_wanted_find(const struct ghp_plan_request *request, struct g
         if (status == GHP_OK) status = ask(&asking, &lowered_s);
     }
     if (status == GHP_OK)
-        ghp_wanted_trim(wanted, least_share * step_s);
+        ghp_missing_trim(missing, least_share * step_s);
     else
-        ghp_wanted_release(wanted);
+        ghp_missing_release(missing);
     return status;
 }
