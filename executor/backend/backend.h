@@ -1,8 +1,8 @@
 /* executor/backend/backend.h - who computes: one vtable per library, one prepared kernel per (local operation, pass).
  *
  * A backend never sees layers, plans or ranks: it gets a local operation and pointers. The reference backend (plain
- * loops, float and double) is the slow twin that every other backend is tested against. A backend with a device gets
- * pointers to the device's memory, and its calls enqueue (executor/backend/device.h).
+ * loops, float and double) is the reference implementation that every other backend is tested against. A backend with a
+ * device gets pointers to the device's memory, and its calls enqueue (executor/backend/device.h).
  *
  * Tensors are N,H,W,C (channels innermost). Weights: conv2d [K][C/groups][R][S], linear [K][C]; `flatten` turns H,W,C
  * into C,H,W order. Kernels overwrite their outputs (dw, dx, y), never accumulate, except metrics. y may be x and dx

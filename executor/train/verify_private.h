@@ -1,7 +1,7 @@
-/* executor/train/verify_private.h - private to executor/train/verify*.c: the slow twin of training whose workers'
- * weights differ (core/program/sync.h). One worker trains all replicas in turn, each with its own samples, weights and
- * moments, and combines them as the synchroniser says: the mean when it is due, the pull to leaders, the mean of
- * neighbours, the push of one half of each.
+/* executor/train/verify_private.h - private to executor/train/verify*.c: the reference implementation of training whose
+ * workers' weights differ (core/program/sync.h). One worker trains all replicas in turn, each with its own samples,
+ * weights and moments, and combines them as the synchroniser says: the mean when it is due, the pull to leaders, the
+ * mean of neighbours, the push of one half of each.
  *
  * Means are plain sums in double, in the order of the ranks; all else is the one worker's own step. The snapshot has
  * the first replica's gradients of the first step, the mean of all replicas' weights after the last, and the mean of

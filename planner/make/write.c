@@ -118,7 +118,7 @@ static enum ghp_status write_certificate(const struct ghp_plan_context *s,
 }
 
 /* Whether an earlier rank has the same shapes. */
-static bool has_twin(const struct ghp_plan *plan, int rank)
+static bool has_same_shapes(const struct ghp_plan *plan, int rank)
 {
     const struct ghp_staging *s = &plan->staging;
     int layers = plan->model.n_layers;
@@ -157,7 +157,7 @@ static enum ghp_status write_profile(const struct ghp_profile *profile,
 
     lowering.unplaced = true;
     for (int r = 0; r < plan->problem.workers && status == GHP_OK; r++) {
-        if (has_twin(plan, r)) continue;
+        if (has_same_shapes(plan, r)) continue;
         status = ghp_lower(&lowering, plan->splits, r, &programs[n]);
         n += status == GHP_OK;
     }

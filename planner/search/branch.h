@@ -10,7 +10,7 @@
  *
  * Not for graphs too wide for tables: `wide` says so, and planner/search/milp.h takes over.
  *
- * Tested  tests/planner/search/test_exact.c (brute force), test_milp.c (the slow twin) */
+ * Tested  tests/planner/search/test_exact.c (brute force), test_milp.c (the reference) */
 #ifndef GHP_PLANNER_SEARCH_BRANCH_H
 #define GHP_PLANNER_SEARCH_BRANCH_H
 

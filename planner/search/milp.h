@@ -1,5 +1,5 @@
 /* planner/search/milp.h - the same search as a mixed integer program for GLPK: for graphs too wide for tables, and as
- * the slow twin of planner/search/branch.h in tests.
+ * the reference implementation of planner/search/branch.h in tests.
  *
  * One binary a choice, one a pair (sums of pairs equal the choices at both ends), the step above every time
  * constraint that a solution has broken so far, memory constraints likewise. A solution is evaluated by the objective.

@@ -132,26 +132,26 @@ enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t 
     return ghp_worker_flush(worker);
 }
 
-bool bench_trains_like_twin(struct bench *b, struct ghp_worker *worker,
-                            const struct ghp_rank_plan *like, int64_t steps)
+bool bench_trains_like_reference(struct bench *b, struct ghp_worker *worker,
+                                 const struct ghp_rank_plan *like, int64_t steps)
 {
     const struct ghp_precision precision = {b->rank_plan.lowering.element_bytes, false};
-    struct ghp_snapshot plan = {0}, twin = {0};
+    struct ghp_snapshot plan = {0}, reference = {0};
     struct ghp_verification v = {0};
     bool passed;
 
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &reference), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, steps, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_alone(&b->exec, like, &b->training_config, steps, &twin), GHP_OK);
+    CHECK_STATUS(ghp_verify_alone(&b->exec, like, &b->training_config, steps, &reference), GHP_OK);
     for (int i = 0; i < plan.list.n_params && b->rank_plan.rank > 0; i++) /* of the first replica */
-        memcpy(plan.gradients[i], twin.gradients[i],
+        memcpy(plan.gradients[i], reference.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
-    CHECK_STATUS(ghp_verify_compare(&plan, &twin, precision, &v), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&plan, &reference, precision, &v), GHP_OK);
     passed = v.passed;
     ghp_verification_release(&v);
     ghp_snapshot_release(&plan);
-    ghp_snapshot_release(&twin);
+    ghp_snapshot_release(&reference);
     return passed;
 }
 

@@ -62,8 +62,8 @@ void bench_remove_folder(struct ghp_transport *transport, int n, const char *fol
 
 /* Whether a worker's training has the weights that one process makes that trains all replicas of `like` in turn, and in
  * worker 0 its gradients. */
-bool bench_trains_like_twin(struct bench *bench, struct ghp_worker *worker,
-                            const struct ghp_rank_plan *like, int64_t steps);
+bool bench_trains_like_reference(struct bench *bench, struct ghp_worker *worker,
+                                 const struct ghp_rank_plan *like, int64_t steps);
 
 /* The fingerprint of all workers' own weights and moments. */
 uint64_t bench_fingerprint_replicas(struct ghp_worker *worker);

@@ -1,4 +1,5 @@
-/* executor/backend/reference/backend_reference.c - the slow twin: plain loops on one thread, in float or double.
+/* executor/backend/reference/backend_reference.c - the reference implementation: plain loops on one thread, in float or
+ * double.
  *
  * Every other backend is tested against it. Finds a pass's kernel, and runs it on the tensors themselves where they are
  * doubles, else on copies in scratch: so everything is computed in double, and in float its error is far below that of

@@ -3,7 +3,7 @@
 
 #include "tests/check.h"
 
-/* The slow twin: the polynomial's own long division. */
+/* The reference: the polynomial's own long division. */
 static uint32_t by_bits(const unsigned char *bytes, size_t n)
 {
     uint32_t crc = 0xffffffffu;

@@ -9,7 +9,7 @@
 
 enum { MOST_NODES = 128 };
 
-/* The slow twin: looks at each pair of members of every whole group. */
+/* The reference: looks at each pair of members of every whole group. */
 static int64_t leaving_by_walk(const struct ghp_machine *machine, struct ghp_ranks kind,
                                int workers)
 {

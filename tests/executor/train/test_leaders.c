@@ -254,11 +254,11 @@ static bool goes_like_one(struct bench *b, const char *sync, enum ghp_fault faul
 
 /* ---- both ---- */
 
-static bool trains_like_twin(struct bench *b, const char *sync, enum ghp_fault fault)
+static bool trains_like_reference(struct bench *b, const char *sync, enum ghp_fault fault)
 {
     struct ghp_split *splits;
     struct ghp_worker *worker = open(b, sync, fault, &splits);
-    bool passed = bench_trains_like_twin(b, worker, &b->rank_plan, STEPS);
+    bool passed = bench_trains_like_reference(b, worker, &b->rank_plan, STEPS);
 
     if (!passed && fault == GHP_FAULT_NONE) fprintf(stderr, "%s does not train like it\n", sync);
     end(b, worker, splits);
@@ -317,9 +317,9 @@ static void check_all(struct bench *b)
     check_leaders(b, GHP_FAULT_DROP_REDUCTION);
     check_leaders(b, GHP_FAULT_ROUNDED_PULL);
     check_leader_bytes(b);
-    CHECK(trains_like_twin(b, leaders, GHP_FAULT_NONE));
-    CHECK(trains_like_twin(b, "lsgd:1,3", GHP_FAULT_NONE));
-    CHECK(!trains_like_twin(b, leaders, GHP_FAULT_DROP_REDUCTION));
+    CHECK(trains_like_reference(b, leaders, GHP_FAULT_NONE));
+    CHECK(trains_like_reference(b, "lsgd:1,3", GHP_FAULT_NONE));
+    CHECK(!trains_like_reference(b, leaders, GHP_FAULT_DROP_REDUCTION));
     check_resume(b, leaders, 3);
     check_resume(b, leaders, 9);
     check_sum(b, "dgd:ring", GHP_FAULT_NONE);
@@ -329,8 +329,8 @@ static void check_all(struct bench *b)
     train_alone_without_momentum(b);
     CHECK(goes_like_one(b, "dgd:complete", GHP_FAULT_NONE));
     CHECK(!goes_like_one(b, "dgd:complete", GHP_FAULT_DROP_REDUCTION));
-    CHECK(trains_like_twin(b, "dgd:ring", GHP_FAULT_NONE));
-    if (workers > 2) CHECK(!trains_like_twin(b, "dgd:ring", GHP_FAULT_DROP_REDUCTION));
+    CHECK(trains_like_reference(b, "dgd:ring", GHP_FAULT_NONE));
+    if (workers > 2) CHECK(!trains_like_reference(b, "dgd:ring", GHP_FAULT_DROP_REDUCTION));
     check_resume(b, "dgd:ring", 3);
     check_lone(b);
 }

@@ -276,7 +276,7 @@ static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
 }
 
 /* Trains by sgp, and compares with what one process makes of the same. */
-static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
+static bool trains_like_reference(struct bench *b, enum ghp_fault fault)
 {
     struct ghp_rank_plan like = b->rank_plan;
     struct ghp_worker *worker;
@@ -285,7 +285,7 @@ static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
     like.splits = case_splits(&b->model, like.lowering.problem, CASE_DATA, 0, 1);
     like.lowering.method.sync.ops = &ghp_sync_sgp;
     passed = open_worker(b, "sgp", fault, &worker) &&
-             bench_trains_like_twin(b, worker, &like, BENCH_STEPS);
+             bench_trains_like_reference(b, worker, &like, BENCH_STEPS);
     ghp_worker_close(worker);
     free((void *)(uintptr_t)like.splits);
     return passed;
@@ -343,8 +343,8 @@ static void check_training(struct bench_numbers numbers)
 
     if (CHECK_STATUS(bench_open_by(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", numbers),
                      GHP_OK)) {
-        CHECK(trains_like_twin(&b, GHP_FAULT_NONE));
-        CHECK(!trains_like_twin(&b, GHP_FAULT_DROP_REDUCTION));
+        CHECK(trains_like_reference(&b, GHP_FAULT_NONE));
+        CHECK(!trains_like_reference(&b, GHP_FAULT_DROP_REDUCTION));
         check_resume(&b, "sgp");
         check_resume(&b, "sgp-overlap:1");
         check_lone(&b);

@@ -300,47 +300,49 @@ static struct ghp_sync local(int period)
 }
 
 /* Losses of steps that were summed together are those of each step. */
-static void check_losses(const struct ghp_losses *plan, const struct ghp_losses *twin, double limit)
+static void check_losses(const struct ghp_losses *plan, const struct ghp_losses *reference,
+                         double limit)
 {
     CHECK_EQ(plan->steps, BENCH_STEPS);
-    CHECK_EQ(plan->n, twin->n);
-    for (int i = 0; i < plan->n && i < twin->n; i++)
-        CHECK_NEAR(plan->kept[i], twin->kept[i], limit * twin->kept[i]);
+    CHECK_EQ(plan->n, reference->n);
+    for (int i = 0; i < plan->n && i < reference->n; i++)
+        CHECK_NEAR(plan->kept[i], reference->kept[i], limit * reference->kept[i]);
 }
 
 /* Trains by the period, and compares with what one process makes of the same. */
-static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
+static bool trains_like_reference(struct bench *b, int period, enum ghp_fault fault)
 {
     struct ghp_split *splits =
         case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     struct ghp_worker *worker = NULL;
-    struct ghp_snapshot plan = {0}, twin = {0};
+    struct ghp_snapshot plan = {0}, reference = {0};
     struct ghp_verification v = {0};
     bool passed;
 
     b->rank_plan.lowering.method.sync = local(period);
     b->rank_plan.run.fault = fault;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &reference), GHP_OK);
     if (open_worker(b, (struct run){.splits = splits, .sync = local(period), .bucket_bytes = 20000},
                     &worker))
         CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_alone(&b->exec, &b->rank_plan, &b->training_config, BENCH_STEPS, &twin),
-                 GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_alone(&b->exec, &b->rank_plan, &b->training_config, BENCH_STEPS, &reference),
+        GHP_OK);
     for (int i = 0; i < plan.list.n_params && b->rank_plan.rank > 0; i++) /* of the first replica */
-        memcpy(plan.gradients[i], twin.gradients[i],
+        memcpy(plan.gradients[i], reference.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(
-        ghp_verify_compare(&plan, &twin,
+        ghp_verify_compare(&plan, &reference,
                            (struct ghp_precision){b->rank_plan.lowering.element_bytes, false}, &v),
         GHP_OK);
     passed = v.passed;
     if (fault == GHP_FAULT_NONE)
-        check_losses(&plan.losses, &twin.losses,
+        check_losses(&plan.losses, &reference.losses,
                      b->rank_plan.lowering.element_bytes == 8 ? 1e-12 : 1e-5);
     ghp_verification_release(&v);
     ghp_snapshot_release(&plan);
-    ghp_snapshot_release(&twin);
+    ghp_snapshot_release(&reference);
     ghp_worker_close(worker);
     free(splits);
     b->rank_plan.lowering.method.sync = (struct ghp_sync){0};
@@ -434,8 +436,8 @@ static void check_local(const char *path, struct bench_numbers numbers)
     struct bench b;
 
     if (!CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK)) return;
-    CHECK(trains_like_twin(&b, 3, GHP_FAULT_NONE));
-    if (workers > 1) CHECK(!trains_like_twin(&b, 2, GHP_FAULT_DROP_REDUCTION));
+    CHECK(trains_like_reference(&b, 3, GHP_FAULT_NONE));
+    if (workers > 1) CHECK(!trains_like_reference(&b, 2, GHP_FAULT_DROP_REDUCTION));
     check_lone(&b);
     if (!norms) check_each_step(&b);
     if (norms) check_local_resume(&b);

@@ -1,5 +1,5 @@
 /* ghp-test: timeout=240
- * tests/planner/search/test_milp.c - branch and bound and its slow twin, GLPK's, find plans of one cost, with and
+ * tests/planner/search/test_milp.c - branch and bound and its reference, GLPK's, find plans of one cost, with and
  * without a limit on memory; and the bounds of both hold. */
 #include "planner/make/make.h"
 #include "core/base/clock.h"

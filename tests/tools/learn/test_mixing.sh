@@ -4,7 +4,7 @@
 # when the samples asked for are used, with a line of metrics a step at most and no step twice; the report says what
 # was sent. One worker alone is SGD, says --verify; of several it is refused. A checkpoint is gone on from by the same
 # synchroniser, and by another it is refused. A signal ends all workers with a checkpoint. What mixes in step, without
-# servers, is held against its twin by --verify, which sees a fault. What cannot be is refused.
+# servers, is held against its reference by --verify, which sees a fault. What cannot be is refused.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
