@@ -76,7 +76,7 @@ bool ghp_sync_runs_free(struct ghp_sync sync)
 {
     const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
 
-    return mixing != NULL && mixing->free_running;
+    return mixing != NULL && mixing->asynchronous;
 }
 
 bool ghp_sync_keeps_step(struct ghp_sync sync)

@@ -49,7 +49,7 @@ struct ghp_sync;
 
 /* Of a synchroniser that mixes. */
 struct ghp_mixing {
-    bool free_running; /* no worker waits for another's step: metrics are each one's own */
+    bool asynchronous; /* no worker waits for another's step: metrics are each one's own */
     bool alone_is_sgd; /* one worker, of one, trains to the bits of one without servers */
     bool updates;      /* workers update by their own gradients */
     int copies;        /* of all weights, that a worker has besides */

@@ -1,4 +1,4 @@
-/* executor/train/others.h - what workers that run free know of each other: how far each is, what its steps came to, and
+/* executor/train/others.h - what asynchronous workers know of each other: how far each is, what its steps came to, and
  * whether somebody was asked to end.
  *
  * After each step a worker says so to all others, in a small message that nobody waits for, so that each knows about

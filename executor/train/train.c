@@ -339,7 +339,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     status = make_up(t, &ends);
     if (status == GHP_OK && !ends && t->done < t->steps)
         status = ghp_sync_runs_free(ghp_worker_program(t->worker)->lowering.method.sync)
-                     ? ghp_training_run_free(t)
+                     ? ghp_training_run_async(t)
                      : run_steps(t);
     ghp_stop_end(&t->stop);
     ghp_drift_release(&t->drift);

@@ -19,8 +19,8 @@ enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool las
 /* The first step's gradients, for a verification. */
 enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step);
 
-/* The loop of workers that wait for nobody's step (train_free.c). */
-enum ghp_status ghp_training_run_free(struct ghp_training *t);
+/* The loop of workers that wait for nobody's step (train_async.c). */
+enum ghp_status ghp_training_run_async(struct ghp_training *t);
 
 /* ---- divergence.c ---- */
 

@@ -16,7 +16,7 @@ static struct ghp_mix_traffic gosgd_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = chance, .in = chance, .beside = chance};
 }
 
-static const struct ghp_mixing gosgd_mixing = {.free_running = true,
+static const struct ghp_mixing gosgd_mixing = {.asynchronous = true,
                                                .alone_is_sgd = true,
                                                .updates = true,
                                                .copies = 3, /* sent, arriving, what has arrived */
@@ -52,7 +52,7 @@ static struct ghp_mix_traffic ad_psgd_traffic(struct ghp_sync sync, int workers)
 }
 
 static const struct ghp_mixing ad_psgd_mixing = {
-    .free_running = true,
+    .asynchronous = true,
     .alone_is_sgd = true,
     .updates = true,
     .copies = 4, /* as exchanges have it, by what they moved it, sent, arriving */

@@ -110,7 +110,7 @@ static double all_others(struct ghp_sync sync, int workers)
     return workers - 1;
 }
 
-static const struct ghp_mixing asp_mixing = {.free_running = true,
+static const struct ghp_mixing asp_mixing = {.asynchronous = true,
                                              .alone_is_sgd = true,
                                              .arrivals = 1,
                                              .server_moments = true,
@@ -150,7 +150,7 @@ static int ssp_staleness(struct ghp_sync sync)
     return sync.other ? -1 : sync.argument + 1;
 }
 
-static const struct ghp_mixing ssp_mixing = {.free_running = true,
+static const struct ghp_mixing ssp_mixing = {.asynchronous = true,
                                              .alone_is_sgd = true,
                                              .updates = true,
                                              .copies = 1,
@@ -188,7 +188,7 @@ static struct ghp_mix_traffic easgd_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = each, .in = each, .waits = 2 * each, .applies = each};
 }
 
-static const struct ghp_mixing easgd_mixing = {.free_running = true,
+static const struct ghp_mixing easgd_mixing = {.asynchronous = true,
                                                .updates = true,
                                                .copies = 0,
                                                .arrivals = 1,
@@ -222,7 +222,7 @@ static struct ghp_mix_traffic aladdin_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = 1, .in = 1.0 / sync.argument, .beside = 1};
 }
 
-static const struct ghp_mixing aladdin_mixing = {.free_running = true,
+static const struct ghp_mixing aladdin_mixing = {.asynchronous = true,
                                                  .updates = true,
                                                  .copies = 3, /* before, sent, received */
                                                  .arrivals = 2,

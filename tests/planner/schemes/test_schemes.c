@@ -1,6 +1,6 @@
 /* tests/planner/schemes/test_schemes.c - every synchroniser has its rows, one of all is the plan, a row's numbers are
  * those of the plan that is made by its name, who is refused says why, and slow workers keep to the law of what goes in
- * step, or runs free. */
+ * step, or is asynchronous. */
 #include "planner/schemes/schemes.h"
 
 #include "planner/make/sync_choice.h"
@@ -96,7 +96,7 @@ static void test_rows(const struct ghp_profile *profile)
 }
 
 /* Of weights that mix, where links are fast enough for no port to bind: who keeps step is slowed by what the slow one's
- * computing takes more, who runs free by the slow one's own steps alone. */
+ * computing takes more, an asynchronous worker by the slow one's own steps alone. */
 static void test_laws(const struct ghp_profile *profile)
 {
     struct ghp_plan_request request = request_of(profile);

@@ -56,13 +56,13 @@ says 'warning: no more metrics' 'a run without room for metrics'
 says 'the training is done, but its metrics are kept in part' 'a run without room for metrics'
 [ "$(hash)" = "$want" ] || fail "lost metrics: other weights"
 
-# how often: 4 epochs of 8 steps; by workers who keep step, and by some who run free
+# how often: 4 epochs of 8 steps; by workers who keep step, and by asynchronous ones
 mkdir black
 { printf '\0\0\10\3\0\0\0\100\0\0\0\34\0\0\0\34' && head -c 50176 /dev/zero; } >black/train-images-idx3-ubyte
 { printf '\0\0\10\1\0\0\0\100' && head -c 64 /dev/zero; } >black/train-labels-idx1-ubyte
 for part in images-idx3 labels-idx1; do cp black/train-$part-ubyte black/t10k-$part-ubyte; done
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync gosgd:0.5 -o free.json >out 2>&1 ||
-    fail "no plan of workers who run free: $(cat out)"
+    fail "no plan of asynchronous workers: $(cat out)"
 kept() { # kept PLAN FILES OPTION...: so many files are written
     rm -rf often
     ranks 2 run "$1" --epochs 4 --data "idx:$PWD/black" --normalise none --eval off --threads 1 --json --run run.json \

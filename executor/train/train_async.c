@@ -1,4 +1,4 @@
-/* executor/train/train_free.c - the training loop of workers that run free: none waits for another's step
+/* executor/train/train_async.c - the training loop of asynchronous workers: none waits for another's step
  * (core/program/sync.h).
  *
  * Each takes its own steps, of its part of one global batch after the other, and all together end when so many samples
@@ -20,7 +20,7 @@ static const double heartbeat_s = 0.5;
 enum { STEPS_TO_END = 10 };
 static const double news_s = 0.5;
 
-struct free_run {
+struct async_run {
     struct ghp_training *t;
     struct ghp_others *peers;
     int workers;
@@ -33,7 +33,7 @@ struct free_run {
 };
 
 /* Steps of the training that so many of all workers make. */
-static int64_t steps_of(const struct free_run *f, int64_t all)
+static int64_t steps_of(const struct async_run *f, int64_t all)
 {
     int64_t steps = f->t->first_step + all / f->workers;
 
@@ -47,7 +47,7 @@ static int64_t sooner(int64_t due, int64_t of, int64_t done)
 }
 
 /* Where all meet next. */
-static int64_t next_due(const struct free_run *f)
+static int64_t next_due(const struct async_run *f)
 {
     const struct ghp_training *t = f->t;
     int64_t due = t->steps, epoch = ghp_order_steps(&t->training_config->order);
@@ -58,7 +58,7 @@ static int64_t next_due(const struct free_run *f)
     return keeps ? sooner(due, t->checkpoint_every, f->done) : due;
 }
 
-static bool is_due(const struct free_run *f, int64_t due)
+static bool is_due(const struct async_run *f, int64_t due)
 {
     struct ghp_other_word all = ghp_others_all(f->peers);
 
@@ -67,7 +67,7 @@ static bool is_due(const struct free_run *f, int64_t due)
 }
 
 /* This worker's results since the last time. */
-static enum ghp_status note_own(struct free_run *f)
+static enum ghp_status note_own(struct async_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);
     struct ghp_result r;
@@ -84,7 +84,7 @@ static enum ghp_status note_own(struct free_run *f)
 }
 
 /* A line of what became known, when that makes another step of the training. */
-static void show(struct free_run *f)
+static void show(struct async_run *f)
 {
     struct ghp_training *t = f->t;
     const struct ghp_order *order = &t->training_config->order;
@@ -110,7 +110,7 @@ static void show(struct free_run *f)
     ghp_training_keep_line(t, &line);
 }
 
-static void beat(struct free_run *f)
+static void beat(struct async_run *f)
 {
     if (ghp_now_s() - f->beat_s < heartbeat_s) return;
     f->beat_s = ghp_now_s();
@@ -119,7 +119,7 @@ static void beat(struct free_run *f)
 }
 
 /* This worker's next step. Its rate is of the training's step, whosever the steps were. */
-static struct ghp_step step_of(struct free_run *f, int64_t own)
+static struct ghp_step step_of(struct async_run *f, int64_t own)
 {
     struct ghp_training_config *config = f->t->training_config;
     struct ghp_step step = ghp_training_config_step(config, own);
@@ -131,7 +131,7 @@ static struct ghp_step step_of(struct free_run *f, int64_t own)
     return step;
 }
 
-static int64_t steps_to_end(const struct free_run *f)
+static int64_t steps_to_end(const struct async_run *f)
 {
     int64_t taken = f->own - f->t->first_step;
     double last = f->t->seconds > 0 ? news_s * (double)taken / f->t->seconds : 0;
@@ -141,7 +141,7 @@ static int64_t steps_to_end(const struct free_run *f)
 
 /* Where all keep step, the first who says after how many steps all end is believed: a later word could come when some
  * have ended, and then the others would wait for steps of theirs. */
-static void note_signal(struct free_run *f)
+static void note_signal(struct async_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);
     int ahead =
@@ -153,7 +153,7 @@ static void note_signal(struct free_run *f)
         mine->ends_after = mine->steps + ahead + steps_to_end(f);
 }
 
-static enum ghp_status take_step(struct free_run *f)
+static enum ghp_status take_step(struct async_run *f)
 {
     struct ghp_training *t = f->t;
     struct ghp_step step = step_of(f, f->own);
@@ -184,7 +184,7 @@ static enum ghp_status take_step(struct free_run *f)
 }
 
 /* The first worker's signal, which all know now. */
-static void agree_on_signal(struct free_run *f)
+static void agree_on_signal(struct async_run *f)
 {
     for (int i = 0; i < f->workers && f->t->stop.signal == 0; i++)
         if (ghp_others_of(f->peers, i)->signal != 0)
@@ -192,7 +192,7 @@ static void agree_on_signal(struct free_run *f)
 }
 
 /* All are here: what is due. */
-static enum ghp_status between_steps(struct free_run *f, bool *ends)
+static enum ghp_status between_steps(struct async_run *f, bool *ends)
 {
     struct ghp_training *t = f->t;
     int64_t epoch = ghp_order_steps(&t->training_config->order), before = f->done,
@@ -226,16 +226,16 @@ static enum ghp_status between_steps(struct free_run *f, bool *ends)
     return GHP_OK;
 }
 
-enum ghp_status ghp_training_run_free(struct ghp_training *t)
+enum ghp_status ghp_training_run_async(struct ghp_training *t)
 {
     const struct ghp_program *program = ghp_worker_program(t->worker);
-    struct free_run f = {.t = t,
-                         .workers = program->problem.workers,
-                         .in_step = ghp_sync_keeps_step(program->lowering.method.sync),
-                         .own = t->first_step,
-                         .noted = t->first_step,
-                         .done = t->first_step,
-                         .beat_s = ghp_now_s()};
+    struct async_run f = {.t = t,
+                          .workers = program->problem.workers,
+                          .in_step = ghp_sync_keeps_step(program->lowering.method.sync),
+                          .own = t->first_step,
+                          .noted = t->first_step,
+                          .done = t->first_step,
+                          .beat_s = ghp_now_s()};
     enum ghp_status status = GHP_OK;
     bool ends = false;
 
