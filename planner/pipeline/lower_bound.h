@@ -1,5 +1,5 @@
 /* planner/pipeline/lower_bound.h - the least that layers cost a worker, whatever their splits: what first bounds of
- * outer choices add up.
+ * partitions add up.
  *
  * Private to planner/pipeline/partition*.c. Tested  tests/planner/pipeline/test_partition.c */
 #ifndef GHP_PLANNER_PIPELINE_LOWER_BOUND_H

@@ -1,4 +1,4 @@
-/* planner/pipeline/partition.c - the first bounds of outer choices, and the order of their searches. */
+/* planner/pipeline/partition.c - the first bounds of partitions, and the order of their searches. */
 #include "planner/pipeline/partition.h"
 
 #include "core/base/clock.h"
@@ -14,10 +14,10 @@
 
 /* ---- first bounds ---- */
 
-static const double list_share = 0.5; /* of the time, for listing outer choices */
+static const double list_share = 0.5; /* of the time, for listing partitions */
 enum { MOST_CANDIDATES = 1 << 18 };   /* more are never searched; the less promising half goes */
 
-struct candidate { /* an outer choice that its first bound does not rule out */
+struct candidate { /* a partition that its first bound does not rule out */
     double bound_s;
     bool done;
     int micro_batches;
@@ -122,7 +122,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     double bound_s = a->bound_s[s->n];
 
     if (a->cut) return GHP_OK;
-    a->result->outer++;
+    a->result->partitions++;
     if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
     if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
     if (bound_s >= a->dropped_s) return GHP_OK;
@@ -145,7 +145,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
         c->workers[i] = s->stage[i].workers;
         c->grain[i] = s->stage[i].grain;
     }
-    ghp_progress_tick("%" PRId64 " allocations", a->result->outer);
+    ghp_progress_tick("%" PRId64 " allocations", a->result->partitions);
     return GHP_OK;
 }
 
@@ -160,7 +160,7 @@ static struct ghp_staging staging_of(const struct candidate *c)
     return s;
 }
 
-/* ---- one outer choice ---- */
+/* ---- one partition ---- */
 
 static bool has_choices(const struct ghp_instance *in)
 {
@@ -395,7 +395,7 @@ enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,
     struct trial t = {.job = job, .staging = *staging};
     enum ghp_status status;
 
-    *result = (struct ghp_partition){.outer = 1, .searched = 1};
+    *result = (struct ghp_partition){.partitions = 1, .searched = 1};
     GHP_TRY(ghp_staging_check(staging, job->lowering->model, job->lowering->problem));
     status = trial_run(&t, force, NULL, 0, job->deadline_s);
     if (status == GHP_OK) {

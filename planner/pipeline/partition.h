@@ -1,7 +1,7 @@
 /* planner/pipeline/partition.h - pipeline partitioning: cuts, worker counts and micro-batches, and for each the best
  * splits.
  *
- * An *outer choice* is a staging (core/sharding/stage.h): everything but the splits. Each has a cheap bound, from the
+ * A *partition* is a staging (core/sharding/stage.h): everything but the splits. Each has a cheap bound, from the
  * computation that its stages cannot avoid; in the order of that bound each is searched as an instance of its own,
  * until the bound reaches the best plan. So what is left out is proven to be no better, and the least bound of what
  * was not looked at to the end bounds the whole space.
@@ -28,9 +28,9 @@ struct ghp_partition_space {
 
 typedef enum ghp_status ghp_partition_fn(void *context, const struct ghp_staging *staging);
 
-/* A stage of an outer choice, told when its end is known, after the stages before it: layers first .. end - 1,
+/* A stage of a partition, told when its end is known, after the stages before it: layers first .. end - 1,
  * `workers` of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
- * pruned: no outer choice that begins with these stages, or whose stage ends later, can be of use. */
+ * pruned: no partition that begins with these stages, or whose stage ends later, can be of use. */
 struct ghp_partition_prefix {
     int stage, first, end, workers, grain, groups, micro_batches;
     int64_t samples;
@@ -44,7 +44,7 @@ struct ghp_partition_visitor {
     void *context;
 };
 
-/* Calls visit for every outer choice of the space but the trivial one and those that begin with pruned stages. The
+/* Calls visit for every partition of the space but the trivial one and those that begin with pruned stages. The
  * staging is the caller's for the call only.
  *
  * Returns   GHP_OK; what the visitor's functions return */
@@ -73,12 +73,12 @@ struct ghp_partition {
     double step_s;
     int64_t peak_bytes;
     int64_t least_bytes; /* where nothing fits: the least arena found, 0: none; */
-    bool least_proven;   /* no outer choice that was searched needs less */
-    /* no plan of the space is faster; INFINITY: every outer choice is proven and none is better */
+    bool least_proven;   /* no partition that was searched needs less */
+    /* no plan of the space is faster; INFINITY: every partition is proven and none is better */
     double bound_s;
-    bool proven;      /* the whole space is */
-    int64_t outer;    /* outer choices that their first stages did not rule out */
-    int64_t searched; /* that were not ruled out by their first bound */
+    bool proven;        /* the whole space is */
+    int64_t partitions; /* partitions that their first stages did not rule out */
+    int64_t searched;   /* that were not ruled out by their first bound */
     int64_t plans, nodes;
 };
 

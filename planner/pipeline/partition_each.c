@@ -1,4 +1,4 @@
-/* planner/pipeline/partition_each.c - the space of outer choices, one after the other; what a visitor prunes is left
+/* planner/pipeline/partition_each.c - the space of partitions, one after the other; what a visitor prunes is left
  * out. */
 #include "planner/pipeline/partition.h"
 
