@@ -22,7 +22,8 @@ static json_t *stages_json(const struct ghp_plan *plan, int *failed)
             json_pack("{s:s, s:i}", "first_layer", plan->model.layers[s->stage[i].first_layer].name,
                       "workers", s->stage[i].workers);
 
-        if (s->stage[i].grain > 0) put(item, "grain", json_integer(s->stage[i].grain), failed);
+        if (s->stage[i].block_size > 0)
+            put(item, "grain", json_integer(s->stage[i].block_size), failed);
         *failed |= json_array_append_new(array, item);
     }
     return array;
@@ -90,16 +91,16 @@ static enum ghp_status read_stage(const struct ghp_node *item, struct ghp_plan *
                                   struct ghp_stage *stage)
 {
     static const char *const keys[] = {"first_layer", "workers", "grain", NULL};
-    int64_t workers = 0, grain = 0;
+    int64_t workers = 0, block_size = 0;
     struct ghp_node name;
 
     GHP_TRY(ghp_json_only_keys(item, keys));
     GHP_TRY(ghp_json_get(item, "first_layer", &name));
     GHP_TRY(find_layer(&name, &plan->model, &stage->first_layer));
     GHP_TRY(ghp_json_int(item, "workers", 1, plan->problem.workers, &workers));
-    GHP_TRY(ghp_json_opt_int(item, "grain", 0, plan->problem.workers, &grain));
+    GHP_TRY(ghp_json_opt_int(item, "grain", 0, plan->problem.workers, &block_size));
     stage->workers = (int)workers;
-    stage->grain = (int)grain;
+    stage->block_size = (int)block_size;
     return GHP_OK;
 }
 

@@ -103,7 +103,7 @@ struct dealing {
 
 static struct dealing dealing_of(const struct ghp_stage *stage, int64_t samples)
 {
-    int64_t d = ghp_stage_grain(stage), blocks = stage->workers / d, units = samples / d;
+    int64_t d = ghp_stage_block_size(stage), blocks = stage->workers / d, units = samples / d;
 
     return (struct dealing){.least = units / blocks, .more = units % blocks};
 }
@@ -113,11 +113,11 @@ static void deal(const struct ghp_stage *stage, int64_t samples, int k,
                  struct ghp_placement *placement)
 {
     struct dealing d = dealing_of(stage, samples);
-    int64_t grain = ghp_stage_grain(stage), block = k / grain;
+    int64_t block_size = ghp_stage_block_size(stage), block = k / block_size;
     int64_t share = d.least + (block < d.more ? 1 : 0);
     int64_t before = block * d.least + (block < d.more ? block : d.more); /* units */
 
-    placement->first_sample += before * grain + k % grain * share;
+    placement->first_sample += before * block_size + k % block_size * share;
     placement->problem.global_batch = share * placement->problem.workers;
 }
 
@@ -239,7 +239,7 @@ bool ghp_stage_takes_tp_size(const struct ghp_staging *s, int stage, struct ghp_
 
     if (held % tp_size != 0) return false;
     if (s == NULL || tp_size == 1) return true;
-    if (s->shares == NULL) return alone || ghp_stage_grain(&s->stage[stage]) % tp_size == 0;
+    if (s->shares == NULL) return alone || ghp_stage_block_size(&s->stage[stage]) % tp_size == 0;
     for (int first = from; first < whole.workers; first += group)
         for (int k = 0; k < held; k++)
             if (s->shares[first + k] != s->shares[first + k / tp_size * tp_size]) return false;
@@ -251,7 +251,7 @@ int ghp_stage_worker_of(const struct ghp_staging *s, int stage, int group, struc
 {
     const struct ghp_stage *st = &s->stage[stage];
     int size = ghp_staging_group(s, whole.workers), k = 0;
-    int64_t grain, units, block, share;
+    int64_t block_size, units, block, share;
     struct dealing d;
 
     if (s->shares != NULL) {
@@ -262,13 +262,13 @@ int ghp_stage_worker_of(const struct ghp_staging *s, int stage, int group, struc
         return k;
     }
     d = dealing_of(st, whole.global_batch / ghp_staging_micro_batches(s) / (whole.workers / size));
-    grain = ghp_stage_grain(st);
-    units = sample / grain;
+    block_size = ghp_stage_block_size(st);
+    units = sample / block_size;
     block = units < d.more * (d.least + 1) ? units / (d.least + 1)
                                            : d.more + (units - d.more * (d.least + 1)) / d.least;
     share = d.least + (block < d.more ? 1 : 0);
-    sample -= (block * d.least + (block < d.more ? block : d.more)) * grain;
-    return (int)(block * grain + sample / share);
+    sample -= (block * d.least + (block < d.more ? block : d.more)) * block_size;
+    return (int)(block * block_size + sample / share);
 }
 
 struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape shape,

@@ -34,13 +34,13 @@ extern const char *const ghp_pipeline_names[GHP_PIPELINE_COUNT + 1]; /* NULL-ter
 struct ghp_stage {
     int first_layer; /* 0 for the first stage; ascending */
     int workers;     /* of each group, K_i >= 1 */
-    int grain; /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
+    int block_size; /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
 };
 
 /* Workers that a block of a stage has. */
-static inline int ghp_stage_grain(const struct ghp_stage *stage)
+static inline int ghp_stage_block_size(const struct ghp_stage *stage)
 {
-    return stage->grain > 0 ? stage->grain : stage->workers;
+    return stage->block_size > 0 ? stage->block_size : stage->workers;
 }
 
 struct ghp_staging {

@@ -28,11 +28,12 @@ static enum ghp_status check_stages(const struct ghp_staging *s, const struct gh
                             "stage %d cannot start at '%s', which works in place on the tensor "
                             "before it; cut before a layer that makes its own",
                             i, model->layers[first].name);
-        if (stage->grain < 0 || (stage->grain > 0 && stage->workers % stage->grain != 0))
+        if (stage->block_size < 0 ||
+            (stage->block_size > 0 && stage->workers % stage->block_size != 0))
             return GHP_FAIL(GHP_ERR_INPUT,
                             "stage %d deals samples to blocks of %d of its %d workers; use a "
                             "divisor",
-                            i, stage->grain, stage->workers);
+                            i, stage->block_size, stage->workers);
     }
     if (whole.workers % group != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -55,14 +56,14 @@ static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_pro
                         "groups; use another number of micro-batches",
                         whole.global_batch, u, groups);
     for (int i = 0; i < s->n; i++) {
-        int64_t grain = ghp_stage_grain(&s->stage[i]);
+        int64_t block_size = ghp_stage_block_size(&s->stage[i]);
 
-        if (samples % grain != 0 || samples < s->stage[i].workers)
+        if (samples % block_size != 0 || samples < s->stage[i].workers)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "%" PRId64 " samples of a group's micro-batch cannot be dealt to the "
                             "%d workers of stage %d in blocks of %" PRId64
                             "; use fewer workers or micro-batches, or a smaller grain",
-                            samples, s->stage[i].workers, i, grain);
+                            samples, s->stage[i].workers, i, block_size);
     }
     return GHP_OK;
 }
@@ -113,7 +114,7 @@ static bool is_uneven(const struct ghp_staging *s, struct ghp_problem whole)
         return s->n > 1;
     }
     for (int i = 0; i < s->n && s->n > 1; i++)
-        if (s->stage[i].grain > 0 && s->stage[i].grain < s->stage[i].workers) return true;
+        if (s->stage[i].block_size > 0 && s->stage[i].block_size < s->stage[i].workers) return true;
     return false;
 }
 

@@ -152,7 +152,7 @@ static void fit_grains(const struct ruling *r, struct ghp_staging *s)
                       (r->job->lowering->problem.workers / ghp_staging_group(s, 0));
 
     for (int i = 0; i < s->n; i++)
-        s->stage[i].grain = samples % s->stage[i].workers == 0 ? 0 : 1;
+        s->stage[i].block_size = samples % s->stage[i].workers == 0 ? 0 : 1;
 }
 
 static enum ghp_status grow_rear(struct ruling *r, int group)

@@ -14,7 +14,7 @@ static const double narrow = 1e-4; /* of a step: where the bisection ends */
 /* Libraries' kernels cut a batch into blocks: over a prime number of samples some take twice as long and more, which
  * costs between the numbers measured do not know. So shares are levelled by so many samples, where that is little of
  * the least. */
-enum { MOST_GRAIN = 4, GRAINS = 8 };
+enum { MOST_QUANTUM = 4, QUANTA = 8 };
 /* of the time that is left: what one block size's splits may take */
 static const double time_share = 0.5;
 
@@ -28,9 +28,9 @@ struct balance {
     int *like;       /* a block: the first block that is as fast */
     /* such a first block: seconds by samples of a worker, NAN: not simulated yet */
     double **step_s;
-    int64_t units; /* samples of one worker of each block together */
-    int64_t most;  /* samples that a worker may have: all others have one at least */
-    int64_t grain; /* a power of two, divides units: of shares that are levelled */
+    int64_t units;   /* samples of one worker of each block together */
+    int64_t most;    /* samples that a worker may have: all others have one at least */
+    int64_t quantum; /* a power of two, divides units: of shares that are levelled */
 };
 
 /* ---- one worker ---- */
@@ -96,15 +96,15 @@ static void balance_close(struct balance *b)
     free(b->trial);
 }
 
-static int64_t grain_of(int64_t units, const int64_t *shares, int workers)
+static int64_t quantum_of(int64_t units, const int64_t *shares, int workers)
 {
-    int64_t least = units, grain = 1;
+    int64_t least = units, quantum = 1;
 
     for (int r = 0; r < workers; r++)
         if (shares[r] < least) least = shares[r];
-    while (grain < MOST_GRAIN && units % (2 * grain) == 0 && 2 * grain * GRAINS <= least)
-        grain *= 2;
-    return grain;
+    while (quantum < MOST_QUANTUM && units % (2 * quantum) == 0 && 2 * quantum * QUANTA <= least)
+        quantum *= 2;
+    return quantum;
 }
 
 /* shares: in proportion to the speeds */
@@ -120,7 +120,7 @@ static enum ghp_status balance_open(const struct ghp_partition_job *job, const d
                           .units = job->lowering->problem.global_batch / block};
     blocks = blocks_of(b);
     b->most = b->units - (blocks - 1);
-    b->grain = grain_of(b->units, shares, b->workers);
+    b->quantum = quantum_of(b->units, shares, b->workers);
     b->trial = ghp_alloc(2 * (size_t)b->workers, sizeof *b->trial);
     b->like = ghp_alloc((size_t)blocks, sizeof *b->like);
     b->step_s = ghp_alloc((size_t)blocks, sizeof *b->step_s);
@@ -153,7 +153,7 @@ static enum ghp_status worst_of(const struct balance *b, const int64_t *shares, 
     return GHP_OK;
 }
 
-/* The most samples, in grains, with which a block stays within a step; 0: not even one. */
+/* The most samples, in quanta, with which a block stays within a step; 0: not even one. */
 static enum ghp_status most_within(const struct balance *b, int block, double step_s,
                                    int64_t *samples)
 {
@@ -166,7 +166,7 @@ static enum ghp_status most_within(const struct balance *b, int block, double st
         GHP_TRY(step_of(b, block, mid, &own_s));
         *(own_s <= step_s ? &low : &high) = mid;
     }
-    *samples = low - low % b->grain;
+    *samples = low - low % b->quantum;
     return GHP_OK;
 }
 
@@ -191,21 +191,21 @@ static enum ghp_status fill(const struct balance *b, double step_s, int64_t *roo
 /* Takes away what is too much, where the step is longest. */
 static enum ghp_status trim(const struct balance *b, int64_t surplus)
 {
-    for (; surplus > 0; surplus -= b->grain) {
+    for (; surplus > 0; surplus -= b->quantum) {
         double longest_s = -1;
         int best = 0;
 
         for (int k = 0; k < blocks_of(b); k++) {
             double step_s;
 
-            if (b->filled[k * b->block] <= b->grain) continue;
+            if (b->filled[k * b->block] <= b->quantum) continue;
             GHP_TRY(step_of(b, k, b->filled[k * b->block], &step_s));
             if (step_s <= longest_s) continue;
             longest_s = step_s;
             best = k;
         }
         for (int i = 0; i < b->block; i++)
-            b->filled[best * b->block + i] -= b->grain;
+            b->filled[best * b->block + i] -= b->quantum;
     }
     return GHP_OK;
 }

@@ -4,7 +4,7 @@
  * speeds, the best splits for them (TP sizes divide D; with D = 1 all is data parallel), then the shares for which
  * the worker that needs longest needs least, with these splits. A step is no faster than any of its workers alone,
  * and each worker's is the simulation of its own program; it grows with its samples, so the least worst is found by
- * bisection, in grains of 4, 2 or 1 samples: at most an eighth of the least share. Shares in proportion stay unless
+ * bisection, in quanta of 4, 2 or 1 samples: at most an eighth of the least share. Shares in proportion stay unless
  * others are faster by one part in a hundred: a profile of these workers has timed the operations over just so many
  * samples.
  *

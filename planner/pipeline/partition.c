@@ -23,7 +23,7 @@ struct candidate { /* a partition that its first bound does not rule out */
     int micro_batches;
     unsigned char n, pipeline;
     int first_layer[GHP_PARTITION_STAGES], workers[GHP_PARTITION_STAGES],
-        grain[GHP_PARTITION_STAGES];
+        block_size[GHP_PARTITION_STAGES];
 };
 
 struct partition_search {
@@ -52,7 +52,7 @@ static double between(const double *prefix, int first, int end)
 static enum ghp_status prune(void *context, const struct ghp_partition_prefix *part, bool *pruned)
 {
     struct partition_search *a = context;
-    int64_t units = part->samples / part->grain, blocks = part->workers / part->grain;
+    int64_t units = part->samples / part->block_size, blocks = part->workers / part->block_size;
     int64_t share = units / blocks + (units % blocks > 0);
     int i = part->stage, u = part->micro_batches,
         entry = i > 0 ? a->first_reader[part->first - 1] : 0;
@@ -62,7 +62,7 @@ static enum ghp_status prune(void *context, const struct ghp_partition_prefix *p
     if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
     *pruned = true;
     if (a->cut) return GHP_OK;
-    GHP_TRY(ghp_lower_bound_compute(&a->lower_bounds, share, part->grain,
+    GHP_TRY(ghp_lower_bound_compute(&a->lower_bounds, share, part->block_size,
                                     part->groups * part->workers, &f));
     update_s = between(f->update, part->first, part->end);
     bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
@@ -84,7 +84,7 @@ static enum ghp_status lone_bound(struct partition_search *a, const struct ghp_s
     struct ghp_problem whole = a->job->lowering->problem;
     struct ghp_partition_prefix part = {.end = a->job->lowering->model->n_layers,
                                         .workers = whole.workers,
-                                        .grain = whole.workers,
+                                        .block_size = whole.workers,
                                         .groups = 1,
                                         .micro_batches = s->micro_batches,
                                         .samples = whole.global_batch / s->micro_batches};
@@ -143,7 +143,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     for (int i = 0; i < s->n; i++) {
         c->first_layer[i] = s->stage[i].first_layer;
         c->workers[i] = s->stage[i].workers;
-        c->grain[i] = s->stage[i].grain;
+        c->block_size[i] = s->stage[i].block_size;
     }
     ghp_progress_tick("%" PRId64 " allocations", a->result->partitions);
     return GHP_OK;
@@ -155,8 +155,9 @@ static struct ghp_staging staging_of(const struct candidate *c)
         .n = c->n, .micro_batches = c->micro_batches, .pipeline = (enum ghp_pipeline)c->pipeline};
 
     for (int i = 0; i < c->n; i++)
-        s.stage[i] = (struct ghp_stage){
-            .first_layer = c->first_layer[i], .workers = c->workers[i], .grain = c->grain[i]};
+        s.stage[i] = (struct ghp_stage){.first_layer = c->first_layer[i],
+                                        .workers = c->workers[i],
+                                        .block_size = c->block_size[i]};
     return s;
 }
 

@@ -8,7 +8,7 @@
  *
  * The space: groups G dividing N; one stage with u > 1, or up to `max_stages` stages; cuts where
  * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most
- * 64 of them; u a power of two up to `max_micro_batches`; equal shares where they come out, else the largest grain
+ * 64 of them; u a power of two up to `max_micro_batches`; equal shares where they come out, else the largest block size
  * that does; both schedules.
  *
  * Source   docs/stages.md 6
@@ -29,10 +29,10 @@ struct ghp_partition_space {
 typedef enum ghp_status ghp_partition_fn(void *context, const struct ghp_staging *staging);
 
 /* A stage of a partition, told when its end is known, after the stages before it: layers first .. end - 1,
- * `workers` of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
+ * `workers` of each of `groups`, `block_size` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
  * pruned: no partition that begins with these stages, or whose stage ends later, can be of use. */
 struct ghp_partition_prefix {
-    int stage, first, end, workers, grain, groups, micro_batches;
+    int stage, first, end, workers, block_size, groups, micro_batches;
     int64_t samples;
 };
 typedef enum ghp_status

@@ -39,13 +39,13 @@ static enum ghp_status visit_stages(struct walk *w, int stage, int left);
 
 /* Deals the stage's samples: evenly, else in the largest blocks that come out. Smaller ones give nobody less and take
  * fewer TP sizes. */
-static enum ghp_status visit_grain(struct walk *w, int stage, int left)
+static enum ghp_status visit_block_size(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];
-    int grain = (int)ghp_gcd(s->workers, w->samples);
+    int block_size = (int)ghp_gcd(s->workers, w->samples);
 
-    if (w->samples < s->workers || (grain < s->workers && w->ghost_batches)) return GHP_OK;
-    s->grain = grain < s->workers ? grain : 0;
+    if (w->samples < s->workers || (block_size < s->workers && w->ghost_batches)) return GHP_OK;
+    s->block_size = block_size < s->workers ? block_size : 0;
     return visit_stages(w, stage + 1, left - s->workers);
 }
 
@@ -57,7 +57,7 @@ static enum ghp_status is_pruned(const struct walk *w, int stage, int end, bool 
                                         .first = s->first_layer,
                                         .end = end,
                                         .workers = s->workers,
-                                        .grain = ghp_stage_grain(s),
+                                        .block_size = ghp_stage_block_size(s),
                                         .groups = w->groups,
                                         .micro_batches = w->staging.micro_batches,
                                         .samples = w->samples};
@@ -88,7 +88,7 @@ static enum ghp_status visit_stages(struct walk *w, int stage, int left)
         for (int k = w->unit; k + after * w->unit <= left; k += w->unit) {
             if (after == 0) k = left; /* the last stage takes all */
             *s = (struct ghp_stage){.first_layer = layer, .workers = k};
-            GHP_TRY(visit_grain(w, stage, left));
+            GHP_TRY(visit_block_size(w, stage, left));
         }
     }
     return GHP_OK;

@@ -8,7 +8,7 @@
 
 static const double round_s = 1;   /* of a round: hundreds of time slices of a shared core */
 static const double unlike = 1.25; /* times as fast, in each round: more than equal cores waver */
-static const double grain = 0.1;   /* what is between two speeds that are told apart */
+static const double resolution = 0.1; /* what is between two speeds that are told apart */
 
 bool ghp_speeds_unlike(const double *seconds, int n)
 {
@@ -35,7 +35,8 @@ enum ghp_status ghp_speeds_from(const double *seconds, int n, struct ghp_speeds 
         longest_s = fmax(longest_s, sum_s[r]);
     }
     for (int r = 0; r < n; r++)
-        sum_s[r] = fmin(GHP_MOST_SPEED, 1 + grain * round((longest_s / sum_s[r] - 1) / grain));
+        sum_s[r] =
+            fmin(GHP_MOST_SPEED, 1 + resolution * round((longest_s / sum_s[r] - 1) / resolution));
     *speeds = (struct ghp_speeds){.n = n, .of = sum_s};
     return GHP_OK;
 }

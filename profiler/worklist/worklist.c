@@ -268,7 +268,7 @@ static int64_t grid_next(int64_t size)
 /* Two others that are far apart, and the bytes that a collective of their kind moves a multiple of. */
 struct gap {
     const struct ghp_worklist_comm *from, *to;
-    int64_t grain;
+    int64_t multiple;
 };
 
 static enum ghp_status add_between(const struct gap *gap, int64_t size,
@@ -276,7 +276,7 @@ static enum ghp_status add_between(const struct gap *gap, int64_t size,
 {
     struct ghp_worklist_comm comm = *gap->from;
 
-    comm.bytes = size / gap->grain * gap->grain;
+    comm.bytes = size / gap->multiple * gap->multiple;
     if (comm.bytes < 2 * gap->from->bytes || comm.bytes > gap->to->bytes / 2) return GHP_OK;
     return add_comm(thinned, &comm);
 }

@@ -26,13 +26,13 @@ static struct ghp_staging some_staging(struct ghp_problem *whole)
 
         *stage = (struct ghp_stage){.first_layer = 2 * i, .workers = 1 + draw(4)};
         do
-            stage->grain = 1 + draw(stage->workers);
-        while (stage->workers % stage->grain != 0);
+            stage->block_size = 1 + draw(stage->workers);
+        while (stage->workers % stage->block_size != 0);
         group += stage->workers;
     }
     whole->workers = group * (1 + draw(3));
     whole->global_batch = (int64_t)whole->workers / group * s.micro_batches * 12 *
-                          (1 + draw(3)); /* 12: all grains divide */
+                          (1 + draw(3)); /* 12: all block sizes divide */
     return s;
 }
 
@@ -137,8 +137,8 @@ static void check_shares(void)
             check_workers(&s, whole, i);
             check_largest(&s, whole, i);
             for (int m = 2; m <= s.stage[i].workers; m++) {
-                CHECK_EQ(ghp_stage_takes_tp_size(&s, i, whole, m), s.stage[i].grain % m == 0);
-                if (s.stage[i].grain % m != 0) continue;
+                CHECK_EQ(ghp_stage_takes_tp_size(&s, i, whole, m), s.stage[i].block_size % m == 0);
+                if (s.stage[i].block_size % m != 0) continue;
                 for (int j = 0; j < 3; j++)
                     check_cover(&s, whole, i, (struct ghp_layout){kinds[j], m});
             }

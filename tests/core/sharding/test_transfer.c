@@ -18,11 +18,11 @@ static struct ghp_layout some_layout(const struct ghp_stage *stage, bool partial
 {
     static const enum ghp_layout_kind kinds[] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL,
                                                  GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_PARTIAL};
-    int grain = stage->grain, m;
+    int block_size = stage->block_size, m;
 
     do
-        m = 1 + draw(grain);
-    while (grain % m != 0 || CHANNELS % m != 0);
+        m = 1 + draw(block_size);
+    while (block_size % m != 0 || CHANNELS % m != 0);
     if (m == 1) return (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
     return (struct ghp_layout){kinds[draw(partial ? 4 : 3)], m};
 }
@@ -39,8 +39,8 @@ static struct ghp_transfer some_transfer(struct ghp_staging *s)
     for (int i = 0; i < 2; i++) {
         s->stage[i] = (struct ghp_stage){.first_layer = 3 * i, .workers = 1 + draw(4)};
         do
-            s->stage[i].grain = 1 + draw(s->stage[i].workers);
-        while (s->stage[i].workers % s->stage[i].grain != 0);
+            s->stage[i].block_size = 1 + draw(s->stage[i].workers);
+        while (s->stage[i].workers % s->stage[i].block_size != 0);
     }
     t.to_stage = 1 - t.from_stage;
     t.whole.workers = (s->stage[0].workers + s->stage[1].workers) * (1 + draw(2));
@@ -141,7 +141,7 @@ static void check_costs(void)
 {
     struct ghp_profile p = {0};
     struct ghp_staging s = {
-        .n = 2, .stage = {{.workers = 3, .grain = 1}, {.first_layer = 3, .workers = 1}}};
+        .n = 2, .stage = {{.workers = 3, .block_size = 1}, {.first_layer = 3, .workers = 1}}};
     struct ghp_transfer t = {.staging = &s,
                              .whole = {8, 32},
                              .n_layers = LAYERS,

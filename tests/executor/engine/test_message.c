@@ -29,8 +29,8 @@ static struct ghp_layout some_layout(const struct ghp_stage *stage, bool partial
     int m;
 
     do
-        m = 1 + draw(stage->grain);
-    while (stage->grain % m != 0);
+        m = 1 + draw(stage->block_size);
+    while (stage->block_size % m != 0);
     if (m == 1) return (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
     return (struct ghp_layout){kinds[draw(partial ? 4 : 3)], m};
 }
@@ -45,8 +45,8 @@ static void draw_case(struct case_of *c, int element_bytes)
     for (int i = 0; i < 2; i++) {
         s->stage[i] = (struct ghp_stage){.first_layer = 3 * i, .workers = 1 + draw(4)};
         do
-            s->stage[i].grain = 1 + draw(s->stage[i].workers);
-        while (s->stage[i].workers % s->stage[i].grain != 0);
+            s->stage[i].block_size = 1 + draw(s->stage[i].workers);
+        while (s->stage[i].workers % s->stage[i].block_size != 0);
         stages += s->stage[i].workers;
     }
     *t = (struct ghp_transfer){.staging = s,

@@ -189,7 +189,8 @@ static void say(const struct bench *b, const struct ghp_staging *s, const struct
             s->micro_batches, ghp_pipeline_names[s->pipeline]);
     for (int i = 0; i < s->n; i++)
         fprintf(stderr, " %d from %s%s", s->stage[i].workers,
-                b->model.layers[s->stage[i].first_layer].name, s->stage[i].grain > 0 ? "*" : "");
+                b->model.layers[s->stage[i].first_layer].name,
+                s->stage[i].block_size > 0 ? "*" : "");
     fprintf(stderr, ": e_w %.3g, e_g %.3g\n", v->weight_difference, v->gradient_difference);
     for (int i = 0; i < v->n; i++)
         fprintf(stderr, "    %s %.3g %.3g\n", v->differences[i].name,
@@ -265,7 +266,7 @@ static bool fit(const struct bench *b, struct ghp_staging *s)
 {
     if (ghp_staging_check(s, &b->model, b->rank_plan.lowering.problem) == GHP_OK) return true;
     for (int i = 0; i < s->n; i++)
-        s->stage[i].grain = 1;
+        s->stage[i].block_size = 1;
     return s->n > 1 && ghp_staging_check(s, &b->model, b->rank_plan.lowering.problem) == GHP_OK;
 }
 

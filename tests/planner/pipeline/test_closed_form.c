@@ -240,7 +240,7 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
         front_workers = k - row->rear_workers;
     const struct ghp_staging staging = {
         .n = 2,
-        .stage = {{.workers = front_workers, .grain = 1},
+        .stage = {{.workers = front_workers, .block_size = 1},
                   {.first_layer = cut + 1, .workers = row->rear_workers}}};
     struct ghp_lowering lowering = {.model = model,
                                     .problem = {row->workers, (int64_t)row->batch},

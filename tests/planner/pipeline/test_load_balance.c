@@ -102,7 +102,7 @@ static void check_find(const struct random_case *c, const double *speed, double 
 
 /* Two workers and many samples: shares are in proportion, or in fours and no others in fours are faster. Returns
  * whether they are in fours. */
-static bool check_grain(const struct random_case *c, const double *speed)
+static bool check_quantum(const struct random_case *c, const double *speed)
 {
     enum { BATCH = 128, GRAIN = 4 };
     int64_t shares[2], dealt[2];
@@ -117,7 +117,7 @@ static bool check_grain(const struct random_case *c, const double *speed)
                                           .deadline_s = INFINITY,
                                           .best_s = INFINITY};
     struct ghp_partition found;
-    bool grains = false;
+    bool quanta = false;
 
     if (!CHECK_STATUS(ghp_load_balance_compute(&job, speed, &found), GHP_OK) || !CHECK(found.found))
         return false;
@@ -130,10 +130,10 @@ static bool check_grain(const struct random_case *c, const double *speed)
     CHECK_EQ(found.shares[0] + found.shares[1], BATCH);
     if (found.shares[0] != dealt[0]) {
         CHECK_EQ(found.shares[0] % GRAIN, 0);
-        grains = true;
+        quanta = true;
     }
     ghp_partition_release(&found);
-    return grains;
+    return quanta;
 }
 
 static enum ghp_status make(const struct random_case *c, bool even, struct ghp_plan *plan)
@@ -238,7 +238,7 @@ static void open_path(char *path, size_t n)
 CHECK_TEST(load_balance)
 {
     struct random_source source = {.state = 1};
-    int cases = 0, taken = 0, grains = 0;
+    int cases = 0, taken = 0, quanta = 0;
 
     open_path(model_path, sizeof model_path);
     open_path(plan_path, sizeof plan_path);
@@ -252,15 +252,15 @@ CHECK_TEST(load_balance)
             if (set_speeds(&source, &c)) {
                 cases++;
                 taken += check_case(&c);
-                if (c.problem.workers == 2) grains += check_grain(&c, c.profile.speeds.of);
+                if (c.problem.workers == 2) quanta += check_quantum(&c, c.profile.speeds.of);
             }
         }
         random_case_release(&c);
     }
     printf("%d instances; unequal shares are taken in %d; in fours, of 128 samples, in %d\n", cases,
-           taken, grains);
+           taken, quanta);
     CHECK(taken > 0 && taken < cases);
-    CHECK(grains > 0 || !check_full()); /* one instance in 40 */
+    CHECK(quanta > 0 || !check_full()); /* one instance in 40 */
     unlink(model_path);
     unlink(plan_path);
     return check_end();

@@ -106,7 +106,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Stage `i` and those after it, for `left` workers of a group: every cut, every worker count, and a smaller grain
+/* Stage `i` and those after it, for `left` workers of a group: every cut, every worker count, and a smaller block_size
  * only where equal shares do not come out (the planner's space). */
 static void every_stage(struct every *e, struct ghp_staging *s, int i, int left)
 {
@@ -122,8 +122,8 @@ static void every_stage(struct every *e, struct ghp_staging *s, int i, int left)
             for (int d = 1; d <= k; d++) {
                 if (d != common_divisor(k, samples)) continue;
                 s->n = i + 1;
-                s->stage[i] =
-                    (struct ghp_stage){.first_layer = l, .workers = k, .grain = d == k ? 0 : d};
+                s->stage[i] = (struct ghp_stage){
+                    .first_layer = l, .workers = k, .block_size = d == k ? 0 : d};
                 every_stage(e, s, i + 1, left - k);
                 s->n = i;
             }

@@ -85,15 +85,15 @@ static void test_collect(void)
     CHECK_STATUS(ghp_validation_collect(&profile, WORKERS, &validation), GHP_OK);
     for (int i = 0; i < validation.n; i++) {
         const struct ghp_worklist_comm *comm = &validation.trials[i].comm;
-        int64_t grain = comm->op == GHP_COMM_ALL_REDUCE ? 4 : 4 * comm->count;
+        int64_t unit = comm->op == GHP_COMM_ALL_REDUCE ? 4 : 4 * comm->count;
 
         CHECK(!in_profile(&profile, comm));
         CHECK(comm->bytes >= 1024 && comm->bytes < (16 << 20));
-        CHECK_EQ(comm->bytes % grain, 0);
+        CHECK_EQ(comm->bytes % unit, 0);
         CHECK(comm->count * comm->stride <= WORKERS);
         CHECK_EQ(validation.trials[i].costed[GHP_VALIDATION_SIZE], comm->count != 3);
         threes += comm->count == 3;
-        odd += comm->bytes / grain % 2 != 0;
+        odd += comm->bytes / unit % 2 != 0;
         ordered += i > 0 && comm->bytes > validation.trials[i - 1].comm.bytes;
         for (int j = 0; j < i; j++)
             CHECK(comm->op != validation.trials[j].comm.op ||
