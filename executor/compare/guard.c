@@ -6,7 +6,7 @@
 #include "core/base/units.h"
 #include "core/plan/plan_set.h"
 #include "executor/compare/candidates.h"
-#include "executor/state/carry.h"
+#include "executor/state/migrate.h"
 #include "executor/train/session_plan.h"
 
 #include <inttypes.h>
@@ -45,7 +45,7 @@ static enum ghp_status check(const struct ghp_setup *s, const struct ghp_session
         return GHP_FAIL(GHP_ERR_USAGE, "backend '%s' has its own memory, which may not hold both",
                         s->exec.backend_ops->name);
     ghp_session_plan_describe(s, &described);
-    if (!ghp_state_can_carry(&described.rank_plan.lowering))
+    if (!ghp_state_can_migrate(&described.rank_plan.lowering))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "the synchroniser or learning-rate scaling of '%s' has state of its own",
                         e->path);
@@ -95,7 +95,7 @@ static enum ghp_status open_data(struct turns *c)
     GHP_TRY(ghp_session_plan_open(s, c->data));
     GHP_TRY(ghp_setup_agree(s, check_memory(c), "counting memory"));
     GHP_TRY(ghp_session_plan_allocate(s, c->data));
-    return ghp_state_carry(c->training->worker, c->data->worker);
+    return ghp_state_migrate(c->training->worker, c->data->worker);
 }
 
 /* ---- turns ---- */
@@ -200,7 +200,7 @@ static enum ghp_status change_plan(struct turns *c)
     struct ghp_training *t = c->training;
     struct ghp_session_plan *before = *c->guard->plan;
 
-    GHP_TRY(ghp_state_carry(t->worker, c->data->worker));
+    GHP_TRY(ghp_state_migrate(t->worker, c->data->worker));
     GHP_TRY(ghp_training_take(t, c->data->worker));
     if (s->rank == 0 && t->predicted_step_s > 0) {
         t->predicted_step_s = c->data->plan.predicted.step_s;

@@ -4,7 +4,7 @@
  * The training's own steps are the plan's turns, so nothing of it is lost and no bit of it changes where the plan is
  * kept. Data parallelism's turns are steps of a second worker that begins with the training's weights; they are thrown
  * away. Where every round says that it is faster, the training's state passes into that worker, as --resume under
- * another plan does it (executor/state/carry.h), and it goes on from there.
+ * another plan does it (executor/state/migrate.h), and it goes on from there.
  *
  * Call order: ghp_guard_open -> training->guard = &guard->base -> ghp_train -> guard->found. */
 #ifndef GHP_EXECUTOR_COMPARE_GUARD_H
@@ -14,8 +14,8 @@
 #include "executor/train/setup.h"
 #include "executor/train/train.h"
 
-/* auto: in trainings of more than GHP_GUARD_STEPS, where the first steps are beyond the prediction's error or the plan's
- * profile was disturbed; on: in any that has steps enough, whatever they take */
+/* auto: in trainings of more than GHP_GUARD_STEPS, where the first steps are beyond the prediction's error or the
+ * plan's profile was disturbed; on: in any that has steps enough, whatever they take */
 enum ghp_guard_choice { GHP_GUARD_AUTO, GHP_GUARD_ON, GHP_GUARD_OFF };
 enum { GHP_GUARD_STEPS = 200, GHP_GUARD_TEXT_BYTES = 512 };
 extern const char *const ghp_guard_names[]; /* NULL behind the last */

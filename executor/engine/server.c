@@ -61,8 +61,8 @@ static enum ghp_status fail_missing(const struct ghp_server_messages *exchange,
                     messages[0].receives ? "nothing arrived from" : "not taken by", missing);
 }
 
-enum ghp_status ghp_server_carry(const struct ghp_server_messages *exchange,
-                                 const struct ghp_p2p_message *messages, int n)
+enum ghp_status ghp_server_exchange(const struct ghp_server_messages *exchange,
+                                    const struct ghp_p2p_message *messages, int n)
 {
     struct ghp_backoff_wait wait = ghp_backoff_begin(&backoff);
     bool done = false;
@@ -371,7 +371,7 @@ static enum ghp_status move_tensor(struct ghp_server *s, int worker, bool receiv
         const struct ghp_bucket *cut = &s->program.buckets[b];
 
         if (is_served(s, b))
-            GHP_TRY(ghp_server_carry(
+            GHP_TRY(ghp_server_exchange(
                 &exchange,
                 &(struct ghp_p2p_message){.data = at(s, buffer_of(cut, s->headers[worker].tensor)),
                                           .bytes = cut->cut_bytes,

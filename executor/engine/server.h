@@ -55,8 +55,8 @@ struct ghp_server_messages {
 /* Posts n messages and waits for all.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks that are missing */
-enum ghp_status ghp_server_carry(const struct ghp_server_messages *exchange,
-                                 const struct ghp_p2p_message *messages, int n);
+enum ghp_status ghp_server_exchange(const struct ghp_server_messages *exchange,
+                                    const struct ghp_p2p_message *messages, int n);
 
 /* An update. Where weights or moments are not finite after it, a weight is NaN: workers see it in the weights that they
  * get, with the layer, and no message is needed. */

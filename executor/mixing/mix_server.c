@@ -354,13 +354,13 @@ static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool re
                  : x_of(s);
 
     if (weights && !receives && s->since > 0) take_sum(s, s->workers);
-    return ghp_server_carry(&exchange,
-                            &(struct ghp_p2p_message){.data = tensor.at,
-                                                      .bytes = cut_of(s)->cut_bytes,
-                                                      .peer = worker,
-                                                      .tag = GHP_MIX_TAG_TENSOR,
-                                                      .receives = receives},
-                            1);
+    return ghp_server_exchange(&exchange,
+                               &(struct ghp_p2p_message){.data = tensor.at,
+                                                         .bytes = cut_of(s)->cut_bytes,
+                                                         .peer = worker,
+                                                         .tag = GHP_MIX_TAG_TENSOR,
+                                                         .receives = receives},
+                               1);
 }
 
 static enum ghp_status say_settled(struct ghp_mix_server *s, int worker)
@@ -371,12 +371,12 @@ static enum ghp_status say_settled(struct ghp_mix_server *s, int worker)
                                                  .limit_s = s->exec.transport->control->watchdog_s,
                                                  .label = "telling a worker"};
 
-    return ghp_server_carry(&exchange,
-                            &(struct ghp_p2p_message){.data = &s->number,
-                                                      .bytes = sizeof s->number,
-                                                      .peer = worker,
-                                                      .tag = GHP_MIX_TAG_TENSOR},
-                            1);
+    return ghp_server_exchange(&exchange,
+                               &(struct ghp_p2p_message){.data = &s->number,
+                                                         .bytes = sizeof s->number,
+                                                         .peer = worker,
+                                                         .tag = GHP_MIX_TAG_TENSOR},
+                               1);
 }
 
 static enum ghp_status take_word(struct ghp_mix_server *s, int worker)

@@ -262,12 +262,12 @@ static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_header header)
     const struct ghp_server_messages exchange = exchange_of(m, "telling the servers");
 
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_carry(&exchange,
-                                 &(struct ghp_p2p_message){.data = &header,
-                                                           .bytes = sizeof header,
-                                                           .peer = m->workers + s,
-                                                           .tag = GHP_MIX_TAG_WORD},
-                                 1));
+        GHP_TRY(ghp_server_exchange(&exchange,
+                                    &(struct ghp_p2p_message){.data = &header,
+                                                              .bytes = sizeof header,
+                                                              .peer = m->workers + s,
+                                                              .tag = GHP_MIX_TAG_WORD},
+                                    1));
     return GHP_OK;
 }
 
@@ -278,14 +278,14 @@ static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_header he
 
     GHP_TRY(tell(m, header));
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(
-            ghp_server_carry(&exchange,
-                             &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
-                                                       .bytes = m->cut_bytes,
-                                                       .peer = m->workers + s,
-                                                       .tag = GHP_MIX_TAG_TENSOR,
-                                                       .receives = header.kind == GHP_MIX_READ},
-                             1));
+        GHP_TRY(ghp_server_exchange(
+            &exchange,
+            &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
+                                      .bytes = m->cut_bytes,
+                                      .peer = m->workers + s,
+                                      .tag = GHP_MIX_TAG_TENSOR,
+                                      .receives = header.kind == GHP_MIX_READ},
+            1));
     return GHP_OK;
 }
 
@@ -337,13 +337,13 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
     GHP_TRY(tell(m, (struct ghp_mix_header){.kind = GHP_MIX_SETTLE}));
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_carry(&exchange,
-                                 &(struct ghp_p2p_message){.data = &number,
-                                                           .bytes = sizeof(number),
-                                                           .peer = m->workers + s,
-                                                           .tag = GHP_MIX_TAG_TENSOR,
-                                                           .receives = true},
-                                 1));
+        GHP_TRY(ghp_server_exchange(&exchange,
+                                    &(struct ghp_p2p_message){.data = &number,
+                                                              .bytes = sizeof(number),
+                                                              .peer = m->workers + s,
+                                                              .tag = GHP_MIX_TAG_TENSOR,
+                                                              .receives = true},
+                                    1));
     return GHP_OK;
 }
 

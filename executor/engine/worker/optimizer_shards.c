@@ -160,7 +160,7 @@ static enum ghp_status carry(struct ghp_worker *w, int n, const char *label)
                                                      GHP_SERVED_PATIENCE * control->watchdog_s,
                                                  .label = label};
 
-    return ghp_server_carry(&exchange, w->server_messages, n);
+    return ghp_server_exchange(&exchange, w->server_messages, n);
 }
 
 /* To or from a server its cut of what lies at message.data. */
