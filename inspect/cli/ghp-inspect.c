@@ -80,8 +80,8 @@ static const struct ghp_opt options[] = {
      .writes = "",
      .writes_folder = true,
      .argument = "FOLDER",
-     .help = "write the network of a model or plan, a gpt2 or llama, as a folder of Hugging Face's "
-             "transformers; wants --weights"},
+     .help = "write the network of a model or plan, which came from such a folder or is a gpt2 or "
+             "llama, as a folder of Hugging Face's transformers; wants --weights"},
     {.name = "max-shard-size",
      .kind = GHP_OPT_BYTES,
      .target = &set.hf.max_shard,

@@ -2,31 +2,51 @@
  *
  * A key that changes what the network computes is read, or refused by its name if its value is none that ghp has. Other
  * keys change nothing if a pattern says so (tokens, generation, versions, classes), or if they are empty. Any further
- * key is refused, since nobody can say which of the two it is. */
+ * key is refused, since nobody can say which of the two it is. The keys are in keys.c. */
 #ifndef GHP_ONNX_HUGGINGFACE_CONFIG_H
 #define GHP_ONNX_HUGGINGFACE_CONFIG_H
 
 #include "core/base/json.h"
 
-enum ghp_hf_family { GHP_HF_GPT2, GHP_HF_LLAMA, GHP_HF_FAMILIES };
+enum ghp_hf_family {
+    GHP_HF_GPT2,
+    GHP_HF_LLAMA,
+    GHP_HF_MISTRAL,
+    GHP_HF_QWEN2,
+    GHP_HF_OLMO2,
+    GHP_HF_PHI3,
+    GHP_HF_OPT,
+    GHP_HF_FAMILIES
+};
+
+enum ghp_hf_activation {
+    GHP_HF_SILU,
+    GHP_HF_GELU,
+    GHP_HF_GELU_TANH,
+    GHP_HF_RELU,
+    GHP_HF_ACTIVATIONS
+};
 
 struct ghp_hf_config {
     enum ghp_hf_family family;
     int64_t vocabulary;
     int64_t context; /* most positions that it was made for */
+    int64_t window;  /* positions that a position sees, itself among them; 0: all before it */
     int64_t width;   /* channels of a position */
     int64_t inner;   /* of the layer between two linear ones */
     int64_t blocks, heads;
     int64_t kv_heads;   /* of keys and values; divides heads */
     int64_t head_width; /* channels of a head */
     double epsilon;     /* of the norms */
-    double theta;       /* llama: of the rotary positions */
-    bool tied;          /* the output layer's weights are the embedding's */
-    bool
-        own_head; /* config.json says tied, but the weights have another output layer: it is not tied */
-    bool by_erf;      /* gpt2: gelu by erf, not by its approximation with tanh */
+    double theta;       /* of the rotary positions */
+    enum ghp_hf_activation activation;
+    bool attention_bias, mlp_bias;
+    bool tied; /* the output layer's weights are the embedding's */
+    /* config.json says tied, but the weights have another output layer: it is not tied */
+    bool own_head;
     double deviation; /* of the first weights */
-    double dropout;   /* the largest probability that it asks for; ghp trains it without */
+    /* Probabilities of dropout. ghp trains without that of attention. */
+    double embedding_dropout, residual_dropout, attention_dropout;
 };
 
 /* Reads FOLDER/config.json.
@@ -40,7 +60,7 @@ const struct ghp_hf_config *ghp_hf_config_find(const char *name);
 
 /* The same as a document that transformers reads, owned by the caller; NULL without memory.
  *
- * origin   a config.json whose other keys it has too, or NULL */
+ * origin   a config.json of this network, whose other keys the document has too, or NULL */
 json_t *ghp_hf_config_json(const struct ghp_hf_config *config, const json_t *origin);
 
 #endif

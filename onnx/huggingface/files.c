@@ -241,6 +241,16 @@ int ghp_hf_files_find(const struct ghp_hf_files *f, const char *name)
     return -1;
 }
 
+int ghp_hf_files_find_prefixed(const struct ghp_hf_files *f, const char *name, size_t prefix)
+{
+    const char *rest = name + prefix;
+    int found;
+
+    while ((found = ghp_hf_files_find(f, name)) < 0 && name < rest)
+        name = strchr(name, '.') + 1;
+    return found;
+}
+
 enum ghp_status ghp_hf_files_read(const struct ghp_hf_files *f, int i, int element_bytes,
                                   void *values)
 {

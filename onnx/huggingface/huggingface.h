@@ -1,7 +1,7 @@
 /* onnx/huggingface/huggingface.h - networks in folders of Hugging Face's transformers: config.json and
  * model.safetensors, or the several files that model.safetensors.index.json lists.
  *
- *     FOLDER           as transformers' save_pretrained writes it, of model type gpt2 or llama
+ *     FOLDER           as transformers' save_pretrained writes it, of a model type of enum ghp_hf_family
  *     gpt2-124m        known by name, without weights; also gpt2-355m, gpt2-774m, gpt2-1558m
  *     NAME@S           either, for samples of S positions in place of the whole context
  *
@@ -50,6 +50,10 @@ struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *weights, i
 enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *weights, int i, int element_bytes,
                                     void *values);
 
+/* All values of a tensor of the files, in their order, by its number in struct ghp_hf_network. */
+enum ghp_status ghp_hf_weights_read_tensor(struct ghp_hf_weights *weights, int tensor,
+                                           float *values);
+
 /* ---- writing ---- */
 
 /* Where a written folder gets its weights: fills `values` (param->elements floats) with one tensor. */
@@ -62,7 +66,7 @@ struct ghp_hf_source {
 /* Writes config.json and the weights, in float, under the names that transformers reads. The folder is made if it is
  * not there; weights that it held before are replaced, in however many files they were.
  *
- * model    any that is of a family's layers, also one that was read from JSON
+ * model    the origin's, or any that is a gpt2 or llama layer by layer, also one that was read from JSON
  * origin   the path that it was read from, if ghp_hf_load takes it; else NULL. What ghp does not write itself is the
  *          same as there: all other keys of config.json, the context with its positions, generation_config.json and the
  *          tokenizer's files

@@ -8,86 +8,176 @@
 /* Sizes that a config names. */
 enum size { NONE, WIDTH, INNER, QUERIES, KEYS, VOCABULARY, CONTEXT, SIZES };
 
+enum bias { BARE, BIASED, QKV_BIAS, ATTENTION_BIAS, MLP_BIAS }; /* the last three: by the config */
+
 struct row { /* a layer */
-    const char *name, *op;
+    const char *name;
+    const char
+        *op; /* "act": the config's activation; "..._dropout": dropout by the config, or none */
     const char *inputs[3]; /* layers of the same table; "@": what the table's part begins with */
     enum size out, in;     /* of its weight, [out][in]; in NONE: [out]; both NONE: it has none */
-    const char *
-        file; /* module of the file, where it has another name than the layer; rows of one behind the other
-                              are one tensor */
+    enum bias bias;
+    /* Module of the file, if it has another name than the layer; rows of one module that follow each other are one
+     * tensor. */
+    const char *file;
 };
+
+#define LAYER(name, op, ...)                                                                       \
+    {                                                                                              \
+        name, op, {__VA_ARGS__}, NONE, NONE, BARE, NULL                                            \
+    }
+#define TABLE(name, op, from, out)                                                                 \
+    {                                                                                              \
+        name, op, {from}, out, WIDTH, BARE, NULL                                                   \
+    }
+#define NORM(name, op, from)                                                                       \
+    {                                                                                              \
+        name, op, {from}, WIDTH, NONE, BARE, NULL                                                  \
+    }
+#define LINEAR(name, from, out, in, bias)                                                          \
+    {                                                                                              \
+        name, "linear", {from}, out, in, bias, NULL                                                \
+    }
+#define FUSED(name, from, out, in, bias, file)                                                     \
+    {                                                                                              \
+        name, "linear", {from}, out, in, bias, file                                                \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, NULL, {NULL}, NONE, NONE, BARE, NULL                                                 \
+    }
 
 /* ---- the families ---- */
 
-static const struct row gpt2_begin[] = {
-    {"wte", "embedding", {"@"}, VOCABULARY, WIDTH, NULL},
-    {"wpe", "position_embedding", {"wte"}, CONTEXT, WIDTH, NULL},
-    {NULL, NULL, {NULL}, NONE, NONE, NULL}};
+static const struct row gpt2_begin[] = {TABLE("wte", "embedding", "@", VOCABULARY),
+                                        TABLE("wpe", "position_embedding", "wte", CONTEXT),
+                                        LAYER("drop", "embedding_dropout", "wpe"), END};
 
 static const struct row gpt2_block[] = {
-    {"ln_1", "layer_norm", {"@"}, WIDTH, NONE, NULL},
-    {"attn.q", "linear", {"ln_1"}, QUERIES, WIDTH, "attn.c_attn"},
-    {"attn.k", "linear", {"ln_1"}, KEYS, WIDTH, "attn.c_attn"},
-    {"attn.v", "linear", {"ln_1"}, KEYS, WIDTH, "attn.c_attn"},
-    {"attn.heads", "attention", {"attn.q", "attn.k", "attn.v"}, NONE, NONE, NULL},
-    {"attn.c_proj", "linear", {"attn.heads"}, WIDTH, QUERIES, NULL},
-    {"add_1", "add", {"@", "attn.c_proj"}, NONE, NONE, NULL},
-    {"ln_2", "layer_norm", {"add_1"}, WIDTH, NONE, NULL},
-    {"mlp.c_fc", "linear", {"ln_2"}, INNER, WIDTH, NULL},
-    {"mlp.act", "gelu", {"mlp.c_fc"}, NONE, NONE, NULL},
-    {"mlp.c_proj", "linear", {"mlp.act"}, WIDTH, INNER, NULL},
-    {"add_2", "add", {"add_1", "mlp.c_proj"}, NONE, NONE, NULL},
-    {NULL, NULL, {NULL}, NONE, NONE, NULL}};
+    NORM("ln_1", "layer_norm", "@"),
+    FUSED("attn.q", "ln_1", QUERIES, WIDTH, BIASED, "attn.c_attn"),
+    FUSED("attn.k", "ln_1", KEYS, WIDTH, BIASED, "attn.c_attn"),
+    FUSED("attn.v", "ln_1", KEYS, WIDTH, BIASED, "attn.c_attn"),
+    LAYER("attn.heads", "attention", "attn.q", "attn.k", "attn.v"),
+    LINEAR("attn.c_proj", "attn.heads", WIDTH, QUERIES, BIASED),
+    LAYER("attn.resid_dropout", "residual_dropout", "attn.c_proj"),
+    LAYER("add_1", "add", "@", "attn.resid_dropout"),
+    NORM("ln_2", "layer_norm", "add_1"),
+    LINEAR("mlp.c_fc", "ln_2", INNER, WIDTH, BIASED),
+    LAYER("mlp.act", "act", "mlp.c_fc"),
+    LINEAR("mlp.c_proj", "mlp.act", WIDTH, INNER, BIASED),
+    LAYER("mlp.dropout", "residual_dropout", "mlp.c_proj"),
+    LAYER("add_2", "add", "add_1", "mlp.dropout"),
+    END};
 
-static const struct row gpt2_end[] = {
-    {"ln_f", "layer_norm", {"@"}, WIDTH, NONE, NULL},
-    {"lm_head", "linear", {"ln_f"}, VOCABULARY, WIDTH, NULL},
-    {"loss", "softmax_cross_entropy", {"lm_head"}, NONE, NONE, NULL},
-    {NULL, NULL, {NULL}, NONE, NONE, NULL}};
+static const struct row gpt2_end[] = {NORM("ln_f", "layer_norm", "@"),
+                                      LINEAR("lm_head", "ln_f", VOCABULARY, WIDTH, BARE),
+                                      LAYER("loss", "softmax_cross_entropy", "lm_head"), END};
 
 static const struct row llama_begin[] = {
-    {"embed_tokens", "embedding", {"@"}, VOCABULARY, WIDTH, NULL},
-    {NULL, NULL, {NULL}, NONE, NONE, NULL}};
+    TABLE("embed_tokens", "embedding", "@", VOCABULARY),
+    LAYER("embed_dropout", "embedding_dropout", "embed_tokens"), END};
 
-static const struct row llama_block[] = {
-    {"input_layernorm", "rms_norm", {"@"}, WIDTH, NONE, NULL},
-    {"self_attn.q_proj", "linear", {"input_layernorm"}, QUERIES, WIDTH, NULL},
-    {"self_attn.k_proj", "linear", {"input_layernorm"}, KEYS, WIDTH, NULL},
-    {"self_attn.v_proj", "linear", {"input_layernorm"}, KEYS, WIDTH, NULL},
-    {"self_attn.q_rotary", "rotary", {"self_attn.q_proj"}, NONE, NONE, NULL},
-    {"self_attn.k_rotary", "rotary", {"self_attn.k_proj"}, NONE, NONE, NULL},
-    {"self_attn.heads",
-     "attention",
-     {"self_attn.q_rotary", "self_attn.k_rotary", "self_attn.v_proj"},
-     NONE,
-     NONE,
-     NULL},
-    {"self_attn.o_proj", "linear", {"self_attn.heads"}, WIDTH, QUERIES, NULL},
-    {"add_1", "add", {"@", "self_attn.o_proj"}, NONE, NONE, NULL},
-    {"post_attention_layernorm", "rms_norm", {"add_1"}, WIDTH, NONE, NULL},
-    {"mlp.gate_proj", "linear", {"post_attention_layernorm"}, INNER, WIDTH, NULL},
-    {"mlp.up_proj", "linear", {"post_attention_layernorm"}, INNER, WIDTH, NULL},
-    {"mlp.act", "silu", {"mlp.gate_proj"}, NONE, NONE, NULL},
-    {"mlp.gated", "mul", {"mlp.act", "mlp.up_proj"}, NONE, NONE, NULL},
-    {"mlp.down_proj", "linear", {"mlp.gated"}, WIDTH, INNER, NULL},
-    {"add_2", "add", {"add_1", "mlp.down_proj"}, NONE, NONE, NULL},
-    {NULL, NULL, {NULL}, NONE, NONE, NULL}};
+#define ROTARY_HEADS(q, k)                                                                         \
+    LAYER("self_attn.q_rotary", "rotary", q), LAYER("self_attn.k_rotary", "rotary", k),            \
+        LAYER("self_attn.heads", "attention", "self_attn.q_rotary", "self_attn.k_rotary",          \
+              "self_attn.v_proj"),                                                                 \
+        LINEAR("self_attn.o_proj", "self_attn.heads", WIDTH, QUERIES, ATTENTION_BIAS)
 
-static const struct row llama_end[] = {
-    {"norm", "rms_norm", {"@"}, WIDTH, NONE, NULL},
-    {"lm_head", "linear", {"norm"}, VOCABULARY, WIDTH, NULL},
-    {"loss", "softmax_cross_entropy", {"lm_head"}, NONE, NONE, NULL},
-    {NULL, NULL, {NULL}, NONE, NONE, NULL}};
+#define LLAMA_QKV(from)                                                                            \
+    LINEAR("self_attn.q_proj", from, QUERIES, WIDTH, QKV_BIAS),                                    \
+        LINEAR("self_attn.k_proj", from, KEYS, WIDTH, QKV_BIAS),                                   \
+        LINEAR("self_attn.v_proj", from, KEYS, WIDTH, QKV_BIAS)
+
+#define GATED                                                                                      \
+    LAYER("mlp.act", "act", "mlp.gate_proj"), LAYER("mlp.gated", "mul", "mlp.act", "mlp.up_proj"), \
+        LINEAR("mlp.down_proj", "mlp.gated", WIDTH, INNER, MLP_BIAS)
+
+#define LLAMA_MLP(from)                                                                            \
+    LINEAR("mlp.gate_proj", from, INNER, WIDTH, MLP_BIAS),                                         \
+        LINEAR("mlp.up_proj", from, INNER, WIDTH, MLP_BIAS), GATED
+
+static const struct row llama_block[] = {NORM("input_layernorm", "rms_norm", "@"),
+                                         LLAMA_QKV("input_layernorm"),
+                                         ROTARY_HEADS("self_attn.q_proj", "self_attn.k_proj"),
+                                         LAYER("add_1", "add", "@", "self_attn.o_proj"),
+                                         NORM("post_attention_layernorm", "rms_norm", "add_1"),
+                                         LLAMA_MLP("post_attention_layernorm"),
+                                         LAYER("add_2", "add", "add_1", "mlp.down_proj"),
+                                         END};
+
+/* Norms of queries and keys, and after each branch in place of before it. */
+static const struct row olmo2_block[] = {
+    LLAMA_QKV("@"),
+    {"self_attn.q_norm", "rms_norm", {"self_attn.q_proj"}, QUERIES, NONE, BARE, NULL},
+    {"self_attn.k_norm", "rms_norm", {"self_attn.k_proj"}, KEYS, NONE, BARE, NULL},
+    ROTARY_HEADS("self_attn.q_norm", "self_attn.k_norm"),
+    NORM("post_attention_layernorm", "rms_norm", "self_attn.o_proj"),
+    LAYER("add_1", "add", "@", "post_attention_layernorm"),
+    LLAMA_MLP("add_1"),
+    NORM("post_feedforward_layernorm", "rms_norm", "mlp.down_proj"),
+    LAYER("add_2", "add", "add_1", "post_feedforward_layernorm"),
+    END};
+
+static const struct row phi3_block[] = {
+    NORM("input_layernorm", "rms_norm", "@"),
+    FUSED("self_attn.q_proj", "input_layernorm", QUERIES, WIDTH, BARE, "self_attn.qkv_proj"),
+    FUSED("self_attn.k_proj", "input_layernorm", KEYS, WIDTH, BARE, "self_attn.qkv_proj"),
+    FUSED("self_attn.v_proj", "input_layernorm", KEYS, WIDTH, BARE, "self_attn.qkv_proj"),
+    ROTARY_HEADS("self_attn.q_proj", "self_attn.k_proj"),
+    LAYER("resid_attn_dropout", "residual_dropout", "self_attn.o_proj"),
+    LAYER("add_1", "add", "@", "resid_attn_dropout"),
+    NORM("post_attention_layernorm", "rms_norm", "add_1"),
+    FUSED("mlp.gate_proj", "post_attention_layernorm", INNER, WIDTH, BARE, "mlp.gate_up_proj"),
+    FUSED("mlp.up_proj", "post_attention_layernorm", INNER, WIDTH, BARE, "mlp.gate_up_proj"),
+    GATED,
+    LAYER("resid_mlp_dropout", "residual_dropout", "mlp.down_proj"),
+    LAYER("add_2", "add", "add_1", "resid_mlp_dropout"),
+    END};
+
+static const struct row llama_end[] = {NORM("norm", "rms_norm", "@"),
+                                       LINEAR("lm_head", "norm", VOCABULARY, WIDTH, BARE),
+                                       LAYER("loss", "softmax_cross_entropy", "lm_head"), END};
+
+static const struct row opt_begin[] = {
+    TABLE("embed_tokens", "embedding", "@", VOCABULARY),
+    TABLE("embed_positions", "position_embedding", "embed_tokens", CONTEXT), END};
+
+static const struct row opt_block[] = {
+    NORM("self_attn_layer_norm", "layer_norm", "@"),
+    LLAMA_QKV("self_attn_layer_norm"),
+    LAYER("self_attn.heads", "attention", "self_attn.q_proj", "self_attn.k_proj",
+          "self_attn.v_proj"),
+    LINEAR("self_attn.out_proj", "self_attn.heads", WIDTH, QUERIES, ATTENTION_BIAS),
+    LAYER("self_attn.dropout", "residual_dropout", "self_attn.out_proj"),
+    LAYER("add_1", "add", "@", "self_attn.dropout"),
+    NORM("final_layer_norm", "layer_norm", "add_1"),
+    LINEAR("fc1", "final_layer_norm", INNER, WIDTH, ATTENTION_BIAS),
+    LAYER("act", "act", "fc1"),
+    LINEAR("fc2", "act", WIDTH, INNER, ATTENTION_BIAS),
+    LAYER("dropout", "residual_dropout", "fc2"),
+    LAYER("add_2", "add", "add_1", "dropout"),
+    END};
+
+static const struct row opt_end[] = {NORM("final_layer_norm", "layer_norm", "@"),
+                                     LINEAR("lm_head", "final_layer_norm", VOCABULARY, WIDTH, BARE),
+                                     LAYER("loss", "softmax_cross_entropy", "lm_head"), END};
 
 static const struct family {
     const char *prefix;
     const struct row *begin, *block, *end;
-    const char *block_name; /* of block i: this and i */
-    bool transposed;        /* weights of blocks are [in][out] in files */
-    bool bias;              /* norms and the linear layers of blocks have one */
+    const char *block_name;   /* of block i: this and i */
+    bool transposed;          /* weights of blocks are [in][out] in files */
+    bool qkv_bias;            /* always */
+    int64_t unused_positions; /* rows of the table of positions before the first */
 } families[GHP_HF_FAMILIES] = {
-    [GHP_HF_GPT2] = {"transformer.", gpt2_begin, gpt2_block, gpt2_end, "h", true, true},
-    [GHP_HF_LLAMA] = {"model.", llama_begin, llama_block, llama_end, "layers", false, false}};
+    [GHP_HF_GPT2] = {"transformer.", gpt2_begin, gpt2_block, gpt2_end, "h", true, true, 0},
+    [GHP_HF_LLAMA] = {"model.", llama_begin, llama_block, llama_end, "layers", false, false, 0},
+    [GHP_HF_MISTRAL] = {"model.", llama_begin, llama_block, llama_end, "layers", false, false, 0},
+    [GHP_HF_QWEN2] = {"model.", llama_begin, llama_block, llama_end, "layers", false, true, 0},
+    [GHP_HF_OLMO2] = {"model.", llama_begin, olmo2_block, llama_end, "layers", false, false, 0},
+    [GHP_HF_PHI3] = {"model.", llama_begin, phi3_block, llama_end, "layers", false, false, 0},
+    [GHP_HF_OPT] = {"model.decoder.", opt_begin, opt_block, opt_end, "layers", false, false, 2}};
 
 const char *ghp_hf_prefix(enum ghp_hf_family family)
 {
@@ -97,6 +187,16 @@ const char *ghp_hf_prefix(enum ghp_hf_family family)
 const char *ghp_hf_embedding(enum ghp_hf_family family)
 {
     return families[family].begin[0].name;
+}
+
+const char *ghp_hf_head(enum ghp_hf_family family)
+{
+    return families[family].end[1].name;
+}
+
+bool ghp_hf_has_position_table(enum ghp_hf_family family)
+{
+    return families[family].begin[1].out == CONTEXT;
 }
 
 /* ---- making one ---- */
@@ -149,7 +249,42 @@ static bool is_tied(const struct maker *m, const struct row *row)
 
 static bool has_bias(const struct maker *m, const struct row *row)
 {
-    return m->family->bias && (is_norm(row) || (is(row, "linear") && !is_head(row)));
+    switch (row->bias) {
+    case BIASED: return true;
+    case QKV_BIAS: return m->config->attention_bias || m->family->qkv_bias;
+    case ATTENTION_BIAS: return m->config->attention_bias;
+    case MLP_BIAS: return m->config->mlp_bias;
+    default: return is(row, "layer_norm");
+    }
+}
+
+/* The probability of a row of dropout. */
+static double ratio_of(const struct ghp_hf_config *c, const struct row *row)
+{
+    return is(row, "embedding_dropout") ? c->embedding_dropout : c->residual_dropout;
+}
+
+static bool is_dropout(const struct row *row)
+{
+    return is(row, "embedding_dropout") || is(row, "residual_dropout");
+}
+
+/* Whether the network has this layer; those that read another one read its input. */
+static bool is_there(const struct ghp_hf_config *c, const struct row *row)
+{
+    return !is_dropout(row) || ratio_of(c, row) > 0;
+}
+
+/* The operation's name. */
+static const char *op_of(const struct ghp_hf_config *c, const struct row *row)
+{
+    static const char *const functions[GHP_HF_ACTIVATIONS] = {[GHP_HF_SILU] = "silu",
+                                                              [GHP_HF_GELU] = "gelu",
+                                                              [GHP_HF_GELU_TANH] = "gelu",
+                                                              [GHP_HF_RELU] = "relu"};
+
+    if (is_dropout(row)) return "dropout";
+    return is(row, "act") ? functions[c->activation] : row->op;
 }
 
 /* Of the first weights, where none are read. A gpt2 begins with smaller ones in the layers that end a branch of a
@@ -182,7 +317,8 @@ static void put_attributes(struct maker *m, const struct row *row, json_t *layer
         ghp_json_put(layer, "deviation", json_real(deviation(c, row)), failed);
     if (is_transposed(m, row)) ghp_json_put(layer, "transposed", json_true(), failed);
     if (is_norm(row)) ghp_json_put(layer, "epsilon", json_real(c->epsilon), failed);
-    if (is(row, "gelu") && !c->by_erf)
+    if (is_dropout(row)) ghp_json_put(layer, "ratio", json_real(ratio_of(c, row)), failed);
+    if (is(row, "act") && c->activation == GHP_HF_GELU_TANH)
         ghp_json_put(layer, "approximate", json_string("tanh"), failed);
     if (is(row, "attention")) {
         ghp_json_put(layer, "heads", json_integer(c->heads), failed);
@@ -201,21 +337,37 @@ static void name_of(const struct maker *m, const char *name, char out[GHP_HF_NAM
     snprintf(out, GHP_HF_NAME, "%s%s", m->block, name);
 }
 
-static void add_layer(struct maker *m, const struct row *row)
+/* Appends what the row's input i is: the layer of that name in `rows`, or of one that is not there its input. */
+static void add_input(struct maker *m, const struct row *rows, const char *input, json_t *inputs)
+{
+    const struct row *row = rows;
+    char name[GHP_HF_NAME];
+
+    if (input[0] == '@') {
+        ghp_json_append(inputs, json_string(m->stream), &m->failed);
+        return;
+    }
+    while (strcmp(row->name, input) != 0)
+        row++;
+    if (!is_there(m->config, row)) {
+        add_input(m, rows, row->inputs[0], inputs);
+        return;
+    }
+    name_of(m, input, name);
+    ghp_json_append(inputs, json_string(name), &m->failed);
+}
+
+static void add_layer(struct maker *m, const struct row *rows, const struct row *row)
 {
     json_t *layer = json_object(), *inputs = json_array();
     char name[GHP_HF_NAME];
 
     name_of(m, row->name, name);
     ghp_json_put(layer, "name", json_string(name), &m->failed);
-    ghp_json_put(layer, "op", json_string(row->op), &m->failed);
+    ghp_json_put(layer, "op", json_string(op_of(m->config, row)), &m->failed);
     put_attributes(m, row, layer);
-    for (int i = 0; i < 3 && row->inputs[i] != NULL; i++) {
-        bool stream = row->inputs[i][0] == '@';
-
-        name_of(m, row->inputs[i], name);
-        ghp_json_append(inputs, json_string(stream ? m->stream : name), &m->failed);
-    }
+    for (int i = 0; i < 3 && row->inputs[i] != NULL; i++)
+        add_input(m, rows, row->inputs[i], inputs);
     ghp_json_put(layer, "inputs", inputs, &m->failed);
     ghp_json_append(m->layers, layer, &m->failed);
 }
@@ -252,6 +404,7 @@ static void add_tensor(struct maker *m, const struct row *row, const char *part)
         t->n_dims = weight && row->in != NONE ? 2 : 1;
         t->dims[t->transposed] = 0;
         if (t->n_dims == 2) t->dims[!t->transposed] = size_of(m->config, row->in);
+        if (row->out == CONTEXT) t->dims[0] = m->family->unused_positions;
     }
     t->dims[t->transposed] += rows;
     add_part(m, t, row, part)->first = t->dims[t->transposed] - rows;
@@ -260,7 +413,8 @@ static void add_tensor(struct maker *m, const struct row *row, const char *part)
 static void add_rows(struct maker *m, const struct row *rows)
 {
     for (const struct row *row = rows; row->name != NULL; row++) {
-        add_layer(m, row);
+        if (!is_there(m->config, row)) continue;
+        add_layer(m, rows, row);
         if (row->out == NONE || is_tied(m, row)) continue;
         add_tensor(m, row, "weight");
         if (has_bias(m, row)) add_tensor(m, row, "bias");
@@ -270,9 +424,11 @@ static void add_rows(struct maker *m, const struct row *rows)
 /* What the next table begins with: the last layer so far. */
 static void pass_on(struct maker *m, const struct row *rows)
 {
-    while (rows[1].name != NULL)
-        rows++;
-    name_of(m, rows->name, m->stream);
+    const struct row *last = rows;
+
+    for (; rows->name != NULL; rows++)
+        if (is_there(m->config, rows)) last = rows;
+    name_of(m, last->name, m->stream);
 }
 
 static void add_all(struct maker *m)

@@ -39,38 +39,18 @@ void ghp_hf_origin_release(struct ghp_hf_origin *origin)
     *origin = (struct ghp_hf_origin){0};
 }
 
-bool ghp_hf_origin_is(const struct ghp_hf_origin *origin, const struct ghp_hf_config *config)
-{
-    const struct ghp_hf_config *a = &origin->config, *b = config;
-
-    return a->family == b->family && a->vocabulary == b->vocabulary && a->context >= b->context &&
-           a->width == b->width && a->inner == b->inner && a->blocks == b->blocks &&
-           a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_width == b->head_width &&
-           a->epsilon == b->epsilon && a->tied == b->tied &&
-           (a->family == GHP_HF_GPT2 ? a->by_erf == b->by_erf : a->theta == b->theta);
-}
-
 bool ghp_hf_origin_has_weights(const struct ghp_hf_origin *origin)
 {
     return origin->document != NULL && ghp_hf_files_exist(origin->place.path);
 }
 
-enum ghp_status ghp_hf_origin_read(const struct ghp_hf_origin *origin, const char *param,
-                                   float *values)
+enum ghp_status ghp_hf_origin_read(const struct ghp_hf_origin *origin, int tensor, float *values)
 {
     struct ghp_hf_weights *weights = NULL;
     enum ghp_status status;
-    int i = 0;
 
     GHP_TRY(ghp_hf_weights_open(origin->place.path, &weights));
-    while (i < ghp_hf_weights_count(weights) &&
-           strcmp(ghp_hf_weights_item(weights, i).name, param) != 0)
-        i++;
-    if (i < ghp_hf_weights_count(weights))
-        status = ghp_hf_weights_read(weights, i, (int)sizeof *values, values);
-    else
-        status = GHP_FAIL(GHP_ERR_INTERNAL, "'%s' has no '%s'; report this with its config.json",
-                          origin->place.path, param);
+    status = ghp_hf_weights_read_tensor(weights, tensor, values);
     ghp_hf_weights_close(weights);
     return status;
 }

@@ -20,17 +20,13 @@ struct ghp_hf_origin {
 enum ghp_status ghp_hf_origin_open(const char *path, struct ghp_hf_origin *origin);
 void ghp_hf_origin_release(struct ghp_hf_origin *origin); /* accepts a zeroed one */
 
-/* Whether it is the network of that config, at no fewer positions. */
-bool ghp_hf_origin_is(const struct ghp_hf_origin *origin, const struct ghp_hf_config *config);
-
 /* Whether it has weights. */
 bool ghp_hf_origin_has_weights(const struct ghp_hf_origin *origin);
 
-/* Reads all values of one parameter, over the whole context.
+/* Reads all values of one tensor of its network, over the whole context, as the file has them.
  *
- * Returns   GHP_OK; what ghp_hf_weights_open and ghp_hf_weights_read return; GHP_ERR_INTERNAL (no such parameter) */
-enum ghp_status ghp_hf_origin_read(const struct ghp_hf_origin *origin, const char *param,
-                                   float *values);
+ * Returns   GHP_OK; what ghp_hf_weights_open and ghp_hf_files_read return */
+enum ghp_status ghp_hf_origin_read(const struct ghp_hf_origin *origin, int tensor, float *values);
 
 /* Copies generation_config.json and the tokenizer's files, if they are there.
  *

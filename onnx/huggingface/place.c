@@ -77,12 +77,11 @@ static enum ghp_status check_tied(const char *folder, struct ghp_hf_config *conf
     if (!config->tied || !ghp_hf_files_exist(folder)) return GHP_OK;
     status = ghp_hf_files_open(folder, &files);
     if (status != GHP_OK) return status == GHP_ERR_NO_MEMORY ? status : GHP_OK;
-    head = ghp_hf_files_find(files, "lm_head.weight");
+    snprintf(name, sizeof name, "%s.weight", ghp_hf_head(config->family));
+    head = ghp_hf_files_find(files, name);
     snprintf(name, sizeof name, "%s%s.weight", ghp_hf_prefix(config->family),
              ghp_hf_embedding(config->family));
-    embedding = ghp_hf_files_find(files, name);
-    if (embedding < 0)
-        embedding = ghp_hf_files_find(files, name + strlen(ghp_hf_prefix(config->family)));
+    embedding = ghp_hf_files_find_prefixed(files, name, strlen(ghp_hf_prefix(config->family)));
     if (head >= 0 && embedding >= 0) status = differ(files, head, embedding, &config->own_head);
     if (config->own_head) config->tied = false;
     ghp_hf_files_close(files);
@@ -111,5 +110,10 @@ enum ghp_status ghp_hf_place_open(const char *path, struct ghp_hf_config *config
                         path, place.positions, config->context);
     named.name = base_name(place.path);
     named.positions = place.positions > 0 ? place.positions : config->context;
+    if (config->window > 0 && named.positions > config->window)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' sees %" PRId64 " positions at a time (sliding_window), which ghp's "
+                        "attention cannot do; take samples of as many: %s@%" PRId64,
+                        path, config->window, place.path, config->window);
     return ghp_hf_network_make(config, &named, network);
 }

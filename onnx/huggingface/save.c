@@ -64,8 +64,12 @@ static struct ghp_hf_config guess(const struct ghp_model *model)
         .epsilon = norm->norm.epsilon,
         .deviation = 0.02, /* of no account: the weights are there */
         .theta = layer_of(model, "layers.0.self_attn.q_rotary")->heads.base,
-        .tied = layer_of(model, "lm_head")->tied > 0,
-        .by_erf = layer_of(model, "h.0.mlp.act")->norm.gelu == GHP_GELU_ERF};
+        .tied = layer_of(model, "lm_head")->tied > 0};
+
+    if (gpt2)
+        config.activation = layer_of(model, "h.0.mlp.act")->norm.gelu == GHP_GELU_ERF
+                                ? GHP_HF_GELU
+                                : GHP_HF_GELU_TANH;
 
     if (config.heads > 0) config.head_width = heads->out.c / config.heads;
     return config;
@@ -98,21 +102,30 @@ static enum ghp_status is_same(const struct ghp_hf_network *network, const struc
     return status;
 }
 
+/* Makes the config's network for samples as the model has them. same: whether it is the model. */
+static enum ghp_status compare(const struct ghp_model *model, const struct ghp_hf_config *config,
+                               struct ghp_hf_network *network, bool *same)
+{
+    struct ghp_hf_named named = {.name = model->name, .positions = model->layers[0].out.h};
+
+    GHP_TRY(ghp_hf_network_make(config, &named, network));
+    GHP_TRY(is_same(network, model, same));
+    if (!*same) ghp_hf_network_release(network);
+    return GHP_OK;
+}
+
 static enum ghp_status recognise(const struct ghp_model *model, struct ghp_hf_config *config,
                                  struct ghp_hf_network *network)
 {
-    struct ghp_hf_named named = {.name = model->name, .positions = model->layers[0].out.h};
     bool same = false;
 
     *config = guess(model);
-    if (config->heads > 0 && config->blocks > 0) {
-        GHP_TRY(ghp_hf_network_make(config, &named, network));
-        GHP_TRY(is_same(network, model, &same));
-    }
+    if (config->heads > 0 && config->blocks > 0) GHP_TRY(compare(model, config, network, &same));
     if (same) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "the network '%s' is no gpt2 and no llama, layer by layer, as transformers "
-                    "has them; write it as ONNX instead",
+                    "the network '%s' is no gpt2 and no llama, layer by layer, as transformers has "
+                    "them; if it came from a folder, put that back where it was planned, else "
+                    "write it as ONNX",
                     model->name);
 }
 
@@ -131,29 +144,21 @@ static enum ghp_status check_apart(const char *folder, const struct ghp_hf_origi
                     folder);
 }
 
-/* Takes the context and the first weights' deviation of the folder, which the layers do not say. A gpt2 has weights for
- * each position: its context is longer than a sample only if the folder has those. */
-static enum ghp_status take_context(const struct saving *s, struct ghp_hf_config *config,
-                                    struct ghp_hf_network *network)
-{
-    const struct ghp_hf_config *whole = &s->origin->config;
-    struct ghp_hf_named named = {.name = s->model->name, .positions = s->model->layers[0].out.h};
-
-    config->deviation = whole->deviation;
-    if (config->context == whole->context) return GHP_OK;
-    if (config->family == GHP_HF_GPT2 && !ghp_hf_origin_has_weights(s->origin)) return GHP_OK;
-    config->context = whole->context;
-    ghp_hf_network_release(network);
-    return ghp_hf_network_make(config, &named, network);
-}
-
-/* Opens the folder, if it is this network's. */
+/* Opens the folder, if it is this network's: then `same`, the config is the folder's, whose context may be longer than a
+ * sample. If each position has weights, it is only if the folder has those. */
 static enum ghp_status open_origin(const char *folder, const char *path, struct saving *s,
-                                   struct ghp_hf_config *config, struct ghp_hf_network *network)
+                                   struct ghp_hf_config *config, struct ghp_hf_network *network,
+                                   bool *same)
 {
+    int64_t positions = s->model->layers[0].out.h;
+
     GHP_TRY(ghp_hf_origin_open(path, s->origin));
     GHP_TRY(check_apart(folder, s->origin));
-    if (ghp_hf_origin_is(s->origin, config)) return take_context(s, config, network);
+    *config = s->origin->config;
+    if (ghp_hf_has_position_table(config->family) && !ghp_hf_origin_has_weights(s->origin))
+        config->context = positions;
+    if (positions <= config->context) GHP_TRY(compare(s->model, config, network, same));
+    if (*same) return GHP_OK;
     ghp_warn("'%s' is another network than '%s' now: the new folder has none of its token ids, "
              "generation config and tokenizer; put the network back and export again",
              path, s->model->name);
@@ -199,16 +204,18 @@ static int64_t elements_of(const struct ghp_hf_tensor *t)
     return t->dims[0] * (t->n_dims == 2 ? t->dims[1] : 1);
 }
 
-/* Positions that no sample had are those of the folder that the network came from. */
-static enum ghp_status fill(const struct saving *s, const struct ghp_hf_tensor *t, float *part,
-                            float *whole)
+/* Positions that no sample had are those of the folder that the network came from, or zeros. */
+static enum ghp_status fill(const struct saving *s, int tensor, float *part, float *whole)
 {
+    const struct ghp_hf_tensor *t = &s->network->tensors[tensor];
     int64_t rows = 0;
 
     for (int i = 0; i < t->n_parts; i++)
         rows += t->parts[i].rows;
-    if (rows < t->dims[t->transposed])
-        GHP_TRY(ghp_hf_origin_read(s->origin, t->parts[0].param, whole));
+    if (rows < t->dims[t->transposed] && ghp_hf_origin_has_weights(s->origin))
+        GHP_TRY(ghp_hf_origin_read(s->origin, tensor, whole));
+    else
+        memset(whole, 0, (size_t)elements_of(t) * sizeof *whole);
     return join(s, t, part, whole);
 }
 
@@ -222,7 +229,7 @@ static enum ghp_status read_tensor(void *context, int i, const float **values)
     const struct joining *j = context;
 
     *values = j->whole;
-    return fill(j->saving, &j->saving->network->tensors[i], j->part, j->whole);
+    return fill(j->saving, i, j->part, j->whole);
 }
 
 static enum ghp_status write_tensors(const char *folder, const struct saving *s,
@@ -309,10 +316,11 @@ enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model, c
     struct ghp_hf_origin from = {0};
     struct saving saving = {.model = model, .source = source, .network = &network, .origin = &from};
     struct ghp_hf_config config;
-    enum ghp_status status = recognise(model, &config, &network);
+    enum ghp_status status = GHP_OK;
+    bool same = false;
 
-    if (status == GHP_OK && origin != NULL)
-        status = open_origin(folder, origin, &saving, &config, &network);
+    if (origin != NULL) status = open_origin(folder, origin, &saving, &config, &network, &same);
+    if (status == GHP_OK && !same) status = recognise(model, &config, &network);
     if (status == GHP_OK) status = save(folder, &saving, &config);
     ghp_hf_origin_release(&from);
     ghp_hf_network_release(&network);

@@ -25,12 +25,11 @@ struct ghp_hf_weights {
 
 static int find_entry(const struct ghp_hf_weights *w, const struct ghp_hf_tensor *t)
 {
+    const char *prefix = t->prefixed ? ghp_hf_prefix(w->config.family) : "";
     char name[2 * GHP_HF_NAME];
-    int found = -1;
 
-    snprintf(name, sizeof name, "%s%s", ghp_hf_prefix(w->config.family), t->name);
-    if (t->prefixed) found = ghp_hf_files_find(w->files, name);
-    return found >= 0 ? found : ghp_hf_files_find(w->files, t->name);
+    snprintf(name, sizeof name, "%s%s", prefix, t->name);
+    return ghp_hf_files_find_prefixed(w->files, name, strlen(prefix));
 }
 
 static const char *dims_text(const int64_t *dims, int n, char out[128])
@@ -73,8 +72,10 @@ static bool is_beside(const struct ghp_hf_weights *w, const char *name)
 {
     static const char *const ends[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
     size_t n = strlen(name);
+    char head[GHP_HF_NAME];
 
-    if (w->config.tied && strcmp(name, "lm_head.weight") == 0) return true;
+    snprintf(head, sizeof head, "%s.weight", ghp_hf_head(w->config.family));
+    if (w->config.tied && strcmp(name, head) == 0) return true;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0) return true;
     return false;
@@ -184,6 +185,11 @@ static void take_part(const struct ghp_hf_tensor *t, int part, int element_bytes
         for (int64_t c = 0; c < in; c++)
             memcpy((char *)values + (size_t)(r * in + c) * bytes,
                    (const char *)whole + (size_t)(c * out + first + r) * bytes, bytes);
+}
+
+enum ghp_status ghp_hf_weights_read_tensor(struct ghp_hf_weights *w, int tensor, float *values)
+{
+    return ghp_hf_files_read(w->files, w->entries[tensor], (int)sizeof *values, values);
 }
 
 enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *w, int i, int element_bytes,

@@ -31,10 +31,11 @@ static void check_values(void)
     CHECK_EQ(c.family, GHP_HF_GPT2);
     CHECK(c.vocabulary == 7 && c.context == 5 && c.width == 4 && c.blocks == 2 && c.heads == 2);
     CHECK(c.inner == 16 && c.kv_heads == 2 && c.head_width == 2); /* not said */
-    CHECK(c.tied && !c.by_erf && c.epsilon == 1e-5 && c.dropout == 0);
+    CHECK(c.tied && c.activation == GHP_HF_GELU_TANH && c.epsilon == 1e-5 &&
+          c.attention_dropout == 0);
     CHECK_STATUS(load(gpt2_config, "\"tie_word_embeddings\": false, \"attn_pdrop\": 0.1, ", &c),
                  GHP_OK);
-    CHECK(!c.tied && c.dropout == 0.1);
+    CHECK(!c.tied && c.attention_dropout == 0.1);
     CHECK_STATUS(load(llama_config, "", &c), GHP_OK);
     CHECK_EQ(c.family, GHP_HF_LLAMA);
     CHECK(c.vocabulary == 7 && c.context == 5 && c.width == 4 && c.inner == 6 && c.blocks == 2);
@@ -52,11 +53,10 @@ static void check_refusals(void)
                  "'scale_attn_by_inverse_layer_idx': ghp has no true; it takes false alone"},
                 {"\"scale_attn_weights\": false, ", "'scale_attn_weights'"},
                 {"\"add_cross_attention\": true, ", "'add_cross_attention'"}},
-      llama[] = {{"\"attention_bias\": true, ", "'attention_bias': ghp has no true"},
-                 {"\"mlp_bias\": true, ", "'mlp_bias'"},
-                 {"\"sliding_window\": 4096, ", "'sliding_window': ghp has no 4096"},
+      llama[] = {{"\"sliding_window\": 4096, ", "'sliding_window': ghp has no 4096"},
                  {"\"partial_rotary_factor\": 0.5, ", "'partial_rotary_factor': ghp has no 0.5"},
-                 {"\"rope_scaling\": {\"factor\": 2.0}, ", "'rope_scaling': ghp has no {"},
+                 {"\"rope_scaling\": {\"type\": \"dynamic\"}, ",
+                  "'rope_scaling.type': ghp has no \"dynamic\""},
                  {"\"head_dim\": 0, ", "'head_dim'"}};
 
     for (size_t i = 0; i < sizeof gpt2 / sizeof gpt2[0]; i++)
@@ -73,7 +73,7 @@ static void check_refusals(void)
         "", GHP_ERR_INPUT, "4 channels are not a multiple of 3 heads");
     check_refused(
         "{\"model_type\": \"gpt2\", \"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, "
-        "\"n_layer\": 2, \"n_head\": 2, \"activation_function\": \"relu\"}",
+        "\"n_layer\": 2, \"n_head\": 2, \"activation_function\": \"quick_gelu\"}",
         "", GHP_ERR_FORMAT, "activation_function");
     check_refused("{\"model_type\": \"llama\", \"vocab_size\": 7, \"max_position_embeddings\": 5, "
                   "\"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 2, "
@@ -139,7 +139,7 @@ static void check_same(const struct ghp_hf_config *a, const struct ghp_hf_config
     CHECK(a->width == b->width && a->inner == b->inner && a->blocks == b->blocks);
     CHECK(a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_width == b->head_width);
     CHECK(a->epsilon == b->epsilon && a->theta == b->theta);
-    CHECK(a->tied == b->tied && a->by_erf == b->by_erf);
+    CHECK(a->tied == b->tied && a->activation == b->activation);
 }
 
 /* What is written reads back. */
@@ -170,7 +170,7 @@ CHECK_TEST(config)
         check_written(ghp_hf_config_find("gpt2-1558m"));
     }
     CHECK_STATUS(load(gpt2_config, "\"tie_word_embeddings\": false, ", &c), GHP_OK);
-    c.by_erf = true;
+    c.activation = GHP_HF_GELU;
     check_written(&c);
     CHECK_STATUS(load(llama_config, "\"head_dim\": 8, ", &c), GHP_OK);
     check_written(&c);

@@ -24,12 +24,21 @@ POSITIONS, BATCH, STEPS, RATE, EPSILON = 32, 8, 4, 1e-3, 1e-4
 FULL = os.environ.get("GHP_TEST_FULL") == "1"
 SMALL = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=3)
-LLAMA_SPLIT = "*.?_proj=out:2,*.?_rotary=channel:2,*.self_attn.heads=channel:2,*.o_proj=in:2,lm_head=out:2," \
+LLAMA_SPLIT = "*.?_proj=out:2,*.gate_proj=out:2,*.up_proj=out:2,*.mlp.act=channel:2,*.mlp.gated=channel:2,*.down_proj=in:2," \
+              "*.?_rotary=channel:2,*.self_attn.heads=channel:2,*.o_proj=in:2,lm_head=out:2," \
               "loss=channel:2,embed_tokens=rows:2"
 
 # name: the config's class, what differs from SMALL (None: the key is left out), and how several workers divide it
 CASES = {
-    "llama": ("Llama", dict(num_key_value_heads=2), LLAMA_SPLIT),
+    "llama": ("Llama", dict(num_key_value_heads=2, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
+              LLAMA_SPLIT),
+    "mistral": ("Mistral", dict(num_key_value_heads=2, head_dim=16, sliding_window=POSITIONS), LLAMA_SPLIT),
+    "qwen2": ("Qwen2", dict(num_key_value_heads=2, tie_word_embeddings=True), LLAMA_SPLIT),
+    "olmo2": ("Olmo2", dict(num_key_value_heads=2), LLAMA_SPLIT),
+    "phi3": ("Phi3", dict(num_key_value_heads=2), LLAMA_SPLIT),
+    "opt": ("OPT", dict(intermediate_size=None, ffn_dim=48, word_embed_proj_dim=32, dropout=0),
+            "*.?_proj=out:2,*.self_attn.heads=channel:2,*.out_proj=in:2,*.fc1=out:2,*.act=channel:2,*.fc2=in:2,"
+            "embed_tokens=rows:2,loss=channel:2"),
 }
 
 
@@ -104,6 +113,43 @@ def written(name, *options):
     return loss_of(open_network(f"{name}.ours")).item()
 
 
+def check_refusals():
+    """What a family cannot be trained with is said by name; the remedy of a window works."""
+    make("mistral")
+    refused("sees 32 positions at a time \\(sliding_window\\).*mistral@32", "ghp-inspect", "mistral")
+    tool("ghp-inspect", "mistral@32")
+    for family, key, value, text in (("qwen2", "rope_scaling", {"rope_type": "dynamic", "factor": 2.0}, "rope_type"),
+                                     ("opt", "do_layer_norm_before", False, "do_layer_norm_before.*takes true alone"),
+                                     ("opt", "word_embed_proj_dim", 16, "word_embed_proj_dim.*takes 32 alone"),
+                                     ("olmo2", "clip_qkv", 8.0, "clip_qkv.*does not know this key of a olmo2"),
+                                     ("phi3", "hidden_act", "quick_gelu", "hidden_act.*unknown name 'quick_gelu'")):
+        make(family)
+        config = json.load(open(family + "/config.json"))
+        config.pop("rope_parameters", None)
+        json.dump({**config, key: value}, open(family + "/config.json", "w"))
+        refused(text, "ghp-inspect", f"{family}@16")
+    print("refusals: as they should be")
+
+
+def check_dropout():
+    """Dropout of the config is trained with, alike on any number of workers, and comes back with the folder."""
+    CASES["dropped"] = ("OPT", {**CASES["opt"][1], "dropout": 0.1}, CASES["opt"][2])
+    make("dropped")
+    network = open_network("dropped")
+    tool("ghp-profile", "--analytic", "F=1e10,bandwidth=1e8,latency=1e-6", "--model", "dropped@32", "-o",
+         "dropped.profile")
+    one, two = trained("dropped", 1), trained("dropped", 2, "--force", CASES["opt"][2])
+    close("dropout", two, one)
+    with torch.no_grad():
+        assert 1e-4 < abs(one[0] - loss_of(network).item()) < 0.2, (one, loss_of(network))
+    written("dropped")
+    assert json.load(open("dropped.ours/config.json"))["dropout"] == 0.1
+    plan = json.load(open("dropped.plan"))
+    dropped = [layer for layer in plan["model"]["layers"] if layer["op"] == "dropout"]
+    assert len(dropped) == 4 and all(layer["ratio"] == 0.1 for layer in dropped), dropped
+    print("dropout: trained with")
+
+
 def check(name):
     make(name)
     theirs = train(open_network(name))
@@ -158,6 +204,6 @@ def check_files():
 torch.manual_seed(3)
 with open("text", "wb") as text:  # without the token of padding, whose row of the table transformers does not train
     text.write(bytes(torch.randint(4, 64, (POSITIONS * BATCH + 1,)).tolist()))
-for name in sys.argv[1:] or ["files", *CASES]:
-    with torch.no_grad() if name == "files" else torch.enable_grad():
-        check_files() if name == "files" else check(name)
+OTHERS = {"files": torch.no_grad()(check_files), "refusals": check_refusals, "dropout": check_dropout}
+for name in sys.argv[1:] or [*OTHERS, *CASES]:
+    OTHERS[name]() if name in OTHERS else check(name)

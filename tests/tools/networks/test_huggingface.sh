@@ -114,8 +114,8 @@ if full; then
 fi
 
 # ---- refusals ----
-mkdir mistral && sed 's/"model_type": "llama"/"model_type": "mistral"/' llama-nano/config.json >mistral/config.json
-denied 1 "'model_type': unknown name 'mistral'; use one of gpt2, llama" "$GHP_BIN/ghp-inspect" mistral
+mkdir mamba && sed 's/"model_type": "llama"/"model_type": "mamba"/' llama-nano/config.json >mamba/config.json
+denied 1 "'model_type': unknown name 'mamba'; use one of gpt2, llama" "$GHP_BIN/ghp-inspect" mamba
 denied 1 'asks for 65 positions' "$GHP_BIN/ghp-inspect" gpt-nano@65
 denied 1 'is no gpt2 and no llama' "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/lenet5.json" --export-hf x \
     --weights llama-nano.checkpoint/checkpoint.safetensors

@@ -1,0 +1,197 @@
+/* onnx/huggingface/keys.c - see keys.h. */
+#include "onnx/huggingface/keys.h"
+
+#include <string.h>
+
+#define AT(field) offsetof(struct ghp_hf_config, field)
+#define KEY(name, kind, field, usual)                                                              \
+    {                                                                                              \
+        name, GHP_HF_##kind, AT(field), usual, NULL                                                \
+    }
+#define MUST(name, value)                                                                          \
+    {                                                                                              \
+        name, GHP_HF_MUST, 0, 0, value                                                             \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, GHP_HF_SIZE, 0, 0, NULL                                                              \
+    }
+
+static const struct ghp_hf_key gpt2_keys[] = {
+    KEY("vocab_size", REQUIRED, vocabulary, 0),
+    KEY("n_positions", REQUIRED, context, 0),
+    KEY("n_embd", REQUIRED, width, 0),
+    KEY("n_layer", REQUIRED, blocks, 0),
+    KEY("n_head", REQUIRED, heads, 0),
+    KEY("n_inner", SIZE, inner, 0),
+    KEY("layer_norm_epsilon", REAL, epsilon, 1e-5),
+    KEY("activation_function", ACTIVATION, activation, GHP_HF_GELU_TANH),
+    KEY("initializer_range", REAL, deviation, 0.02),
+    KEY("tie_word_embeddings", FLAG, tied, 1),
+    KEY("embd_pdrop", RATIO, embedding_dropout, 0),
+    KEY("resid_pdrop", RATIO, residual_dropout, 0),
+    KEY("attn_pdrop", RATIO, attention_dropout, 0),
+    MUST("scale_attn_weights", "true"),
+    MUST("scale_attn_by_inverse_layer_idx", "false"),
+    MUST("add_cross_attention", "false"),
+    END};
+
+/* Families after llama name alike what they have alike; what is usual may differ, and is read again after these. */
+static const struct ghp_hf_key decoder_keys[] = {
+    KEY("vocab_size", REQUIRED, vocabulary, 0),
+    KEY("max_position_embeddings", REQUIRED, context, 0),
+    KEY("hidden_size", REQUIRED, width, 0),
+    KEY("intermediate_size", REQUIRED, inner, 0),
+    KEY("num_hidden_layers", REQUIRED, blocks, 0),
+    KEY("num_attention_heads", REQUIRED, heads, 0),
+    KEY("num_key_value_heads", SIZE, kv_heads, 0),
+    KEY("rms_norm_eps", REAL, epsilon, 1e-6),
+    KEY("rope_theta", REAL, theta, 10000),
+    KEY("initializer_range", REAL, deviation, 0.02),
+    KEY("tie_word_embeddings", FLAG, tied, 0),
+    KEY("hidden_act", ACTIVATION, activation, GHP_HF_SILU),
+    KEY("attention_dropout", RATIO, attention_dropout, 0),
+    END};
+
+static const struct ghp_hf_key llama_keys[] = {
+    KEY("head_dim", SIZE, head_width, 0), KEY("attention_bias", FLAG, attention_bias, 0),
+    KEY("mlp_bias", FLAG, mlp_bias, 0), MUST("sliding_window", "null"), END};
+
+static const struct ghp_hf_key mistral_keys[] = {KEY("head_dim", SIZE, head_width, 0),
+                                                 KEY("num_key_value_heads", SIZE, kv_heads, 8),
+                                                 KEY("sliding_window", SIZE, window, 0), END};
+
+static const struct ghp_hf_key qwen2_keys[] = {KEY("sliding_window", SIZE, window, 0), END};
+
+static const struct ghp_hf_key olmo2_keys[] = {KEY("rms_norm_eps", REAL, epsilon, 1e-5),
+                                               KEY("attention_bias", FLAG, attention_bias, 0), END};
+
+static const struct ghp_hf_key phi3_keys[] = {KEY("rms_norm_eps", REAL, epsilon, 1e-5),
+                                              KEY("sliding_window", SIZE, window, 0),
+                                              KEY("embd_pdrop", RATIO, embedding_dropout, 0),
+                                              KEY("resid_pdrop", RATIO, residual_dropout, 0), END};
+
+static const struct ghp_hf_key opt_keys[] = {
+    KEY("vocab_size", REQUIRED, vocabulary, 0),
+    KEY("max_position_embeddings", REQUIRED, context, 0),
+    KEY("hidden_size", REQUIRED, width, 0),
+    KEY("ffn_dim", REQUIRED, inner, 0),
+    KEY("num_hidden_layers", REQUIRED, blocks, 0),
+    KEY("num_attention_heads", REQUIRED, heads, 0),
+    KEY("activation_function", ACTIVATION, activation, GHP_HF_RELU),
+    KEY("init_std", REAL, deviation, 0.02),
+    KEY("tie_word_embeddings", FLAG, tied, 1),
+    KEY("enable_bias", FLAG, attention_bias, 1),
+    KEY("dropout", RATIO, embedding_dropout, 0),
+    KEY("dropout", RATIO, residual_dropout, 0),
+    KEY("attention_dropout", RATIO, attention_dropout, 0),
+    MUST("layerdrop", "0"),
+    MUST("do_layer_norm_before", "true"),
+    MUST("_remove_final_layer_norm", "false"),
+    MUST("layer_norm_elementwise_affine", "true"),
+    END};
+
+const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
+    [GHP_HF_GPT2] = {"gpt2",
+                     "GPT2LMHeadModel",
+                     NULL,
+                     gpt2_keys,
+                     {"n_ctx", "reorder_and_upcast_attn", "summary_activation",
+                      "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+                      "summary_use_proj", NULL}},
+    [GHP_HF_LLAMA] = {"llama",
+                      "LlamaForCausalLM",
+                      decoder_keys,
+                      llama_keys,
+                      {"rope_scaling", "rope_parameters", "partial_rotary_factor", "pretraining_tp",
+                       NULL}},
+    [GHP_HF_MISTRAL] = {"mistral",
+                        "MistralForCausalLM",
+                        decoder_keys,
+                        mistral_keys,
+                        {"rope_scaling", "rope_parameters", "partial_rotary_factor", "layer_types",
+                         NULL}},
+    [GHP_HF_QWEN2] = {"qwen2",
+                      "Qwen2ForCausalLM",
+                      decoder_keys,
+                      qwen2_keys,
+                      {"rope_scaling", "rope_parameters", "partial_rotary_factor", "layer_types",
+                       "use_sliding_window", "max_window_layers", NULL}},
+    [GHP_HF_OLMO2] = {"olmo2",
+                      "Olmo2ForCausalLM",
+                      decoder_keys,
+                      olmo2_keys,
+                      {"rope_scaling", "rope_parameters", "partial_rotary_factor", NULL}},
+    [GHP_HF_PHI3] = {"phi3",
+                     "Phi3ForCausalLM",
+                     decoder_keys,
+                     phi3_keys,
+                     {"rope_scaling", "rope_parameters", "partial_rotary_factor",
+                      "original_max_position_embeddings", NULL}},
+    [GHP_HF_OPT] = {"opt", "OPTForCausalLM", NULL, opt_keys, {"word_embed_proj_dim", NULL}}};
+
+/* "gelu_new" and "gelu_pytorch_tanh" are one function. */
+const char *const ghp_hf_activation_names[GHP_HF_ACTIVATIONS + 2] = {
+    [GHP_HF_SILU] = "silu",
+    [GHP_HF_GELU] = "gelu",
+    [GHP_HF_GELU_TANH] = "gelu_pytorch_tanh",
+    [GHP_HF_RELU] = "relu",
+    [GHP_HF_ACTIVATIONS] = "gelu_new"};
+
+const struct ghp_hf_key ghp_hf_common_keys[] = {MUST("is_encoder_decoder", "false"),
+                                                MUST("is_causal", "true"),
+                                                MUST("use_bidirectional_attention", "false"),
+                                                MUST("quantization_config", "null"),
+                                                MUST("auto_map", "null"),
+                                                MUST("pruned_heads", "{}"),
+                                                END};
+
+/* Keys of every family that change nothing; '*' stands for any letters. They say where the file comes from, which
+ * classes and numbers read it, what calls return, how text is generated, or what a classifier on top has. */
+static const char *const harmless[] = {
+    /* origin and classes */
+    "_*", "architectures", "model_type", "name", "name_or_path", "is_*_config", "*_version",
+    "*version*", "unsloth_*", "tokenizer_*", "*_class", "prefix", "finetuning_task",
+    "task_specific_params", "license", "tags", "language", "*_date",
+    /* numbers and how they are computed */
+    "dtype", "torch_dtype", "torchscript", "use_bfloat16", "tf_*", "use_cache", "*_cache",
+    "cache_*", "attn_implementation", "*gradient_checkpointing*", "chunk_size_feed_forward",
+    "*_memory",
+    /* what calls return */
+    "output_*", "return_*", "use_return_dict", "remove_invalid_values",
+    /* what is not this network: other tasks' outputs, an encoder */
+    "num_labels", "id2label", "label2id", "problem_type", "is_decoder", "classifier_*",
+    "cross_attention_hidden_size", "tie_encoder_decoder",
+    /* tokens and generation */
+    "*_token_id", "*_token_ids", "*_token", "*_tokens", "bad_words_ids", "force_words_ids",
+    "max_length", "min_length", "model_max_length", "max_new_tokens", "min_new_tokens", "do_sample",
+    "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences", "temperature",
+    "top_k", "top_p", "min_p", "typical_p", "*_penalty", "*_ngram_size", "generation_*",
+    "*_schedule", NULL};
+
+/* Whether a name is the pattern's: each '*' of it stands for any letters. */
+static bool matches(const char *name, const char *pattern)
+{
+    if (*pattern == '\0') return *name == '\0';
+    if (*pattern != '*') return *name == *pattern && matches(name + 1, pattern + 1);
+    return matches(name, pattern + 1) || (*name != '\0' && matches(name + 1, pattern));
+}
+
+bool ghp_hf_key_is_listed(const char *name, const char *const *list)
+{
+    for (; *list != NULL; list++)
+        if (matches(name, *list)) return true;
+    return false;
+}
+
+bool ghp_hf_key_is_harmless(const char *name)
+{
+    return ghp_hf_key_is_listed(name, harmless);
+}
+
+bool ghp_hf_key_is_in(const char *name, const struct ghp_hf_key *keys)
+{
+    for (; keys != NULL && keys->name != NULL; keys++)
+        if (strcmp(keys->name, name) == 0) return true;
+    return false;
+}
