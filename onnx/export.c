@@ -52,7 +52,7 @@ static enum ghp_status make_room(struct ghp_onnx_export *ex)
 {
     size_t layers = (size_t)ex->model->n_layers;
 
-    ex->max_nodes = (int)(layers * 12 + (size_t)ex->model->n_edges); /* a view has 6, a norm 5 */
+    ex->max_nodes = (int)(layers * 12 + (size_t)ex->model->n_edges); /* a view has 8, a norm 5 */
     ex->max_tensors = (int)(layers * 16 + (size_t)ex->model->n_edges);
     ex->file.nodes = ghp_export_keep(ex, (size_t)ex->max_nodes, sizeof *ex->file.nodes);
     ex->file.tensors = ghp_export_keep(ex, (size_t)ex->max_tensors, sizeof *ex->file.tensors);

@@ -278,7 +278,7 @@ static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
     if (im->output.scores != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "it is scores of an attention; give what comes of them");
     vector.c = ghp_onnx_elements(&im->output);
-    if (im->output.base == NULL && ghp_onnx_are_rows(im, &im->output)) {
+    if (im->output.base == NULL && im->output.lead == 0 && ghp_onnx_are_rows(im, &im->output)) {
         *last = im->output.layer;
     } else {
         GHP_TRY(ghp_onnx_part_axes(im, &im->output));

@@ -40,6 +40,7 @@
     X(ROTARY, rotary)                                                                              \
     X(EMBEDDING, embedding)                                                                        \
     X(POSITION_EMBEDDING, position_embedding)                                                      \
+    X(PREPEND, prepend)                                                                            \
     X(ADD, add)                                                                                    \
     X(MUL, mul)                                                                                    \
     X(CONCAT, concat)                                                                              \
@@ -154,6 +155,7 @@ struct ghp_view {
     int64_t offset;
     int64_t sizes[GHP_MAX_VIEW];   /* >= 1 */
     int64_t strides[GHP_MAX_VIEW]; /* of any sign; 0 repeats */
+    bool sequence;                 /* the output's rows are positions; its width is 1 */
 };
 
 struct ghp_drawn { /* random_features: what its matrix is drawn by */
@@ -182,6 +184,7 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     struct ghp_border border;                                                                      \
     struct ghp_heads heads;                                                                        \
     struct ghp_drawn drawn;                                                                        \
+    int64_t prepended; /* prepend: positions that it adds */                                       \
     struct ghp_loss loss;
 
 struct ghp_attributes {

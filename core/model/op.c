@@ -100,6 +100,7 @@ int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_para
                              [GHP_DIM_R] = local->window.r,
                              [GHP_DIM_S] = local->window.s,
                              [GHP_DIM_POSITION] = local->h,
+                             [GHP_DIM_ADDED] = local->p - local->h,
                              [GHP_DIM_VOCABULARY] = local->vocabulary};
     int n = 0;
 

@@ -107,6 +107,7 @@ enum ghp_dim {
     GHP_DIM_R,       /* rows of the window */
     GHP_DIM_S,       /* columns of the window */
     GHP_DIM_POSITION,
+    GHP_DIM_ADDED, /* positions of the output that the input does not have */
     GHP_DIM_VOCABULARY
 };
 

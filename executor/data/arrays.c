@@ -5,8 +5,8 @@
  * npy:IMAGES.npy,LABELS.npy[,IMAGES.npy,LABELS.npy...] names the pairs of a lone set.
  *
  * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
- * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]. Labels are integers, [N] or [N][1];
- * [N][L] of a model that takes L labels of a sample. */
+ * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]; sequences [N][position][C].
+ * Labels are integers, [N] or [N][1]; [N][L] of a model that takes L labels of a sample. */
 #include "core/base/file.h"
 #include "executor/data/data_private.h"
 #include "executor/data/npy.h"
@@ -26,7 +26,11 @@ static struct ghp_pictures laid_out(const struct ghp_npy *a, struct ghp_shape wa
     struct ghp_shape wanted_image = ghp_shape_image(wanted.c, wanted.h, wanted.w);
     struct ghp_pictures here = {.shape = wanted, .pixel_stride = 1};
 
-    if (a->n_dims == 4 && ghp_shape_equal(ghp_shape_image(d[3], d[1], d[2]), wanted_image)) {
+    if (wanted.axes == GHP_AXES_SEQUENCE && a->n_dims == 3 && d[1] == wanted.h &&
+        d[2] == wanted.c) {
+        here.channel_stride = 1;
+        here.pixel_stride = d[2];
+    } else if (a->n_dims == 4 && ghp_shape_equal(ghp_shape_image(d[3], d[1], d[2]), wanted_image)) {
         here.channel_stride = 1;
         here.pixel_stride = d[3];
     } else if (a->n_dims == 4 && ghp_shape_equal(ghp_shape_image(d[1], d[2], d[3]), wanted_image)) {
@@ -56,7 +60,7 @@ static enum ghp_status fail_shape(const char *path, const struct ghp_npy *a,
         GHP_ERR_INPUT,
         "'%s' has the shape (%s), but the model takes samples of %s (channels x height "
         "x width), as N,H,W,C or N,C,H,W (N,H,W of one channel, N,C,W of one row, N,C of "
-        "vectors); use other data or a model of that input",
+        "vectors; N,positions,channels of sequences); use other data or a model of that input",
         path, theirs, ghp_shape_format(wanted, mine));
 }
 

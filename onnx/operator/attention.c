@@ -18,13 +18,16 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
 {
     /* heads that are repeated have one axis more, which is joined */
     bool repeated = x->n == 5 && x->joined == 4u && x->strides[2] == 0;
+    /* PyTorch's multi-head attention has samples and heads as one axis */
+    bool by_head = x->n == 4 && x->joined == 2u;
     bool one = x->n == 4 && x->dims[1] > 1 && x->strides[1] == 0; /* repeated, and no other */
     int head = 1, at = x->n - 2, channel = x->n - 1;
     int64_t size, step; /* step: from one channel to the next */
     bool sound;
 
-    if (x->base != NULL || !ghp_onnx_is_sequence(im, x->layer) || (x->joined != 0 && !repeated) ||
-        (x->n != 3 && x->n != 4 && !repeated) || (x->n == 3 && named < 1))
+    if (x->base != NULL || !ghp_onnx_is_sequence(im, x->layer) || x->lead > 0 ||
+        (x->joined != 0 && !repeated && !by_head) || (x->n != 3 && x->n != 4 && !repeated) ||
+        (x->n == 3 && named < 1))
         return ghp_onnx_fail(im, node,
                              "has an %s that is no sequence with heads; give batch, heads, "
                              "positions and channels, or the number of heads",
@@ -188,6 +191,7 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
         int64_t size = x[0].dims[3], step = heads[0].positions;
 
         made.n = 4;
+        made.joined = x[0].joined;
         memcpy(made.dims, x[0].dims, 4 * sizeof *made.dims);
         memcpy(made.strides, (int64_t[]){0, size * step, 1, step}, 4 * sizeof *made.strides);
     }

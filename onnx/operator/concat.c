@@ -1,6 +1,7 @@
 /* onnx/operator/concat.c - tensors one behind another along an axis. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/embedding.h"
 #include "onnx/operator/join.h"
 #include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
@@ -73,6 +74,37 @@ static enum ghp_status concat_sequences(struct ghp_onnx_import *im,
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* Parameters before the positions of a sequence, the same for all samples. */
+static enum ghp_status prepend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               int axis)
+{
+    const struct ghp_onnx_array *tokens = ghp_onnx_in(im, node, 0);
+    struct ghp_layer like = {
+        .op = GHP_OP_PREPEND, .n_inputs = 1, .deviation = ghp_onnx_usual_deviation(GHP_OP_PREPEND)};
+    struct ghp_onnx_source source = {.array = *tokens, .scale = 1};
+    struct ghp_onnx_array *x, made;
+
+    if (node->n_inputs != 2 || axis != 1 || tokens->base == NULL || tokens->n != 3 ||
+        (tokens->dims[0] != 1 && tokens->strides[0] != 0))
+        return ghp_onnx_fail(im, node,
+                             "joins a constant with a tensor; ghp puts parameters before the "
+                             "positions of a sequence (batch, positions, channels) and nowhere "
+                             "else: put them in front");
+    GHP_TRY(ghp_onnx_layer_in(im, node, 1, &x));
+    if (x->n != 3 || x->dims[2] != tokens->dims[2] || tokens->dims[1] < 1)
+        return ghp_onnx_fail(im, node, "joins tensors that do not fit; repair the file");
+    GHP_TRY(ghp_onnx_as_sequence(im, x));
+    like.inputs[0] = x->layer;
+    like.prepended = tokens->dims[1];
+    source.array.dims[0] = 1;
+    if (ghp_onnx_elements(&source.array) == tokens->base->elements && tokens->base->tensor != NULL)
+        source.array.name = tokens->base->tensor->name;
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &source.array), &source.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, source));
+    made = ghp_onnx_of_sequence(im, source.layer);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_CONCAT};
@@ -85,6 +117,7 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
     x = ghp_onnx_in(im, node, 0);
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 1), x->n, &axis));
     if (constants == node->n_inputs) return concat_constants(im, node, axis);
+    if (constants > 0) return prepend(im, node, axis);
     if (axis == 0)
         return ghp_onnx_fail(im, node, "joins along the batch; ghp keeps the batch as it is");
     if (node->n_inputs == 1) return ghp_onnx_identity(im, node);
@@ -116,16 +149,42 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+static enum ghp_status write_prepend(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *batch = ghp_export_text(ex, l->name, ".batch"),
+               *all = ghp_export_text(ex, l->name, ".all"), *from = ex->names[l->inputs[0]];
+    const char *const shape[] = {from, NULL};
+    const char *const sizes[] = {ghp_export_text(ex, l->name, ".samples"),
+                                 ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".sizes"),
+                                                    (const int64_t[]){l->prepended, l->out.c}, 2),
+                                 NULL};
+    const char *const wide[] = {l->params[0].name, batch, NULL}, *const inputs[] = {all, from,
+                                                                                    NULL};
+    struct ghp_onnx_node *node = ghp_export_node(ex, "Shape", sizes[0], shape);
+
+    ghp_export_since(ex, 15); /* Shape with start and end */
+    ghp_export_int(ex, node, "start", 0);
+    ghp_export_int(ex, node, "end", 1);
+    ghp_export_int(ex, ghp_export_node(ex, "Concat", batch, sizes), "axis", 0);
+    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    ghp_export_node(ex, "Expand", all, wide);
+    ghp_export_int(ex, ghp_export_node(ex, "Concat", l->name, inputs), "axis", 1);
+    return GHP_OK;
+}
+
 static enum ghp_status write_concat(struct ghp_onnx_export *ex, int i)
 {
     ghp_export_int(ex, ghp_export_join(ex, i, "Concat"), "axis", ex->ranks[i] == 3 ? 2 : 1);
     return GHP_OK;
 }
 
-const struct ghp_onnx_operator ghp_onnx_concat[] = {{.name = "Concat",
-                                                     .since = 1,
-                                                     .attributes = "axis ",
-                                                     .read = read_concat,
-                                                     .op = GHP_OP_CONCAT,
-                                                     .write = write_concat},
-                                                    {0}};
+const struct ghp_onnx_operator ghp_onnx_concat[] = {
+    {.name = "Concat",
+     .since = 1,
+     .attributes = "axis ",
+     .read = read_concat,
+     .op = GHP_OP_CONCAT,
+     .write = write_concat},
+    {.name = "Concat", .since = 1, .op = GHP_OP_PREPEND, .write = write_prepend},
+    {0}};

@@ -16,8 +16,7 @@ bool ghp_onnx_is_ids(const struct ghp_onnx_import *im, const struct ghp_onnx_arr
     return x->base == NULL && x->scores == NULL && im->model.layers[x->layer].out.vocabulary > 0;
 }
 
-/* Of first weights where a file has none. */
-static double usual_deviation(enum ghp_op op)
+double ghp_onnx_usual_deviation(enum ghp_op op)
 {
     const struct ghp_attribute *a = ghp_op_of(op)->attributes;
 
@@ -46,8 +45,9 @@ static enum ghp_status set_vocabulary(struct ghp_onnx_import *im, const struct g
 
 enum ghp_status ghp_onnx_embed(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    struct ghp_layer like = {
-        .op = GHP_OP_EMBEDDING, .n_inputs = 1, .deviation = usual_deviation(GHP_OP_EMBEDDING)};
+    struct ghp_layer like = {.op = GHP_OP_EMBEDDING,
+                             .n_inputs = 1,
+                             .deviation = ghp_onnx_usual_deviation(GHP_OP_EMBEDDING)};
     struct ghp_onnx_source source = {.scale = 1};
     const struct ghp_onnx_array *ids = ghp_onnx_in(im, node, 1);
     struct ghp_onnx_array *table, made;
@@ -98,7 +98,7 @@ enum ghp_status ghp_onnx_add_positions(struct ghp_onnx_import *im, const struct 
     struct ghp_layer like = {.op = GHP_OP_POSITION_EMBEDDING,
                              .n_inputs = 1,
                              .inputs = {x->layer},
-                             .deviation = usual_deviation(GHP_OP_POSITION_EMBEDDING)};
+                             .deviation = ghp_onnx_usual_deviation(GHP_OP_POSITION_EMBEDDING)};
     struct ghp_onnx_source source = {.array = *c, .scale = 1};
     struct ghp_onnx_array made;
 

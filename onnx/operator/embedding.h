@@ -7,6 +7,9 @@
 /* Whether an array is the token ids that the network's input is. */
 bool ghp_onnx_is_ids(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
 
+/* Of first weights where a file has none. */
+double ghp_onnx_usual_deviation(enum ghp_op op);
+
 /* Gather of a constant table's rows by token ids. */
 enum ghp_status ghp_onnx_embed(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
 

@@ -42,9 +42,9 @@ bool ghp_onnx_whole_sequence(const struct ghp_onnx_import *im, const struct ghp_
 {
     struct ghp_shape s = im->model.layers[x->layer].out;
 
-    return x->n == 3 && x->joined == 0 && ghp_onnx_is_sequence(im, x->layer) && x->offset == 0 &&
-           x->dims[1] == s.h && x->dims[2] == s.c && (s.h == 1 || x->strides[1] == 1) &&
-           (s.c == 1 || x->strides[2] == s.h);
+    return x->n == 3 && x->joined == 0 && x->lead == 0 && ghp_onnx_is_sequence(im, x->layer) &&
+           x->offset == 0 && x->dims[1] == s.h && x->dims[2] == s.c &&
+           (s.h == 1 || x->strides[1] == 1) && (s.c == 1 || x->strides[2] == s.h);
 }
 
 /* ---- rows ---- */
@@ -63,7 +63,8 @@ bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_a
 {
     struct ghp_onnx_array parted = *x;
 
-    parted.joined &= ~2u;
+    parted.joined &= x->lead == 0 ? ~2u : ~1u;
+    if (x->lead == 1) parted.lead = 0; /* each row by itself: their order does not matter */
     return ghp_onnx_whole_sequence(im, &parted);
 }
 
@@ -74,6 +75,25 @@ static void find_orders(int n, int there[GHP_ONNX_MAX_DIMS], int back[GHP_ONNX_M
         there[i] = i == 0 ? 0 : i == 1 ? n - 1 : i - 1;
         back[there[i]] = i;
     }
+}
+
+enum ghp_status ghp_onnx_as_sequence(struct ghp_onnx_import *im, struct ghp_onnx_array *x)
+{
+    struct ghp_layer like = {.op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {x->layer}};
+    const char *name = x->name;
+    struct ghp_onnx_array turned = *x;
+    int layer;
+
+    GHP_ASSERT(x->n == 3);
+    if (ghp_onnx_whole_sequence(im, x)) return GHP_OK;
+    ghp_onnx_permute(&turned, (const int[]){0, 2, 1});
+    like.out = ghp_shape_sequence(turned.dims[1], turned.dims[2]);
+    GHP_TRY(ghp_onnx_view_of(&turned, like.out, &like.view));
+    like.view.sequence = true;
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_called(name), &layer));
+    *x = ghp_onnx_of_sequence(im, layer);
+    x->name = name;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_onnx_rows_in(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
@@ -98,6 +118,7 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
     if (ghp_onnx_is_sequence(im, layer)) {
         made = ghp_onnx_of_sequence(im, layer);
         made.joined = x->joined;
+        made.lead = x->lead;
         return made;
     }
     find_orders(x->n, there, back);
@@ -123,7 +144,8 @@ bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_arra
 {
     size_t bytes = (size_t)a->n * sizeof(int64_t);
 
-    return a->n == b->n && a->joined == b->joined && is_all(im, a) && is_all(im, b) &&
+    return a->n == b->n && a->joined == b->joined && a->lead == b->lead && is_all(im, a) &&
+           is_all(im, b) &&
            ghp_shape_equal(im->model.layers[a->layer].out, im->model.layers[b->layer].out) &&
            memcmp(a->dims, b->dims, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
 }

@@ -13,7 +13,10 @@ struct ghp_onnx_array ghp_onnx_of_sequence(const struct ghp_onnx_import *im, int
 /* Whether the array is that. */
 bool ghp_onnx_whole_sequence(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
 
-/* Whether the array is that, its samples and positions joined perhaps. */
+/* Lets an array of three axes be a sequence's, through a view where it is not: batch, positions, channels. */
+enum ghp_status ghp_onnx_as_sequence(struct ghp_onnx_import *im, struct ghp_onnx_array *x);
+
+/* Whether the array is that, its samples and positions joined perhaps, or positions before samples. */
 bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
 
 /* The layer whose channels are the array's last axis, and whose positions or pixels all other axes but the batch. */

@@ -1,6 +1,7 @@
 /* onnx/operator/shape.c - other axes of the same elements in the same order, or in another. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
@@ -78,25 +79,28 @@ static enum ghp_status read_squeeze(struct ghp_onnx_import *im, const struct ghp
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2], dims[GHP_ONNX_MAX_DIMS];
     bool gone[GHP_ONNX_MAX_DIMS] = {false};
+    int64_t seen[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_array *x;
-    int n, axis, left = 0;
+    int n, axis, left = 0, axes, batch;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(axes_in(im, node, &x));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "axes"},
                           list, &n));
+    axes = ghp_onnx_seen(x, seen);
+    batch = x->base == NULL ? x->lead : -1; /* it alone can be of one sample there */
     for (int i = 0; i < n; i++) {
-        GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n, &axis));
-        if (x->dims[axis] != 1 || (axis == 0 && x->base == NULL))
+        GHP_TRY(ghp_onnx_axis(im, node, list[i], axes, &axis));
+        if (seen[axis] != 1 || axis == batch)
             return ghp_onnx_fail(im, node,
                                  "drops axis %d, which is the batch or has more than one "
                                  "element; name another",
                                  axis);
         gone[axis] = true;
     }
-    for (int i = 0; i < x->n; i++) { /* without axes: all of one element but the batch */
-        bool all = n < 0 && x->dims[i] == 1 && (i > 0 || x->base != NULL);
+    for (int i = 0; i < axes; i++) { /* without axes: all of one element but the batch */
+        bool all = n < 0 && seen[i] == 1 && i != batch;
 
-        if (!gone[i] && !all) dims[left++] = x->dims[i];
+        if (!gone[i] && !all) dims[left++] = seen[i];
     }
     return ghp_onnx_reshaped(im, node, x, left, dims);
 }
@@ -105,23 +109,25 @@ static enum ghp_status read_unsqueeze(struct ghp_onnx_import *im, const struct g
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2], dims[GHP_ONNX_MAX_DIMS];
     bool fresh[GHP_ONNX_MAX_DIMS] = {false};
+    int64_t seen[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_array *x;
-    int n, axis, from = 0;
+    int n, axis, from = 0, axes;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(axes_in(im, node, &x));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "axes"},
                           list, &n));
-    if (n < 0 || x->n + n > GHP_ONNX_MAX_DIMS)
+    axes = ghp_onnx_seen(x, seen);
+    if (n < 0 || axes + n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes more than %d axes, or names none; name some",
                              GHP_ONNX_MAX_DIMS);
     for (int i = 0; i < n; i++) {
-        GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n + n, &axis));
+        GHP_TRY(ghp_onnx_axis(im, node, list[i], axes + n, &axis));
         if (fresh[axis]) return ghp_onnx_fail(im, node, "names axis %d twice; name it once", axis);
         fresh[axis] = true;
     }
-    for (int i = 0; i < x->n + n; i++)
-        dims[i] = fresh[i] ? 1 : x->dims[from++];
-    return ghp_onnx_reshaped(im, node, x, x->n + n, dims);
+    for (int i = 0; i < axes + n; i++)
+        dims[i] = fresh[i] ? 1 : seen[from++];
+    return ghp_onnx_reshaped(im, node, x, axes + n, dims);
 }
 
 static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
@@ -144,25 +150,6 @@ static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Joined axes move together. */
-static struct ghp_onnx_array permuted(const struct ghp_onnx_array *x, const int *order, int n)
-{
-    int first[GHP_ONNX_MAX_DIMS + 1], at = 0, seen = 0, all[GHP_ONNX_MAX_DIMS];
-    struct ghp_onnx_array made = *x;
-
-    for (int i = 0; i < x->n; i++)
-        if ((x->joined & 1u << i) == 0) first[seen++] = i;
-    first[seen] = x->n;
-    made.joined = 0;
-    for (int i = 0; i < n; i++)
-        for (int k = first[order[i]]; k < first[order[i] + 1]; k++) {
-            if (k > first[order[i]]) made.joined |= 1u << at;
-            all[at++] = k;
-        }
-    ghp_onnx_permute(&made, all);
-    return made;
-}
-
 static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2], seen_dims[GHP_ONNX_MAX_DIMS];
@@ -182,9 +169,16 @@ static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct g
         seen |= 1u << from;
         order[i] = (int)from;
     }
-    if (x->base == NULL && order[0] != 0)
+    if (x->base != NULL) {
+        made = *x;
+        ghp_onnx_permute(&made, order);
+        return ghp_onnx_define(im, node, 0, &made);
+    }
+    if (order[0] != 0 && x->n == 3 && x->joined == 0 && x->lead == 0)
+        GHP_TRY(ghp_onnx_as_sequence(im, x));
+    if (order[0] != 0 && !ghp_onnx_is_sequence(im, x->layer))
         return ghp_onnx_fail(im, node, "moves the batch; ghp keeps it in front");
-    made = permuted(x, order, axes);
+    made = ghp_onnx_reordered(x, order, axes);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

@@ -289,6 +289,36 @@ static enum ghp_status gather(struct ghp_onnx_import *im, const struct ghp_onnx_
                          "slice in the file");
 }
 
+/* One place of an axis of a layer's array whose batch is not in front. */
+static enum ghp_status gather_behind(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     const struct ghp_onnx_array *x)
+{
+    struct ghp_onnx_array *places, made = *x;
+    const double *values;
+    int64_t place;
+    int axis;
+
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &places));
+    GHP_TRY(ghp_onnx_values(im, places, &values));
+    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
+    axis = ghp_onnx_axis_at(x, axis);
+    if (x->joined != 0 || axis == 0 || places->n != 0)
+        return ghp_onnx_fail(im, node,
+                             "takes other than one place of an axis where the batch is not in "
+                             "front; put the batch in front");
+    place = (int64_t)(values[0] < 0 ? values[0] + (double)x->dims[axis] : values[0]);
+    if (!(place >= 0 && place < x->dims[axis]))
+        return ghp_onnx_fail(im, node, "takes from places beyond its axis; slice in the file");
+    made.offset += place * made.strides[axis];
+    if (axis <= made.lead) made.lead--;
+    made.n--;
+    for (int d = axis; d < made.n; d++) {
+        made.dims[d] = made.dims[d + 1];
+        made.strides[d] = made.strides[d + 1];
+    }
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 /* Places are constants, or token ids, which look up an embedding. */
 static enum ghp_status read_gather(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
@@ -297,6 +327,8 @@ static enum ghp_status read_gather(struct ghp_onnx_import *im, const struct ghp_
     int n = 0;
 
     if (places != NULL && ghp_onnx_is_ids(im, places)) return ghp_onnx_embed(im, node);
+    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
+    if (x->base == NULL && x->scores == NULL && x->lead > 0) return gather_behind(im, node, x);
     GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &places));
     once = *places;

@@ -104,6 +104,18 @@ static const char *reshape(struct ghp_onnx_export *ex, const char *out, const ch
     return out;
 }
 
+/* The output called as the layer: a sequence has its channels last. */
+static const char *write_end(struct ghp_onnx_export *ex, int layer, const char *at)
+{
+    const struct ghp_layer *l = &ex->model->layers[layer];
+    const int64_t out[4] = {0, l->out.c, l->out.h, l->out.w}, turned[3] = {0, 2, 1};
+
+    ex->ranks[layer] = l->out.axes == GHP_AXES_VECTOR ? 2 : l->view.sequence ? 3 : 4;
+    if (!l->view.sequence) return reshape(ex, l->name, at, out, ex->ranks[layer]);
+    at = reshape(ex, ghp_export_text(ex, l->name, ".channels"), at, out, 3);
+    return ghp_export_turned(ex, l->name, at, turned, 3);
+}
+
 static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
 {
     const struct ghp_layer *l = &ex->model->layers[layer];
@@ -119,6 +131,9 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
                         "layer '%s' (view) is no slice of its input that ONNX can say; change its "
                         "strides to ones that divide each other",
                         l->name);
+    if (l->in.axes == GHP_AXES_SEQUENCE)
+        at = ghp_export_turned(ex, ghp_export_text(ex, l->name, ".positions"), at,
+                               (const int64_t[]){0, 2, 1}, 3);
     for (int i = 0; i < d.n; i++)
         dims[1 + i] = d.size[i];
     at = reshape(ex, ghp_export_text(ex, l->name, ".digits"), at, dims, d.n + 1);
@@ -141,9 +156,7 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
         at = ghp_export_text(ex, l->name, ".wide");
         ghp_export_node(ex, "Expand", at, wide);
     }
-    const int64_t out[4] = {0, l->out.c, l->out.h, l->out.w};
-    ex->ranks[layer] = l->out.axes == GHP_AXES_VECTOR ? 2 : 4;
-    ex->names[layer] = reshape(ex, l->name, at, out, ex->ranks[layer]);
+    ex->names[layer] = write_end(ex, layer, at);
     return GHP_OK;
 }
 

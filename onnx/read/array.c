@@ -127,16 +127,82 @@ bool ghp_onnx_split_strides(const struct ghp_onnx_array *array, struct ghp_onnx_
     return true;
 }
 
+int ghp_onnx_axis_at(const struct ghp_onnx_array *array, int i)
+{
+    return i < array->lead ? i + 1 : i == array->lead ? 0 : i;
+}
+
 int ghp_onnx_seen(const struct ghp_onnx_array *array, int64_t dims[GHP_ONNX_MAX_DIMS])
 {
     int n = 0;
 
-    for (int i = 0; i < array->n; i++)
-        if ((array->joined & 1u << i) != 0)
-            dims[n - 1] *= array->dims[i];
+    for (int i = 0; i < array->n; i++) {
+        int axis = ghp_onnx_axis_at(array, i);
+
+        if ((array->joined & 1u << axis) != 0)
+            dims[n - 1] *= array->dims[axis];
         else
-            dims[n++] = array->dims[i];
+            dims[n++] = array->dims[axis];
+    }
     return n;
+}
+
+/* Axes in the graph's order. */
+struct axes {
+    int n;
+    struct {
+        int64_t size, stride;
+        bool batch, joined;
+    } at[GHP_ONNX_MAX_DIMS];
+};
+
+static struct axes axes_of(const struct ghp_onnx_array *array)
+{
+    struct axes axes = {.n = array->n};
+
+    for (int i = 0; i < array->n; i++) {
+        int axis = ghp_onnx_axis_at(array, i);
+
+        axes.at[i].size = array->dims[axis];
+        axes.at[i].stride = array->strides[axis];
+        axes.at[i].batch = axis == 0;
+        axes.at[i].joined = (array->joined & 1u << axis) != 0;
+    }
+    return axes;
+}
+
+/* Lets an array have these axes, one of which is the batch. */
+static void put_axes(const struct axes *axes, struct ghp_onnx_array *out)
+{
+    out->n = axes->n;
+    out->lead = 0;
+    out->joined = 0;
+    while (!axes->at[out->lead].batch)
+        out->lead++;
+    for (int i = 0; i < axes->n; i++) {
+        int axis = ghp_onnx_axis_at(out, i);
+
+        out->dims[axis] = axes->at[i].size;
+        out->strides[axis] = axes->at[i].stride;
+        if (axes->at[i].joined) out->joined |= 1u << axis;
+    }
+}
+
+struct ghp_onnx_array ghp_onnx_reordered(const struct ghp_onnx_array *array, const int *order,
+                                         int n)
+{
+    struct axes from = axes_of(array), to = {.n = 0};
+    struct ghp_onnx_array made = *array;
+    int first[GHP_ONNX_MAX_DIMS + 1], seen = 0;
+
+    for (int i = 0; i < from.n; i++)
+        if (!from.at[i].joined) first[seen++] = i;
+    first[seen] = from.n;
+    for (int i = 0; i < n; i++)
+        for (int k = first[order[i]]; k < first[order[i] + 1]; k++)
+            to.at[to.n++] = from.at[k];
+    put_axes(&to, &made);
+    return made;
 }
 
 struct rest { /* of the axes that are dealt out: what is left of axis `at` */
@@ -144,57 +210,81 @@ struct rest { /* of the axes that are dealt out: what is left of axis `at` */
     int64_t left;
 };
 
-/* The next piece of an axis that is a part of `wanted`, with its stride; false where none is. */
-static bool next_piece(const struct ghp_onnx_array *from, struct rest *rest, int64_t wanted,
-                       int64_t *piece, int64_t *stride)
+/* Takes the next piece of an axis that is a part of `wanted` to the end of `to`; false where none is. The batch is one
+ * piece. */
+static bool next_piece(const struct axes *from, struct rest *rest, int64_t wanted, bool begun,
+                       struct axes *to)
 {
+    int64_t piece, stride;
+    bool batch;
+
     while (rest->left == 1) {
         if (++rest->at >= from->n) return false;
-        rest->left = from->dims[rest->at];
+        rest->left = from->at[rest->at].size;
+        if (from->at[rest->at].batch) break;
     }
-    if (rest->left < 1 || (wanted % rest->left != 0 && rest->left % wanted != 0)) return false;
-    *piece = wanted < rest->left ? wanted : rest->left;
-    rest->left /= *piece;
-    *stride = from->strides[rest->at] * rest->left;
+    batch = from->at[rest->at].batch;
+    if (rest->left < 1 || (wanted % rest->left != 0 && (batch || rest->left % wanted != 0)))
+        return false;
+    piece = wanted < rest->left ? wanted : rest->left;
+    rest->left /= piece;
+    stride = from->at[rest->at].stride * rest->left;
+    if (begun && !batch && !to->at[to->n - 1].batch && to->at[to->n - 1].stride == piece * stride) {
+        to->at[to->n - 1].size *= piece;
+        to->at[to->n - 1].stride = stride;
+        return true;
+    }
+    if (to->n == GHP_ONNX_MAX_DIMS) return false;
+    to->at[to->n].size = piece;
+    to->at[to->n].stride = stride;
+    to->at[to->n].batch = batch;
+    to->at[to->n++].joined = begun;
     return true;
 }
 
-/* Adds an axis of `wanted` elements, or the parts that are joined to it; `begun`: to the axis before. */
-static bool put_axis(const struct ghp_onnx_array *from, struct rest *rest, int64_t wanted,
-                     bool begun, struct ghp_onnx_array *out)
+/* Adds an axis of `wanted` elements, or the parts that are joined to it. */
+static bool put_axis(const struct axes *from, struct rest *rest, int64_t wanted, struct axes *to)
 {
-    int64_t piece = 1, stride = 0;
+    bool begun = false;
 
-    do {
-        if (wanted > 1 && !next_piece(from, rest, wanted, &piece, &stride)) return false;
-        wanted /= piece;
-        if (begun && out->n > 1 && out->strides[out->n - 1] == piece * stride) {
-            out->dims[out->n - 1] *= piece;
-            out->strides[out->n - 1] = stride;
-            continue;
-        }
-        if (out->n == GHP_ONNX_MAX_DIMS) return false;
-        if (begun) out->joined |= 1u << out->n;
-        out->dims[out->n] = piece;
-        out->strides[out->n++] = stride;
+    if (wanted == 1) {
+        if (to->n == GHP_ONNX_MAX_DIMS) return false;
+        to->at[to->n].size = 1;
+        to->at[to->n++].stride = 0;
+        return true;
+    }
+    while (wanted > 1) {
+        int n = to->n;
+        int64_t before = begun ? to->at[n - 1].size : 1;
+
+        if (!next_piece(from, rest, wanted, begun, to)) return false;
+        wanted /= to->n > n ? to->at[n].size : to->at[n - 1].size / before;
         begun = true;
-    } while (wanted > 1);
+    }
     return true;
 }
 
 bool ghp_onnx_regroup(const struct ghp_onnx_array *array, int n, const int64_t *dims,
                       struct ghp_onnx_array *out)
 {
-    struct rest rest = {.at = 0, .left = 1};
-    int64_t batch = array->dims[0];
+    struct axes from = axes_of(array), to = {.n = 0};
+    struct rest rest = {.at = -1, .left = 1};
+    int batches = 0, first = 0;
 
     GHP_ASSERT(array->base == NULL && array->n > 0);
+    if (n < 1 || array->dims[0] < 1) return false;
+    if (array->dims[0] == 1) { /* it has no place of its own among other axes of 1 */
+        if (array->lead > 0 || dims[0] != 1) return false;
+        to = (struct axes){.n = 1, .at = {from.at[0]}};
+        rest.at = 0;
+        first = 1;
+    }
+    for (int i = first; i < n; i++)
+        if (dims[i] < 1 || !put_axis(&from, &rest, dims[i], &to)) return false;
+    for (int i = 0; i < to.n; i++)
+        batches += to.at[i].batch;
+    if (batches != 1) return false;
     *out = *array;
-    out->n = 1; /* the batch, which no piece is taken from */
-    out->joined = 0;
-    if (n < 1 || dims[0] < 1 || dims[0] % batch != 0) return false;
-    if (dims[0] > batch && !put_axis(array, &rest, dims[0] / batch, true, out)) return false;
-    for (int i = 1; i < n; i++)
-        if (dims[i] < 1 || !put_axis(array, &rest, dims[i], false, out)) return false;
+    put_axes(&to, out);
     return true;
 }

@@ -5,6 +5,7 @@
  * the same strides, so shape arithmetic and transposed weights cost no copy.
  *
  * The first axis of a layer's array is the batch: it may be symbolic, has no stride, and every operation must keep it.
+ * A graph may see some axes before it for a while, such as the positions of PyTorch's multi-head attention (`lead`).
  *
  * Local
  * Tested  tests/onnx/test_import.c, tests/executor/engine/test_onnx_nodes.c */
@@ -43,7 +44,9 @@ struct ghp_onnx_array {
     int n;
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS]; /* of a layer, [0] is the batch */
     int64_t offset;
-    /* bit i: axis i and the one before it are one to the graph, though no stride says both */
+    /* of a layer: so many axes behind the batch come before it to the graph */
+    int lead;
+    /* bit i: axis i and the one before it, in the graph's order, are one to the graph, though no stride says both */
     unsigned joined;
     const struct ghp_onnx_scores
         *scores; /* or NULL: it is no layer's output, but on its way to one */
@@ -70,6 +73,11 @@ bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
 /* The axes that the graph sees, joined ones as one; returns their number. */
 int ghp_onnx_seen(const struct ghp_onnx_array *array, int64_t dims[GHP_ONNX_MAX_DIMS]);
+/* The array's axis that the graph has at place i, counted without joining. */
+int ghp_onnx_axis_at(const struct ghp_onnx_array *array, int i);
+/* A layer's array with the axes that the graph sees in another order; joined ones move together. */
+struct ghp_onnx_array ghp_onnx_reordered(const struct ghp_onnx_array *array, const int *order,
+                                         int n);
 /* A layer's array with these axes of the same elements in the same order, joined where strides cannot say them; false
  * where an axis would have to be cut unevenly, or samples mixed. */
 bool ghp_onnx_regroup(const struct ghp_onnx_array *array, int n, const int64_t *dims,

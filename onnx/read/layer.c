@@ -3,6 +3,7 @@
 
 #include "onnx/read/role.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,16 +113,35 @@ static enum ghp_status make_room(struct ghp_onnx_import *im)
     return GHP_OK;
 }
 
+/* The sequence that an operation on images alone reads, as an image of a row for each position. */
+static enum ghp_status as_image(struct ghp_onnx_import *im, struct ghp_onnx_hint hint, int *input)
+{
+    struct ghp_shape s = im->model.layers[*input].out;
+    const struct ghp_layer like = {.op = GHP_OP_VIEW,
+                                   .n_inputs = 1,
+                                   .inputs = {*input},
+                                   .out = ghp_shape_image(s.c, s.h, 1),
+                                   .view = {.n = 2, .sizes = {s.c, s.h}, .strides = {s.h, 1}}};
+
+    return ghp_onnx_emit(im, &like, ghp_onnx_part(hint, ".image"), input);
+}
+
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,
                               struct ghp_onnx_hint hint, int *layer)
 {
+    int input = like->inputs[0];
     struct ghp_layer *made;
     enum ghp_status status;
 
     GHP_TRY(make_room(im));
+    if (like->n_inputs > 0 && ghp_op_of(like->op)->takes == GHP_TAKES_IMAGES &&
+        im->model.layers[input].out.axes == GHP_AXES_SEQUENCE)
+        GHP_TRY(as_image(im, hint, &input));
+    GHP_TRY(make_room(im));
     *layer = im->model.n_layers;
     made = &im->model.layers[*layer];
     *made = *like;
+    made->inputs[0] = input;
     status = name_layer(im, hint, *layer);
     if (status != GHP_OK) {
         ghp_model_drop_derived(made);
@@ -172,14 +192,16 @@ static const char *weight_name(const struct ghp_onnx_import *im,
     return weight->name != NULL ? weight->name : "";
 }
 
-/* Whether a tensor's name is the module's for a parameter. Where the file lists none, a name with a dot is not made by
- * the exporter, but for such as onnx::MatMul_12. */
+/* Whether a tensor's name is the module's for a parameter. Where the file lists none, a name with a dot, or that begins
+ * with a letter, is not made by the exporter, but for such as onnx::MatMul_12. */
 static bool is_module_name(const struct ghp_onnx_array *weight, const char *name)
 {
     enum ghp_onnx_role role = weight->base != NULL ? weight->base->role : GHP_ONNX_AS_USED;
 
     return role == GHP_ONNX_PARAMETER ||
-           (role == GHP_ONNX_UNKNOWN && strchr(name, '.') != NULL && strstr(name, "::") == NULL);
+           (role == GHP_ONNX_UNKNOWN &&
+            (strchr(name, '.') != NULL || isalpha((unsigned char)name[0])) &&
+            strstr(name, "::") == NULL);
 }
 
 struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,

@@ -16,24 +16,23 @@ bool ghp_onnx_whole(const struct ghp_onnx_import *im, const struct ghp_onnx_arra
     return n == 0 ? all == 1 : n == 1 && dims[0] == all && strides[0] == 1;
 }
 
-/* The array's dimensions as a view's, cut at the bounds of channels, rows and columns. */
-static enum ghp_status make_view(struct ghp_onnx_array array, struct ghp_shape shape,
+enum ghp_status ghp_onnx_view_of(const struct ghp_onnx_array *array, struct ghp_shape shape,
                                  struct ghp_view *view)
 {
     const int64_t wanted[3] = {shape.c, shape.h, shape.w};
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS];
-    int at = ghp_onnx_first_axis(&array);
+    int at = ghp_onnx_first_axis(array);
 
-    *view = (struct ghp_view){.offset = array.offset};
+    *view = (struct ghp_view){.offset = array->offset};
     for (int group = 0; group < 3; group++) {
         struct ghp_onnx_array part = {.base = NULL, .n = 1, .dims = {1}};
         int64_t product = 1;
         int n;
 
-        while (at < array.n && product < wanted[group]) {
-            part.dims[part.n] = array.dims[at];
-            part.strides[part.n++] = array.strides[at];
-            product *= array.dims[at++];
+        while (at < array->n && product < wanted[group]) {
+            part.dims[part.n] = array->dims[at];
+            part.strides[part.n++] = array->strides[at];
+            product *= array->dims[at++];
         }
         n = ghp_onnx_merged(&part, dims, strides);
         if (product != wanted[group] || view->n + n > GHP_MAX_VIEW)
@@ -60,7 +59,7 @@ enum ghp_status ghp_onnx_settle(struct ghp_onnx_import *im, struct ghp_onnx_arra
         like.op = GHP_OP_FLATTEN;
     } else {
         like.out = shape;
-        GHP_TRY(make_view(*array, shape, &like.view));
+        GHP_TRY(ghp_onnx_view_of(array, shape, &like.view));
     }
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_called(array->name), layer));
     *array = ghp_onnx_of_layer(im, *layer, array->n, array->dims);
@@ -101,6 +100,10 @@ enum ghp_status ghp_onnx_part_axes(struct ghp_onnx_import *im, struct ghp_onnx_a
     int64_t dims[GHP_ONNX_MAX_DIMS];
     int n = ghp_onnx_seen(array, dims);
 
+    if (array->lead > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "its input has other axes before the samples; only products, biases, "
+                        "Reshape and Transpose may come between, so put the batch in front");
     if (array->joined == 0) return GHP_OK;
     if ((array->joined & 2u) != 0)
         return GHP_FAIL(GHP_ERR_INPUT,

@@ -8,6 +8,9 @@
  * flatten or view layers where there is none yet, and then lets the array stand for the new one. */
 enum ghp_status ghp_onnx_settle(struct ghp_onnx_import *im, struct ghp_onnx_array *array,
                                 struct ghp_shape shape, int *layer);
+/* The array's dimensions as a view's, cut at the bounds of channels, rows and columns. */
+enum ghp_status ghp_onnx_view_of(const struct ghp_onnx_array *array, struct ghp_shape shape,
+                                 struct ghp_view *view);
 /* Whether the array is its layer's whole output, in order. */
 bool ghp_onnx_whole(const struct ghp_onnx_import *im, const struct ghp_onnx_array *array);
 /* Other dimensions of the same elements in the same order. */

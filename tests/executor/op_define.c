@@ -286,6 +286,9 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_POSITION_EMBEDDING:
         return x_at(set, o.n, o.p, o.q, o.k) +
                op_case_get(set, set->args.at.w[0], o.p * l->c + o.k);
+    case GHP_OP_PREPEND:
+        return o.p < l->p - l->h ? op_case_get(set, set->args.at.w[0], o.p * l->c + o.k)
+                                 : x_at(set, o.n, o.p - (l->p - l->h), o.q, o.k);
     case GHP_OP_RELU: return fmax(x_at(set, o.n, o.p, o.q, o.k), 0.0);
     case GHP_OP_ACTIVATION: return activation_at(set, o);
     case GHP_OP_GELU: return gelu_at(set, o);

@@ -133,6 +133,7 @@ CHECK_TEST(export)
                                          "tests/onnx/round_sequence.json",
                                          "tests/onnx/round_tokens.json",
                                          "tests/onnx/round_bias.json",
+                                         "tests/executor/patches.json",
                                          "models/svm-mnist.json"};
     const struct ghp_onnx_weights weights = {.read = fill};
     char file[512];
@@ -150,6 +151,7 @@ CHECK_TEST(export)
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_rows.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_sequence.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_tokens.json", &weights);
+    check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", &weights);
     check_refusals();
     unlink(path);
     return check_end();

@@ -1,5 +1,5 @@
-/* executor/backend/cpu/embedding.c - embedding: rows of a table by token id; and position_embedding, which adds a row a
- * position.
+/* executor/backend/cpu/embedding.c - embedding: rows of a table by token id; position_embedding, which adds a row a
+ * position; and prepend, which puts rows before them.
  *
  * A table's gradient is made row by row: a part owns rows, and adds what belongs to them in the order of the places. So
  * results do not depend on the parts. */
@@ -29,6 +29,10 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_embedding[] = {
      GHP_CPU_KERNEL_EACH(position_forward, NULL), NULL},
     {GHP_OP_POSITION_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, "loop",
      GHP_CPU_KERNEL_EACH(position_weight, NULL), NULL},
+    {GHP_OP_PREPEND, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(prepend_forward, NULL), NULL},
+    {GHP_OP_PREPEND, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(prepend_data, NULL), NULL},
+    {GHP_OP_PREPEND, GHP_PASS_BACKWARD_WEIGHT, "loop", GHP_CPU_KERNEL_EACH(prepend_weight, NULL),
+     NULL},
     {.name = NULL},
 };
 
@@ -94,6 +98,45 @@ static void KERNEL(position_weight)(const struct ghp_local *local,
     memset(dw + at.first, 0, (size_t)(at.end - at.first) * sizeof *dw);
     for (int64_t n = 0; n < local->n; n++) {
         const SCALAR *dy = (const SCALAR *)args->at.dy + n * local->h * local->c;
+#pragma omp simd
+        for (int64_t i = at.first; i < at.end; i++)
+            dw[i] += GET(dy[i]);
+    }
+}
+
+static void KERNEL(prepend_forward)(const struct ghp_local *local,
+                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    int64_t added = (local->p - local->h) * local->c, rest = local->h * local->c;
+    const float *w = args->at.w[0];
+    for (int64_t n = samples.first; n < samples.end; n++) {
+        SCALAR *y = (SCALAR *)args->at.y + n * (added + rest);
+        for (int64_t i = 0; i < added; i++)
+            y[i] = PUT(w[i]);
+        memcpy(y + added, (const SCALAR *)args->at.x[0] + n * rest, (size_t)rest * sizeof *y);
+    }
+}
+
+static void KERNEL(prepend_data)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    int64_t added = (local->p - local->h) * local->c, rest = local->h * local->c;
+    for (int64_t n = samples.first; n < samples.end; n++)
+        memcpy((SCALAR *)args->at.dx[0] + n * rest,
+               (const SCALAR *)args->at.dy + n * (added + rest) + added,
+               (size_t)rest * sizeof(SCALAR));
+}
+
+static void KERNEL(prepend_weight)(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, (local->p - local->h) * local->c, 16);
+    float *dw = args->at.dw[0];
+    memset(dw + at.first, 0, (size_t)(at.end - at.first) * sizeof *dw);
+    for (int64_t n = 0; n < local->n; n++) {
+        const SCALAR *dy = (const SCALAR *)args->at.dy + n * local->p * local->c;
 #pragma omp simd
         for (int64_t i = at.first; i < at.end; i++)
             dw[i] += GET(dy[i]);

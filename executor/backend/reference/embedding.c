@@ -1,5 +1,5 @@
 /* executor/backend/reference/embedding.c - embedding: y = the row of w [rows][k] that the id names, zeros where it is
- * no local row; and position_embedding: y = x + w [position][c]. */
+ * no local row; position_embedding: y = x + w [position][c]; and prepend: y = w [position][c] and then x. */
 #include "executor/backend/reference/reference.h"
 
 #include <string.h>
@@ -63,6 +63,42 @@ static void position_weight(const struct ghp_local *local, const struct ghp_kern
     }
 }
 
+static void prepend_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0], *w = args->at.w[0];
+    double *y = args->at.y;
+    int64_t added = local->p - local->h, c = local->c;
+
+    for (int64_t n = 0; n < local->n; n++)
+        for (int64_t p = 0; p < local->p; p++)
+            for (int64_t k = 0; k < c; k++)
+                y[(n * local->p + p) * c + k] =
+                    p < added ? w[p * c + k] : x[(n * local->h + p - added) * c + k];
+}
+
+static void prepend_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *dy = args->at.dy;
+    double *dx = args->at.dx[0];
+    int64_t added = local->p - local->h, c = local->c;
+
+    for (int64_t n = 0; n < local->n; n++)
+        for (int64_t i = 0; i < local->h * c; i++)
+            dx[n * local->h * c + i] = dy[(n * local->p + added) * c + i];
+}
+
+static void prepend_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *dy = args->at.dy;
+    double *dw = args->at.dw[0];
+
+    for (int64_t i = 0; i < (local->p - local->h) * local->c; i++) {
+        dw[i] = 0.0;
+        for (int64_t n = 0; n < local->n; n++)
+            dw[i] += dy[n * local->p * local->c + i];
+    }
+}
+
 const struct ghp_reference_kernel ghp_reference_embedding[] = {
     {GHP_OP_EMBEDDING, GHP_PASS_FORWARD, forward, GHP_REFERENCE_W, GHP_REFERENCE_Y, NULL},
     {GHP_OP_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, backward_weight,
@@ -71,5 +107,11 @@ const struct ghp_reference_kernel ghp_reference_embedding[] = {
      GHP_REFERENCE_X | GHP_REFERENCE_W, GHP_REFERENCE_Y, NULL},
     {GHP_OP_POSITION_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, position_weight, GHP_REFERENCE_DY,
      GHP_REFERENCE_DW, NULL},
+    {GHP_OP_PREPEND, GHP_PASS_FORWARD, prepend_forward, GHP_REFERENCE_X | GHP_REFERENCE_W,
+     GHP_REFERENCE_Y, NULL},
+    {GHP_OP_PREPEND, GHP_PASS_BACKWARD_DATA, prepend_data, GHP_REFERENCE_DY, GHP_REFERENCE_DX,
+     NULL},
+    {GHP_OP_PREPEND, GHP_PASS_BACKWARD_WEIGHT, prepend_weight, GHP_REFERENCE_DY, GHP_REFERENCE_DW,
+     NULL},
     {.run = NULL},
 };

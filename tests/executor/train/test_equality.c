@@ -166,6 +166,8 @@ CHECK_TEST(equality)
     check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/joins.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/sequence.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/sequence.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "onednn", 4);

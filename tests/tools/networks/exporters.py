@@ -25,6 +25,8 @@ import numpy
 import torch
 import torchvision
 
+import modules
+
 sys.path.insert(0, os.path.join(sys.path[0], "..", "learn"))
 from torch_weights import read_tensors
 
@@ -41,7 +43,10 @@ BIN = os.environ.get("GHP_BIN", "build/bin")
 
 def make(network):
     torch.manual_seed(5)
-    net = torchvision.models.get_model(network.rstrip("+"), weights=None, **MORE.get(network, {})).train()
+    if network in modules.MODULES:
+        net = modules.MODULES[network][0]().train()
+    else:
+        net = torchvision.models.get_model(network.rstrip("+"), weights=None, **MORE.get(network, {})).train()
     with torch.no_grad():
         for parameter in net.parameters():
             if parameter.dim() == 1:
@@ -64,21 +69,22 @@ def check_dropouts(shares, layers, without):
     return False
 
 
-def export(net, pixels, samples, exporter, opset):
-    x = torch.zeros(max(samples, 2), 3, pixels, pixels)
+def export(net, shape, samples, exporter, opset):
+    x = torch.zeros(max(samples, 2), *shape)
     if exporter == "traced":
         torch.onnx.export(net, (x,), "net.onnx", dynamo=False, opset_version=opset, input_names=["x"],
-                          dynamic_axes={"x": {0: "batch"}}, training=torch.onnx.TrainingMode.TRAINING)
+                          do_constant_folding=False, dynamic_axes={"x": {0: "batch"}},
+                          training=torch.onnx.TrainingMode.TRAINING)
     else:
         batch = {"x": {0: torch.export.Dim("batch", min=2, max=1024)}}
         torch.onnx.export(net, (x,), dynamo=True, opset_version=opset, dynamic_shapes=batch, optimize=False,
                           verbose=False).save("net.onnx", external_data=False)
 
 
-def make_samples(pixels, samples):
+def make_samples(shape, samples, classes):
     draw = torch.Generator().manual_seed(7)
-    x = torch.randn(samples, 3, pixels, pixels, generator=draw, dtype=torch.float32)
-    labels = torch.randint(0, 256, (samples,), generator=draw)
+    x = torch.randn(samples, *shape, generator=draw, dtype=torch.float32)
+    labels = torch.randint(0, classes, (samples,), generator=draw)
     os.makedirs("data", exist_ok=True)
     numpy.save("data/images.npy", x.numpy())
     numpy.save("data/labels.npy", labels.numpy())
@@ -94,7 +100,7 @@ def theirs(net, x, labels, bits):
             module.forward = lambda y: torch.nn.functional.relu6(y + 3) / 6
     torch.nn.functional.cross_entropy(net(x.to(next(net.parameters()).dtype)), labels).backward()
     tensors = {"momentum." + name: p.grad for name, p in net.named_parameters() if p.grad is not None}
-    tensors.update((name, b) for name, b in net.named_buffers() if b.dim() > 0)
+    tensors.update((name, b) for name, b in net.named_buffers() if "running_" in name and b.dim() > 0)
     return {name: tensor.double() for name, tensor in tensors.items()}
 
 
@@ -121,6 +127,16 @@ def ours(samples, bits):
     return read_tensors("first/checkpoint.safetensors")
 
 
+def find(tensors, name):
+    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in three parts that an
+    attention reads."""
+    for end in "", ".weight", ".bias":
+        if name + end in tensors:
+            return tensors[name + end]
+    module, _, kind = name.rpartition(".in_proj_")
+    return torch.cat([tensors["%s.in_proj_weight.%s.%s" % (module, part, kind)] for part in "qkv"])
+
+
 def worst(got, wanted):
     """The largest |g - g_ref| of a tensor, and its name: relative to all gradients of its module, since that of a bias
     before a norm is rounding alone; running statistics to their own size."""
@@ -130,17 +146,17 @@ def worst(got, wanted):
         size[of] = size.get(of, 0) + tensor.square().sum().item()
     for name, tensor in wanted.items():
         of = name.rpartition(".")[0] if name.startswith("momentum.") else name
-        off = ((got[name].double().flatten() - tensor.flatten()).square().sum().item() / size[of]) ** 0.5
+        off = ((find(got, name).double().flatten() - tensor.flatten()).square().sum().item() / size[of]) ** 0.5
         if not off <= most:
             most, which = off, name
     return most, which
 
 
-def read(net, pixels, samples, exporter, opset):
+def read(net, shape, samples, exporter, opset):
     """The layers of an exported network, and what ghp says of it beside them."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        export(net, pixels, samples, exporter, opset)
+        export(net, shape, samples, exporter, opset)
     layers, said = tool("ghp-inspect", "net.onnx", "--json")
     return json.loads(layers)["layers"], said
 
@@ -148,15 +164,16 @@ def read(net, pixels, samples, exporter, opset):
 def check(case, read_only):
     network, exporter, opset, *bits = case.split(".")
     pixels, samples = SIZES.get(network, USUAL)
+    shape = modules.MODULES[network][1] if network in modules.MODULES else (3, pixels, pixels)
     net = make(network)
     row = "| %s | %s | %s | " % (network, exporter, opset)
     shares = [module.p for module in dropouts(net)]
     try:
-        layers, said = read(net, pixels, samples, exporter, int(opset))
+        layers, said = read(net, shape, samples, exporter, int(opset))
         for module in dropouts(net):
             module.p = 0.0
         good = network not in REFUSED and check_dropouts(
-            shares, layers, read(net, pixels, samples, exporter, int(opset))[0] if shares else layers)
+            shares, layers, read(net, shape, samples, exporter, int(opset))[0] if shares else layers)
     except Refused as error:
         print(row + "no: %s | | | |" % str(error).split("net.onnx: ")[-1].split("; ")[0], flush=True)
         return REFUSED.get(network, "?") in str(error)
@@ -166,7 +183,7 @@ def check(case, read_only):
     if said != "":
         print(said, file=sys.stderr)
     cells = {}
-    x, labels = make_samples(pixels, samples)
+    x, labels = make_samples(shape, samples, modules.CLASSES if network in modules.MODULES else 256)
     for n in () if read_only else [int(b) for b in bits] or [64, 32]:
         reference, limit = theirs(net, x, labels, n), LIMITS[n]
         most, which = worst(ours(samples, n), reference)

@@ -1,5 +1,5 @@
 /* core/model/op/move/view.c - each output element is an input element, found by strides: slices, transpositions,
- * reshapes, repetition. */
+ * reshapes, repetition. The rows of a sequence are its positions. */
 #include "core/base/hash.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
@@ -51,6 +51,7 @@ static const struct ghp_attribute attributes[] = {
      .required = true,
      .at = {AT(view.strides), AT(view.n)},
      .read = read_strides},
+    {.key = "sequence", .kind = GHP_ATTRIBUTE_BOOL, .at = {AT(view.sequence)}},
     {.key = "offset", .kind = GHP_ATTRIBUTE_INT, .most = INT32_MAX, .at = {AT(view.offset)}},
     {0}};
 
@@ -103,6 +104,10 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
                         "layer '%s' (view) reaches beyond the %" PRId64
                         " elements of its input; change its offset, sizes or strides",
                         layer->name, ghp_shape_elements(layer->in));
+    if (!view->sequence) return GHP_OK;
+    if (layer->out.w != 1)
+        return ghp_model_fail(layer, "makes a sequence, whose rows are positions; use width 1");
+    layer->out = ghp_shape_sequence(layer->out.c, layer->out.h);
     return GHP_OK;
 }
 
@@ -160,7 +165,6 @@ const struct ghp_op_facts ghp_op_facts_view = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
-    .takes = GHP_TAKES_IMAGES,
     .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},

@@ -1,5 +1,5 @@
-// executor/backend/cuda/kernels/embedding.cu - embedding: rows of a table by token id; and position_embedding,
-// which adds a row a position. Tables and their gradients are float.
+// executor/backend/cuda/kernels/embedding.cu - embedding: rows of a table by token id; position_embedding, which adds a
+// row a position; and prepend, which puts rows before them. Tables and their gradients are float.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
@@ -176,10 +176,12 @@ __global__ void position_kernel(int64_t n, int64_t row, const T *x, const float 
         y[item] = narrow<T>(widen(x[item]) + w[item % row]);
 }
 
+// The sums over n samples of the first `items` of a row.
 template <typename T>
-__global__ void position_weight_kernel(int64_t n, int64_t row, const T *dy, float *dw)
+__global__ void position_weight_kernel(int64_t n, int64_t row, int64_t items, const T *dy,
+                                       float *dw)
 {
-    for (int64_t item = first_item(); item < row; item += item_stride()) {
+    for (int64_t item = first_item(); item < items; item += item_stride()) {
         float sum = 0;
 
         for (int64_t i = 0; i < n; i++)
@@ -211,7 +213,67 @@ cudaError_t position_weight(struct ghp_launch launch, const struct ghp_local *lo
         typedef decltype(type) T;
 
         enqueue(position_weight_kernel<T>, blocks_for(row), kThreads, 0, launch.stream, local->n,
-                row, (const T *)args->at.dy, (float *)args->at.dw[0]);
+                row, row, (const T *)args->at.dy, (float *)args->at.dw[0]);
+    });
+}
+
+template <typename T>
+__global__ void prepend_kernel(int64_t n, int64_t added, int64_t rest, const T *x, const float *w,
+                               T *y)
+{
+    int64_t row = added + rest;
+
+    for (int64_t item = first_item(); item < n * row; item += item_stride()) {
+        int64_t at = item % row;
+
+        y[item] = at < added ? narrow<T>(w[at]) : x[item / row * rest + at - added];
+    }
+}
+
+template <typename T>
+__global__ void prepend_data_kernel(int64_t n, int64_t added, int64_t rest, const T *dy, T *dx)
+{
+    for (int64_t item = first_item(); item < n * rest; item += item_stride())
+        dx[item] = dy[item + (item / rest + 1) * added];
+}
+
+cudaError_t prepend_forward(struct ghp_launch launch, const struct ghp_local *local,
+                            const struct ghp_kernel_arguments *args)
+{
+    int64_t added = (local->p - local->h) * local->c, rest = local->h * local->c;
+
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(prepend_kernel<T>, blocks_for(local->n * (added + rest)), kThreads, 0,
+                launch.stream, local->n, added, rest, (const T *)args->at.x[0],
+                (const float *)args->at.w[0], (T *)args->at.y);
+    });
+}
+
+cudaError_t prepend_data(struct ghp_launch launch, const struct ghp_local *local,
+                         const struct ghp_kernel_arguments *args)
+{
+    int64_t added = (local->p - local->h) * local->c, rest = local->h * local->c;
+
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(prepend_data_kernel<T>, blocks_for(local->n * rest), kThreads, 0, launch.stream,
+                local->n, added, rest, (const T *)args->at.dy, (T *)args->at.dx[0]);
+    });
+}
+
+cudaError_t prepend_weight(struct ghp_launch launch, const struct ghp_local *local,
+                           const struct ghp_kernel_arguments *args)
+{
+    int64_t added = (local->p - local->h) * local->c, row = local->p * local->c;
+
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(position_weight_kernel<T>, blocks_for(added), kThreads, 0, launch.stream, local->n,
+                row, added, (const T *)args->at.dy, (float *)args->at.dw[0]);
     });
 }
 
@@ -222,5 +284,8 @@ extern "C" const struct ghp_cuda_row ghp_cuda_rows_embedding[] = {
     {GHP_OP_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, table_weight, table_scratch},
     {GHP_OP_POSITION_EMBEDDING, GHP_PASS_FORWARD, position_forward, nullptr},
     {GHP_OP_POSITION_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, position_weight, nullptr},
+    {GHP_OP_PREPEND, GHP_PASS_FORWARD, prepend_forward, nullptr},
+    {GHP_OP_PREPEND, GHP_PASS_BACKWARD_DATA, prepend_data, nullptr},
+    {GHP_OP_PREPEND, GHP_PASS_BACKWARD_WEIGHT, prepend_weight, nullptr},
     {},
 };

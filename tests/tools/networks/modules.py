@@ -1,0 +1,61 @@
+"""Small modules of the kinds that people bring, for exporters.py: {name: (maker, shape of a sample)}. Their outputs have
+CLASSES classes."""
+import torch
+import torchvision
+from torch import nn
+
+CLASSES = 10
+
+
+class Encoder(nn.Module):
+    """nn.TransformerEncoder over a sequence; its first position, or the mean, is classified."""
+
+    def __init__(self, causal=False, mean=False, **of):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, dropout=0.0, **of)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(32, CLASSES)
+        self.causal, self.mean = causal, mean
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(8))
+
+    def forward(self, x):
+        y = self.encoder(x, mask=self.mask, is_causal=True) if self.causal else self.encoder(x)
+        return self.head(y.mean(1) if self.mean else y[:, 0])
+
+
+class Attention(nn.Module):
+    """nn.MultiheadAttention with `of` said in the call."""
+
+    def __init__(self, bias=True, batch_first=True, causal=False, **of):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(32, 4, batch_first=batch_first, bias=bias)
+        self.head = nn.Linear(32, CLASSES)
+        self.of, self.batch_first, self.causal = of, batch_first, causal
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(8))
+
+    def forward(self, x):
+        if not self.batch_first:
+            x = x.transpose(0, 1)
+        more = {"attn_mask": self.mask} if self.causal else {}
+        y = self.attention(x, x, x, **self.of, **more)[0]
+        return self.head(y.mean(1) if self.batch_first else y.transpose(0, 1).mean(1))
+
+
+def vit():
+    net = torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=CLASSES)
+    nn.init.normal_(net.heads.head.weight, std=0.2)  # zeros at first: no gradient would come through
+    return net
+
+
+SEQUENCE, IMAGE = (8, 32), (3, 32, 32)
+MODULES = {
+    "vit": (vit, IMAGE),
+    "encoder": (Encoder, SEQUENCE),
+    "encoder_before": (lambda: Encoder(mean=True, norm_first=True, activation="gelu"), SEQUENCE),
+    "encoder_causal": (lambda: Encoder(causal=True), SEQUENCE),
+    "attention": (lambda: Attention(need_weights=False), SEQUENCE),
+    "attention_weights": (Attention, SEQUENCE),
+    "attention_last": (lambda: Attention(batch_first=False, need_weights=False), SEQUENCE),
+    "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
+    "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=1200 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/networks/test_modules.sh - small modules of the kinds that people bring (modules.py), as both of PyTorch's
+# exporters write them: read, and their gradients after one step beside PyTorch's, in double.
+# Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
+set -u
+python=${GHP_PYTHON:-python3}
+. "$(dirname "$0")/../scratch.sh"
+
+"$python" -c 'import torch, torchvision, onnx, onnxscript' 2>/dev/null || {
+    echo "skipped: '$python' lacks torch, torchvision, onnx or onnxscript; set GHP_PYTHON to one that has them" >&2
+    exit 77
+}
+
+cases=(vit.traced.17.64 encoder_causal.dynamo.20.64)
+if full; then
+    cases=()
+    for module in $(PYTHONPATH=$GHP_SOURCE/tests/tools/networks "$python" -c 'import modules; print(*modules.MODULES)'); do
+        cases+=($module.traced.17.64 $module.dynamo.20.64)
+    done
+fi
+"$python" "$GHP_SOURCE/tests/tools/networks/exporters.py" "${cases[@]}" || fail "ghp's are not PyTorch's"
+[ $failures -eq 0 ]
