@@ -1,5 +1,6 @@
 /* tests/planner/random_case.c - writes a random description, parses it, and draws a machine for it. */
 #include "tests/planner/random_case.h"
+#include "tests/check.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -336,6 +337,15 @@ enum ghp_status random_case_make(uint64_t seed, double most, struct random_case 
     }
     c->slow = random_below(&s, 3) == 0;
     return draw_profile(&s, c->problem.workers, c->slow, &c->profile);
+}
+
+void random_case_write_model(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    if (!CHECK(f != NULL)) return;
+    CHECK(fputs(text, f) >= 0);
+    CHECK_EQ(fclose(f), 0);
 }
 
 void random_case_release(struct random_case *c)

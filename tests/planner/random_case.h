@@ -30,6 +30,8 @@ enum ghp_status random_case_make(uint64_t seed, double most, struct random_case 
 /* The same of a network whose output layer is tied to its embedding. */
 enum ghp_status random_case_tied(uint64_t seed, double most, struct random_case *c);
 void random_case_release(struct random_case *c);
+/* Writes a network's description to a file, which a test then reads as users' files are read. */
+void random_case_write_model(const char *path, const char *text);
 
 /* Number of combinations of splits, as ghp_split_choices offers them. */
 double random_case_combinations(const struct ghp_model *model, struct ghp_problem problem);

@@ -224,8 +224,12 @@ int main(void)
     check_round_trip(4);
     check_round_trip(8);
     check_checksum();
-    for (char format[64] = "x/1"; strlen(format) < 32; strcat(format, "yz"))
+    for (int n = 0; n < 15; n++) { /* formats of 3, 5 ... 31 characters */
+        char format[64];
+
+        snprintf(format, sizeof format, "x/1%.*s", 2 * n, "yzyzyzyzyzyzyzyzyzyzyzyzyzyz");
         no_memory_each("writing", write_all, format);
+    }
     no_memory_each("reading", read_all, NULL);
     unlink(path);
     return check_end();

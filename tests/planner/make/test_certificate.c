@@ -116,15 +116,6 @@ static void check_case(const struct random_case *c, uint64_t seed, double best_s
     ghp_plan_release(&plan);
 }
 
-static void write_model(const char *text)
-{
-    FILE *f = fopen(model_path, "w");
-
-    if (!CHECK(f != NULL)) return;
-    CHECK(fputs(text, f) >= 0);
-    CHECK_EQ(fclose(f), 0);
-}
-
 CHECK_TEST(certificate)
 {
     int fd;
@@ -137,7 +128,7 @@ CHECK_TEST(certificate)
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_make(7000 + seed / 8, 1000, &c), GHP_OK)) break;
-        write_model(c.text);
+        random_case_write_model(model_path, c.text);
         check_case(&c, seed, fastest(&c));
         random_case_release(&c);
     }

@@ -189,15 +189,6 @@ static bool set_speeds(struct random_source *source, struct random_case *c)
     return CHECK_STATUS(ghp_profile_finalize(&c->profile), GHP_OK);
 }
 
-static void write_model(const char *text)
-{
-    FILE *f = fopen(model_path, "w");
-
-    if (!CHECK(f != NULL)) return;
-    CHECK(fputs(text, f) >= 0);
-    CHECK_EQ(fclose(f), 0);
-}
-
 /* Returns whether shares were taken. */
 static bool check_case(struct random_case *c)
 {
@@ -205,7 +196,7 @@ static bool check_case(struct random_case *c)
     double even_s;
     bool uneven;
 
-    write_model(c->text);
+    random_case_write_model(model_path, c->text);
     if (!CHECK_STATUS(make(c, true, &even), GHP_OK)) return false;
     CHECK(even.shares == NULL);
     even_s = even.predicted.step_s;
@@ -220,7 +211,7 @@ static void check_alike(const struct random_case *c)
 {
     struct ghp_plan plan;
 
-    write_model(c->text);
+    random_case_write_model(model_path, c->text);
     if (!CHECK_STATUS(make(c, false, &plan), GHP_OK)) return;
     CHECK(plan.shares == NULL);
     ghp_plan_release(&plan);

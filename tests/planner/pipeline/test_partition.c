@@ -219,15 +219,6 @@ static double check_case(uint64_t seed, const struct random_case *c, const struc
     return loss;
 }
 
-static void write_model(const char *text)
-{
-    FILE *f = fopen(model_path, "w");
-
-    if (!CHECK(f != NULL)) return;
-    CHECK(fputs(text, f) >= 0);
-    CHECK_EQ(fclose(f), 0);
-}
-
 struct tally {
     int cases, won, limited, lost;
     double plans, loss_sum, loss_most;
@@ -238,7 +229,7 @@ static void try_case(uint64_t seed, const struct random_case *c, struct tally *t
     struct every truth = every_of(c, 0, false);
     double loss;
 
-    write_model(c->text);
+    random_case_write_model(model_path, c->text);
     loss = check_case(seed, c, &truth);
     tally->plans += truth.n;
     tally->won += truth.stages_win;

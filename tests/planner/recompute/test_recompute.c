@@ -151,15 +151,6 @@ static bool check_plan(const struct truth *t, int64_t limit)
     return recomputed;
 }
 
-static void write_model(const char *text)
-{
-    FILE *f = fopen(model_path, "w");
-
-    if (!CHECK(f != NULL)) return;
-    CHECK(fputs(text, f) >= 0);
-    CHECK_EQ(fclose(f), 0);
-}
-
 static void open_path(char *path, size_t n)
 {
     int fd;
@@ -197,7 +188,7 @@ static void try_case(uint64_t seed, const struct random_case *c, struct tally *t
         tally->recomputed += check_limit(&t, least + (t.peak_bytes[0] - least) * i / 3);
     check_limit(&t, least - 1);
     if (t.staging.micro_batches > 1) return;
-    write_model(c->text);
+    random_case_write_model(model_path, c->text);
     tally->plans += check_plan(&t, least + (t.peak_bytes[0] - least) / 2);
 }
 

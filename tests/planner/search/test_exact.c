@@ -147,15 +147,6 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
     ghp_plan_release(&plan);
 }
 
-static void write_model(const char *text)
-{
-    FILE *f = fopen(model_path, "w");
-
-    if (!CHECK(f != NULL)) return;
-    CHECK(fputs(text, f) >= 0);
-    CHECK_EQ(fclose(f), 0);
-}
-
 /* Without a limit on memory, and with limits that some plans break, or all. */
 static void check_limits(uint64_t seed, const struct random_case *c)
 {
@@ -163,7 +154,7 @@ static void check_limits(uint64_t seed, const struct random_case *c)
     struct truth truth = {0};
     int64_t limit;
 
-    write_model(c->text);
+    random_case_write_model(model_path, c->text);
     simulate_all(c, sync_of(seed), &truth);
     check_case(seed, c, &truth, 0, &source);
     do
