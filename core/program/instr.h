@@ -40,7 +40,8 @@
     X(PUSH, push)                                                                                  \
     X(PULL, pull)                                                                                  \
     X(MIX, mix)                                                                                    \
-    X(CARRY, carry)
+    X(CARRY, carry)                                                                                \
+    X(WORKER_NORM, worker_norm)
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, name) GHP_INSTR_##id,
@@ -133,7 +134,7 @@ struct ghp_instr {
     int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
     bool serves; /* PUSH, PULL: of a server, whose bytes are its cut */
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
-     * LOAD, UPDATE, ACCUMULATE: bytes written; NORM: bytes read; SEND, RECEIVE: this worker's messages */
+     * LOAD, UPDATE, ACCUMULATE: bytes written; norms: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */

@@ -70,7 +70,7 @@ enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
     struct ghp_instr *norm;
 
     if (e->lowering->method.scaling == NULL || !e->lowering->method.scaling->batches) return GHP_OK;
-    norm = ghp_emitter_add(e, GHP_INSTR_NORM, ghp_emitter_point(e, layer, true));
+    norm = ghp_emitter_add(e, GHP_INSTR_WORKER_NORM, ghp_emitter_point(e, layer, true));
     if (norm == NULL) return GHP_NO_MEMORY();
     norm->layer = layer;
     norm->backward = true;

@@ -5,19 +5,19 @@
 
 #include "core/model/precision.h"
 
-/* Of a layer: at.dw, what the layer's pass, right before it, has made. */
-static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                     int index, struct ghp_accesses *t)
+static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
+                            struct ghp_instr_scratch *scratch)
 {
-    const struct ghp_instr *instr = &program->instrs[index];
-
-    if (instr->layer >= 0 && instr->micro > 0)
-        ghp_accesses_add_summands(lowering, instr->layer,
-                                  (struct ghp_access){.operand = GHP_OPERAND(dw)}, t);
+    (void)lowering;
+    (void)instr;
+    scratch->work_bytes = GHP_NORM_PARTS * (int64_t)sizeof(double);
+    return GHP_OK;
 }
 
+/* ---- of all gradients ---- */
+
 /* It reads the gradients, which live always, where they lie. */
-static int64_t bytes_of_all(const struct ghp_buffer_assignment *k)
+static void assign_norm(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_program *program = k->program;
     const struct ghp_lr_scaling *scaling = k->lowering->method.scaling;
@@ -33,36 +33,47 @@ static int64_t bytes_of_all(const struct ghp_buffer_assignment *k)
     }
     if (scaling != NULL && scaling->weights) elements *= 2;
     if (scaling != NULL && scaling->directions) elements *= 2; /* and moments */
-    return elements * ghp_parameter_bytes(program->element_bytes);
-}
-
-static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    if (instr->layer < 0) instr->bytes = bytes_of_all(k);
-    for (int p = 0; instr->layer >= 0 && instr->micro == 0 &&
-                    p < k->lowering->model->layers[instr->layer].n_params;
-         p++)
-        instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
-}
-
-static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
-                            struct ghp_instr_scratch *scratch)
-{
-    (void)lowering;
-    (void)instr;
-    scratch->work_bytes = GHP_NORM_PARTS * (int64_t)sizeof(double);
-    return GHP_OK;
+    instr->bytes = elements * ghp_parameter_bytes(program->element_bytes);
 }
 
 const struct ghp_kind_facts ghp_kind_facts_norm = {
     .name = "norm",
-    .purpose = "sums of squares of this worker's share of all gradients, or of a layer's new ones",
+    .purpose = "sums of squares of this worker's share of all gradients",
     .of_all = "all gradients",
     .phase = GHP_PHASE_UPDATE,
     .cost = GHP_COST_SQUARES,
     .is_local = true,
     .y = GHP_LASTING_SQUARES,
-    .assign = assign,
+    .assign = assign_norm,
+    .work = work,
+};
+
+/* ---- of one worker batch's gradients of a layer: at.dw, what the layer's pass, right before it, has made ---- */
+
+static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                     int index, struct ghp_accesses *t)
+{
+    const struct ghp_instr *instr = &program->instrs[index];
+
+    if (instr->micro > 0)
+        ghp_accesses_add_summands(lowering, instr->layer,
+                                  (struct ghp_access){.operand = GHP_OPERAND(dw)}, t);
+}
+
+static void assign_worker_norm(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    for (int p = 0; instr->micro == 0 && p < k->lowering->model->layers[instr->layer].n_params; p++)
+        instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+}
+
+const struct ghp_kind_facts ghp_kind_facts_worker_norm = {
+    .name = "worker_norm",
+    .purpose = "sums of squares of the gradients that a layer has just made of a worker batch",
+    .phase = GHP_PHASE_UPDATE,
+    .cost = GHP_COST_SQUARES,
+    .is_local = true,
+    .y = GHP_LASTING_SQUARES,
+    .assign = assign_worker_norm,
     .accesses = accesses,
     .work = work,
 };

@@ -219,11 +219,12 @@ static enum ghp_status add_squares(struct ghp_worker *w, const struct ghp_instr 
 }
 
 /* Gradients are shares of the mean: a worker batch's own is n times as long. */
-static enum ghp_status square_batch(struct ghp_worker *w, const struct ghp_instr *instr,
-                                    double *sums)
+static enum ghp_status run_worker_norm(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
-    double n = batches_of(w);
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    double n = batches_of(w), *sums = w->address[instr->at.y];
 
+    (void)previous;
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         double sum = 0, *to;
 
@@ -237,6 +238,8 @@ static enum ghp_status square_batch(struct ghp_worker *w, const struct ghp_instr
     }
     return GHP_OK;
 }
+
+const struct ghp_run_kind ghp_run_kind_worker_norm = {.run = run_worker_norm};
 
 /* This worker's share of each gradient and, where that is asked for, of the weights. */
 static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_instr *instr,
@@ -264,7 +267,7 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
     return GHP_OK;
 }
 
-/* Where rates follow norms: the sums of squares of each tensor, or of a worker batch's. */
+/* Where rates follow norms: the sums of squares of each tensor. */
 static enum ghp_status square_tensors(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -272,7 +275,6 @@ static enum ghp_status square_tensors(struct ghp_worker *w, int i)
     int zeroed =
         w->program.lowering.method.scaling->weights ? 2 * w->rates.tensors : w->rates.tensors;
 
-    if (instr->layer >= 0) return square_batch(w, instr, sums);
     for (int j = 0; j < zeroed; j++)
         sums[j] = 0;
     if (!w->program.lowering.method.scaling->directions) return square_shares(w, instr, sums);

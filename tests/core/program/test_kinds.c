@@ -116,17 +116,28 @@ static struct ghp_sync sync_of(const char *text)
     return sync;
 }
 
+/* One that takes norms of each worker batch's gradients. */
+static const struct ghp_lr_scaling *batches_scaling(void)
+{
+    for (int i = 0; ghp_lr_scaling_names[i] != NULL; i++)
+        if (ghp_lr_scaling_at(i) != NULL && ghp_lr_scaling_at(i)->batches)
+            return ghp_lr_scaling_at(i);
+    return NULL;
+}
+
 static void test_programs(void)
 {
     const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
     struct ghp_staging staging = {
         .n = 2, .micro_batches = 2, .stage = {{.workers = 2}, {.first_layer = 5, .workers = 2}}};
     struct ghp_method served = {.sync = sync_of("bsp")};
+    struct ghp_staging parts = {.micro_batches = 2};
     bool seen[GHP_INSTR_COUNT] = {false};
 
     served.sync.servers = 1;
     check_program(resnet, out, (struct ghp_method){.clip_norm = 1}, NULL, seen);
     check_program(lenet, data, (struct ghp_method){0}, &staging, seen);
+    check_program(lenet, data, (struct ghp_method){.scaling = batches_scaling()}, &parts, seen);
     check_program(lenet, data, (struct ghp_method){.sync = sync_of("sharded")}, NULL, seen);
     check_program(lenet, data, (struct ghp_method){.sync = sync_of("local:2")}, NULL, seen);
     check_program(lenet, data, (struct ghp_method){.sync = sync_of("dgd:ring")}, NULL, seen);

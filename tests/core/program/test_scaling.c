@@ -67,10 +67,9 @@ static void check_norms(const struct lowered *l, int micro_batches)
 
         if (instr->kind == GHP_INSTR_NORM_REDUCE)
             CHECK_EQ(instr->bytes, 16 * tensors_of(&l->model));
-        if (instr->kind != GHP_INSTR_NORM) continue;
-        own += instr->layer >= 0;
-        all += instr->layer < 0;
-        if (instr->layer < 0) continue;
+        all += instr->kind == GHP_INSTR_NORM;
+        if (instr->kind != GHP_INSTR_WORKER_NORM) continue;
+        own++;
         CHECK(l->program.instrs[i - 1].pass == GHP_PASS_BACKWARD_WEIGHT &&
               l->program.instrs[i - 1].layer == instr->layer);
         for (int p = 0; p < l->model.layers[instr->layer].n_params; p++)
