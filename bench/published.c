@@ -4,10 +4,13 @@
  * arXiv 1602.06709 (abstract); the nodes' of the clusters' public descriptions (docs/published.md names each).
  * Nothing here is measured: a step is ghp's program, costed by the analytic model and simulated.
  *
+ * With a FILE: the runs of its rows, each by its own plan (bench/runs/report.h).
+ *
  * Order: what nominal figures give; one parameter fitted to all cases, then with each left out; the same with two
  * parameters, other plan kinds and latencies; ghp's own plan; curves where the publication does not say the batch.
  *
  * Tested  tests/tools/bench/test_published.sh */
+#include "bench/runs/report.h"
 #include "bench/scaling.h"
 #include "core/base/opts.h"
 #include "core/base/table.h"
@@ -52,7 +55,7 @@ static const struct ghp_tool tool = {
     .name = "ghp-published",
     .purpose = "prints published speed-ups of training beside those that ghp predicts by the "
                "analytic model",
-    .usage = "ghp-published [options]",
+    .usage = "ghp-published [options]\n       ghp-published FILE",
     .example = "build/bin/ghp-published",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
@@ -340,9 +343,12 @@ static enum ghp_status run(void)
 
 int main(int argc, char **argv)
 {
-    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
+    const char *file = NULL;
+    int n_files = 0;
+    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, &file, 1, &n_files);
 
-    if (status == GHP_OK && !ghp_opts_done()) status = run();
+    if (status == GHP_OK && !ghp_opts_done())
+        status = n_files > 0 ? ghp_runs_report(file, models) : run();
     ghp_scaling_close(cori, CASES);
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);

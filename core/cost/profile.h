@@ -102,6 +102,8 @@ struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation 
     double flops_per_s;
     double memory_Bps; /* traffic of ops without flops; 0: free */
     double batch_half; /* samples at which half of flops_per_s is reached; 0: at any */
+    /* attention's matrix of scores goes through the memory, as before flash attention; not in files */
+    bool stores_scores;
     /* of seconds by the model, as of entries: twice its mean error where operations were measured; 0: it is given */
     double spread;
     double comm_spread; /* the same of the links' model beside measured collectives */

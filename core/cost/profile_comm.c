@@ -157,6 +157,12 @@ static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *ma
     double p = kind.count, q = members_in_node(op, machine, kind), inside;
 
     if (q <= 1) return leaving > 0 ? divided(link, (double)leaving / (p - 1)) : link;
+    /* NCCL's rings pass each node once: all p - 1 messages of a rank go over its link, and none of the others' */
+    if (machine->gpus.count > 0) {
+        link = divided(link, kind.stride);
+        link.bandwidth_Bps = fmin(link.bandwidth_Bps, machine->intra.bandwidth_Bps);
+        return link;
+    }
     /* between the nodes each of q members sends p / q - 1 messages, inside its node (q - 1) p / q */
     link = divided(link, kind.stride * (p - q) / (p - 1));
     inside = machine->intra.bandwidth_Bps / ((q - 1) * p / q / (p - 1));
@@ -176,12 +182,32 @@ static double analytic_of(enum ghp_comm_op op, int64_t bytes, int count, struct 
     return (n - 1) / n * volume / link.bandwidth_Bps + (n - 1) * link.latency_s;
 }
 
+/* A tree's bandwidth next to a ring's, as NCCL's own tuning takes it: src/graph/tuning.cc, version 2.18 */
+static const double tree_share = 0.92;
+
+/* Seconds over the machine's links. On GPUs an all-reduce goes by the quicker of ring and tree: the tree sends as much,
+ * at a smaller share of the rate, with a latency that grows with the logarithm of the nodes. */
+static double machine_seconds(enum ghp_comm_op op, int64_t bytes, const struct ghp_machine *machine,
+                              struct kind kind)
+{
+    struct ghp_link link = link_of(op, machine, kind);
+    double ring_s = analytic_of(op, bytes, kind.count, link), tree_s, nodes;
+    int q = members_in_node(op, machine, kind);
+
+    if (machine->gpus.count == 0 || op != GHP_COMM_ALL_REDUCE || leaving_node(machine, kind) == 0)
+        return ring_s;
+    nodes = (double)kind.count / q;
+    tree_s = 2 * (double)bytes / (tree_share * link.bandwidth_Bps) +
+             2 * ((q - 1) * machine->intra.latency_s + log2(nodes) * machine->inter.latency_s);
+    return fmin(ring_s, tree_s);
+}
+
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers)
 {
     struct kind kind = kind_of(ranks, workers);
 
-    return ranks.count <= 1 ? 0 : analytic_of(op, bytes, ranks.count, link_of(op, machine, kind));
+    return ranks.count <= 1 ? 0 : machine_seconds(op, bytes, machine, kind);
 }
 
 /* The workers that ran when an entry of this kind was measured. */
@@ -509,6 +535,6 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
     cost->source = GHP_SOURCE_ANALYTIC;
     cost->spread = profile->analytic.comm_spread;
     if (!(link_of(op, &profile->machine, kind).bandwidth_Bps > 0)) return fail_link(op, ranks);
-    cost->seconds = analytic_of(op, bytes, ranks.count, link_of(op, &profile->machine, kind));
+    cost->seconds = machine_seconds(op, bytes, &profile->machine, kind);
     return GHP_OK;
 }

@@ -186,6 +186,30 @@ static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass
                     key, ghp_pass_name(pass));
 }
 
+/* Whether the product before it does it, as a part of its last pass over the output: biases forward, on GPUs.
+ *
+ * Source   cuBLASLt's CUBLASLT_EPILOGUE_BIAS and cuDNN's fused bias */
+static bool is_epilogue(const struct ghp_profile *profile, const struct ghp_local *local,
+                        enum ghp_pass pass)
+{
+    return profile->on_device && local->op == GHP_OP_BIAS && pass == GHP_PASS_FORWARD;
+}
+
+/* Times that attention without flash reads or writes its scores, a number for each pair of positions and head. Forward:
+ * the product writes them, masked softmax and dropout each read and write them, the second product reads them. Backward
+ * the five products and both of those take nine. */
+enum { SCORES_FORWARD = 6, SCORES_BACKWARD = 9 };
+
+static double score_bytes(const struct ghp_profile *profile, const struct ghp_local *local,
+                          enum ghp_pass pass)
+{
+    double scores = (double)local->n * (double)local->heads.n * (double)local->h * (double)local->h;
+
+    if (!profile->analytic.stores_scores || local->op != GHP_OP_ATTENTION) return 0;
+    return scores * profile->element_bytes *
+           (pass == GHP_PASS_FORWARD ? SCORES_FORWARD : SCORES_BACKWARD);
+}
+
 /* Seconds by the analytic model alone: flops at the rate that so many samples reach, or traffic.
  *
  *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
@@ -196,15 +220,21 @@ static enum ghp_status analytic_cost(const struct ghp_profile *profile,
                                      struct ghp_cost *cost)
 {
     const struct ghp_analytic_model *analytic = &profile->analytic;
-    double flops_s, memory_s = 0;
+    double flops_s, memory_s = 0, scores_s = 0;
 
     if (!(analytic->flops_per_s > 0)) return fail_op(local, pass);
+    if (is_epilogue(profile, local, pass)) {
+        *cost = (struct ghp_cost){.spread = analytic->spread, .source = GHP_SOURCE_ANALYTIC};
+        return GHP_OK;
+    }
     flops_s = (double)ghp_local_flops(local, pass) / analytic->flops_per_s;
     if (analytic->batch_half > 0) flops_s *= 1 + analytic->batch_half / (double)local->n;
     if (analytic->memory_Bps > 0)
         memory_s =
             (double)ghp_local_bytes(local, pass, profile->element_bytes) / analytic->memory_Bps;
-    *cost = (struct ghp_cost){.seconds = fmax(flops_s, memory_s),
+    if (analytic->memory_Bps > 0)
+        scores_s = score_bytes(profile, local, pass) / analytic->memory_Bps;
+    *cost = (struct ghp_cost){.seconds = fmax(flops_s, memory_s) + scores_s,
                               .spread = analytic->spread,
                               .source = GHP_SOURCE_ANALYTIC};
     return GHP_OK;

@@ -22,6 +22,11 @@ enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_MEMORY = 80, GHP_PEAK_LINK = 80 };
 enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
                                  struct ghp_precision precision, struct ghp_profile *profile);
 
+/* Makes all computation so many times as fast: products, traffic of the memory and updates, and not the links.
+ *
+ * rate   > 0 */
+void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
+
 /* Nodes that so many workers fill, a GPU for each; 1 where the machine has none. */
 int ghp_peak_nodes(const struct ghp_machine *machine, int workers);
 

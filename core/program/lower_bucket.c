@@ -11,7 +11,8 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *lowering, int layer,
     const struct ghp_layer *l = &lowering->model->layers[layer];
     struct ghp_local local = ghp_local_of(lowering->model, layer, split, lowering->problem);
     bool states = ghp_lowering_has_stats_delta(lowering, l) || ghp_lowering_averages(lowering);
-    int bytes = ghp_parameter_bytes(lowering->element_bytes);
+    int bytes = lowering->reduced_bytes > 0 ? lowering->reduced_bytes
+                                            : ghp_parameter_bytes(lowering->element_bytes);
     int64_t sum = (states ? l->n_states : 0) * ghp_align(local.c * bytes);
     for (int p = 0; p < l->n_params; p++)
         sum += ghp_align(ghp_local_param_elements(&local, p) * bytes);

@@ -1,0 +1,125 @@
+/* bench/runs/case_machine.c - machines and links by what publications call them. */
+#include "bench/runs/case.h"
+
+#include "core/cost/named_machine.h"
+#include "core/model/precision.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Named machines by words of the device, the first that has all. */
+static const struct {
+    const char *words[2], *machine;
+} devices[] = {
+    {{"v100", "32"}, "v100-sxm-32-8"},
+    {{"v100", ""}, "v100-sxm-16-8"},
+    {{"a100", "pcie"}, "a100-pcie-80-8"},
+    {{"a100", "80"}, "a100-sxm-80-8"},
+    {{"a100", ""}, "a100-sxm-40-8"},
+    {{"h100", "pcie"}, "h100-pcie-8"},
+    {{"h100", ""}, "h100-sxm-8"},
+    {{"h200", ""}, "h200-sxm-8"},
+    {{"l40s", ""}, "l40s-8"},
+    {{"a30", ""}, "a30-4"},
+    {{"a5000", ""}, "a5000-4"},
+    {{"platinum 8180", ""}, "xeon-8180-2"},
+    {{"platinum 8480", ""}, "xeon-8480plus-2"},
+    {{"epyc 7763", ""}, "epyc-7763-2"},
+};
+
+/* Gigabytes a second of one InfiniBand port, by its name. */
+static const struct {
+    const char *name;
+    double GBps;
+} rates[] = {{"ndr", 50}, {"hdr", 25}, {"edr", 12.5}, {"fdr", 7}};
+
+/* V100's tensor cores compute in fp16, in place of bf16: its data sheet's 125 TFLOP/s (NVIDIA, January 2020). */
+static const double v100_half_flops = 125e12;
+
+/* The number that ends where `at` is, blanks left out; 0: there is none. */
+static double number_up_to(const char *text, const char *at)
+{
+    while (at > text && at[-1] == ' ')
+        at--;
+    while (at > text && (isdigit((unsigned char)at[-1]) || at[-1] == '.'))
+        at--;
+    return strtod(at, NULL);
+}
+
+/* The number of cards in "2 x EDR" or "8 x 400 Gb/s", which stands before `at`; 1: none is given. */
+static double cards_before(const char *text, const char *at)
+{
+    while (at > text && (isdigit((unsigned char)at[-1]) || at[-1] == ' ' || at[-1] == '.'))
+        at--;
+    if (at < text + 3 || at[-1] != 'x') return 1;
+    return number_up_to(text, at - 1) >= 1 ? number_up_to(text, at - 1) : 1;
+}
+
+/* Bytes a second of a node's links to others, by the text; 0: it does not say. */
+static double link_rate(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++)
+        if (strncmp(at, "Gb", 2) == 0 && number_up_to(text, at) > 0)
+            return number_up_to(text, at) * 1e9 / 8 * cards_before(text, at);
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
+        for (const char *at = text; *at != '\0'; at++)
+            if (strncasecmp(at, rates[i].name, 3) == 0)
+                return rates[i].GBps * 1e9 * cards_before(text, at);
+    return 0;
+}
+
+static enum ghp_status set_links(struct ghp_run_case *item)
+{
+    const char *text = item->row->text[GHP_COLUMN_LINK], *nvlink = strstr(text, "NVLink ");
+    bool ethernet = ghp_run_row_has(item->row, GHP_COLUMN_LINK, "ethernet");
+    double rate = link_rate(text);
+
+    if (nvlink != NULL && strtod(nvlink + 7, NULL) > 0)
+        item->machine.intra.bandwidth_Bps = strtod(nvlink + 7, NULL) * 1e9;
+    if (item->machine.nodes < 2) return GHP_OK;
+    if (rate > 0) {
+        GHP_TRY(ghp_fabric_open(ethernet ? "eth-10" : "ib-100x1", &item->machine.inter));
+        item->machine.inter.bandwidth_Bps = rate;
+    }
+    if (!(item->machine.inter.bandwidth_Bps > 0))
+        ghp_run_case_refuse(item, "no rate of the links between nodes is published");
+    return GHP_OK;
+}
+
+/* "4 nodes of 4 x Xeon": sockets in place of the named machine's two. */
+static void set_sockets(struct ghp_run_case *item)
+{
+    const char *of = strstr(item->row->text[GHP_COLUMN_DEVICE], "nodes of ");
+    int sockets = of != NULL ? atoi(of + 9) : 0;
+    double times = item->machine.packages > 0 ? (double)sockets / item->machine.packages : 1;
+
+    if (item->machine.gpus.count > 0 || sockets < 1) return;
+    item->machine.peak.memory_Bps *= times;
+    for (int p = 0; p < GHP_PRECISIONS; p++)
+        item->machine.peak.flops_per_s[p] *= times;
+}
+
+enum ghp_status ghp_run_case_machine(struct ghp_run_case *item)
+{
+    size_t n = sizeof devices / sizeof devices[0], i = 0;
+    int half = ghp_precision_index((struct ghp_precision){.element_bytes = 2});
+
+    while (i < n && !(ghp_run_row_has(item->row, GHP_COLUMN_DEVICE, devices[i].words[0]) &&
+                      (devices[i].words[1][0] == '\0' ||
+                       ghp_run_row_has(item->row, GHP_COLUMN_DEVICE, devices[i].words[1]))))
+        i++;
+    if (i == n) {
+        ghp_run_case_refuse(item, "no named machine is '%s'", item->row->text[GHP_COLUMN_DEVICE]);
+        return GHP_OK;
+    }
+    GHP_TRY(ghp_machine_open(devices[i].machine, &item->machine));
+    item->machine.nodes = (int)ghp_run_row_number(item->row, GHP_COLUMN_NODES, 1);
+    if (strncmp(devices[i].machine, "v100", 4) == 0)
+        item->machine.peak.flops_per_s[half] = v100_half_flops;
+    set_sockets(item);
+    if (!(item->machine.peak.flops_per_s[ghp_precision_index(item->precision)] > 0))
+        ghp_run_case_refuse(item, "machine '%s' has no figure for %s", devices[i].machine,
+                            ghp_precision_name(item->precision));
+    return set_links(item);
+}

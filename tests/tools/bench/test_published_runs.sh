@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=60 needs=ghp-published
+# tests/tools/bench/test_published_runs.sh - published runs are predicted by their own plans, and their files are read
+# with care: a row that ghp cannot say has its reason, and a file without a column is refused.
+#
+# published_runs.csv has rows of MLPerf 0.5, DLPerf and MosaicML, whose sources it names. The bars are the project's own
+# for published runs: 10 % in the mean, 20 % at worst.
+set -u
+failures=0
+cd "$GHP_SOURCE" || exit 1
+rows=tests/tools/bench/published_runs.csv
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+out=$("$GHP_BIN/ghp-published" "$rows" 2>"$dir/err") || fail "does not run: $(cat "$dir/err")"
+last=$(tail -n 1 <<<"$out")
+read -r n said mean worst < <(sed -n 's/^rows \([0-9]*\) said \([0-9]*\) mean \([0-9.]*\) % worst \([0-9.]*\) % rank [-0-9.]*$/\1 \2 \3 \4/p' <<<"$last")
+[ "${n:-0}" -eq 13 ] && [ "$said" -eq 9 ] || fail "not 13 rows and 9 said of: $last"
+awk -v m="${mean:-99}" -v w="${worst:-99}" 'BEGIN { exit !(m <= 10 && w <= 20) }' || fail "misses its bars: $last"
+grep -q '313 .*sharded: FULL_SHARD' <<<"$out" || fail "no reason for the sharded row"
+
+# a rate for each family, and none is shared: a family's smallest row is met
+[ "$(grep -c '^ *[0-9].* rate$' <<<"$out")" -eq 3 ] || fail "not three rows gave a rate"
+
+# plans matter: the same network on as many devices by tensor parallelism is slower, as measured
+awk '$1 == 139 { data = $(NF - 1) } $1 == 147 { tensor = $(NF - 1) } END { exit !(tensor > 1.2 * data) }' <<<"$out" ||
+    fail "tensor parallelism is not predicted to be slower"
+
+# quoted commas, another order of the columns and more of them; a missing column; a short row
+sed '1s/^id,/extra,id,/; 2,$s/^/"a ""b"", c",/' "$rows" >"$dir/more.csv"
+[ "$("$GHP_BIN/ghp-published" "$dir/more.csv" | tail -n 1)" = "$last" ] || fail "another column changes the result"
+sed '1s/,tp,/,other,/' "$rows" >"$dir/less.csv"
+"$GHP_BIN/ghp-published" "$dir/less.csv" >"$dir/out" 2>&1 && fail "takes a file without a column"
+grep -q "no column 'tp'" "$dir/out" || fail "does not name the missing column: $(cat "$dir/out")"
+{ cat "$rows" && echo '7,short'; } >"$dir/short.csv"
+"$GHP_BIN/ghp-published" "$dir/short.csv" >"$dir/out" 2>&1 && fail "takes a row without fields"
+grep -q 'short.csv:[0-9]* has 2 fields' "$dir/out" || fail "does not name the short row: $(cat "$dir/out")"
+
+[ $failures -eq 0 ] && echo "$last"
+[ $failures -eq 0 ]
