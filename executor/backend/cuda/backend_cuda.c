@@ -105,6 +105,7 @@ static enum ghp_status fill_in(struct ghp_cuda_kernel *kernel, const char *wante
     switch (kernel->base.local.op) {
     case GHP_OP_CONV2D: return ghp_cuda_conv_prepare(kernel, wanted);
     case GHP_OP_LINEAR: return ghp_cuda_linear_prepare(kernel, wanted);
+    case GHP_OP_ATTENTION: return ghp_cuda_attention_prepare(kernel, wanted);
     default: return ghp_cuda_native_prepare(kernel);
     }
 }

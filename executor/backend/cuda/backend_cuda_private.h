@@ -1,7 +1,7 @@
 /* executor/backend/cuda/backend_cuda_private.h - what the files of the cuda backend share: the opened backend, the
  * prepared pass.
  *
- * A pass is run by cuDNN (cuda/conv.c), by cuBLASLt (cuda/linear.c) or by ghp's own kernels
+ * A pass is run by cuDNN (cuda/conv.c, cuda/attention.c), by cuBLASLt (cuda/linear.c) or by ghp's own kernels
  * (cuda/native.h, kernels/row.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch
  * begins at multiples of GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
  *
@@ -107,6 +107,9 @@ enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel,
  * wanted   name of the algorithm of an earlier kernel, or NULL */
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
+enum ghp_status ghp_cuda_attention_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
+/* Whether an attention in bf16 may run by a cuDNN of this version, if that has an engine for the card. */
+bool ghp_cuda_attention_suits(const struct ghp_local *local, int64_t version);
 bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass);
 enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel);
 /* Whether ghp's own kernels take so much along in a pass. */

@@ -46,13 +46,13 @@ static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel,
     enum ghp_pass pass = kernel->base.pass;
     char *scratch = ghp_cuda_aligned(args->at.scratch);
     void *w = pass == GHP_PASS_BACKWARD_WEIGHT ? args->at.dw[0] : args->at.w[0];
-    struct ghp_graph_tensors at = {.x = pass == GHP_PASS_BACKWARD_DATA ? args->at.dx[0]
-                                                                       : args->at.x[0],
-                                   .w = is_bf16(kernel) ? scratch : w,
-                                   .y = pass == GHP_PASS_FORWARD ? args->at.y : args->at.dy,
-                                   .bias = args->at.w[1],
-                                   .workspace = scratch + kernel->workspace_at};
+    struct ghp_graph_tensors at = {.workspace = scratch + kernel->workspace_at};
 
+    ghp_graph_bind(&at, GHP_GRAPH_X,
+                   pass == GHP_PASS_BACKWARD_DATA ? args->at.dx[0] : args->at.x[0]);
+    ghp_graph_bind(&at, GHP_GRAPH_W, is_bf16(kernel) ? scratch : w);
+    ghp_graph_bind(&at, GHP_GRAPH_Y, pass == GHP_PASS_FORWARD ? args->at.y : args->at.dy);
+    if (which == FUSED && kernel->fused.bias) ghp_graph_bind(&at, GHP_GRAPH_BIAS, args->at.w[1]);
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT)
         GHP_TRY(ghp_cuda_status(ghp_launch_to_bf16(stream, weights, w, scratch), "to bf16"));
     GHP_TRY(ghp_graph_run(conv->graphs[which], &conv->plan[which], &at));

@@ -6,8 +6,8 @@
 
 /* ---- descriptors ---- */
 
-static enum ghp_status make(struct ghp_graph *g, cudnnBackendDescriptorType_t type,
-                            cudnnBackendDescriptor_t *made)
+enum ghp_status ghp_graph_make(struct ghp_graph *g, cudnnBackendDescriptorType_t type,
+                               cudnnBackendDescriptor_t *made)
 {
     GHP_ASSERT(g->n_owned < GHP_GRAPH_DESCRIPTORS);
     GHP_TRY(GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(type, made)));
@@ -38,24 +38,38 @@ static bool is_virtual(int64_t id)
     return id == GHP_GRAPH_PRODUCT || id == GHP_GRAPH_SUM;
 }
 
+enum ghp_status ghp_graph_make_tensor(struct ghp_graph *g, const struct ghp_graph_tensor *t,
+                                      cudnnBackendDescriptor_t *made)
+{
+    int64_t alignment = 16;
+    bool passing = t->place == GHP_GRAPH_PASSING, by_value = t->place == GHP_GRAPH_BY_VALUE;
+    const struct ghp_cudnn_attribute attributes[] = {
+        {CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &t->id},
+        {CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t->type},
+        {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dims},
+        {CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, t->strides},
+        {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment},
+        {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &passing},
+        {CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value}};
+
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, made));
+    return ghp_cudnn_fill(g->cudnn, *made, attributes, GHP_COUNT_OF(attributes));
+}
+
 /* Channels innermost, whatever the tensor is. */
 static enum ghp_status make_tensor(struct ghp_graph *g, const struct tensor *t,
                                    cudnnBackendDescriptor_t *made)
 {
-    int64_t c = t->dims[1], h = t->dims[2], w = t->dims[3], alignment = 16;
-    int64_t strides[4] = {c * h * w, 1, w * c, c};
+    int64_t n = t->dims[0], c = t->dims[1], h = t->dims[2], w = t->dims[3];
     bool passing = is_virtual(t->id), wide = passing || t->id == GHP_GRAPH_BIAS;
-    cudnnDataType_t type = g->request.bf16 && !wide ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-    const struct ghp_cudnn_attribute attributes[] = {
-        {CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &t->id},
-        {CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
-        {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dims},
-        {CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides},
-        {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment},
-        {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &passing}};
+    const struct ghp_graph_tensor tensor = {
+        .id = t->id,
+        .type = g->request.bf16 && !wide ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT,
+        .place = passing ? GHP_GRAPH_PASSING : GHP_GRAPH_IN_MEMORY,
+        .dims = {n, c, h, w},
+        .strides = {c * h * w, 1, w * c, c}};
 
-    GHP_TRY(make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, made));
-    return ghp_cudnn_fill(g->cudnn, *made, attributes, GHP_COUNT_OF(attributes));
+    return ghp_graph_make_tensor(g, &tensor, made);
 }
 
 static enum ghp_status make_convolution(struct ghp_graph *g, cudnnBackendDescriptor_t *made)
@@ -75,7 +89,7 @@ static enum ghp_status make_convolution(struct ghp_graph *g, cudnnBackendDescrip
         {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, before},
         {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, after}};
 
-    GHP_TRY(make(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, made));
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, made));
     return ghp_cudnn_fill(g->cudnn, *made, attributes, GHP_COUNT_OF(attributes));
 }
 
@@ -137,7 +151,7 @@ static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDesc
             {names.alpha, CUDNN_TYPE_FLOAT, 1, &one},
             {names.beta, CUDNN_TYPE_FLOAT, 1, &zero}};
 
-        GHP_TRY(make(g, names.type, operation));
+        GHP_TRY(ghp_graph_make(g, names.type, operation));
         return ghp_cudnn_fill(g->cudnn, *operation, attributes, GHP_COUNT_OF(attributes));
     }
 }
@@ -169,18 +183,13 @@ static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t 
         {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b}};
 
-    GHP_TRY(make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise));
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise));
     GHP_TRY(ghp_cudnn_fill(g->cudnn, pointwise, mode_attributes, GHP_COUNT_OF(mode_attributes)));
-    GHP_TRY(make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
     return ghp_cudnn_fill(g->cudnn, *operation, attributes, b != NULL ? 4 : 3);
 }
 
-struct operations {
-    int n;
-    cudnnBackendDescriptor_t items[3];
-};
-
-static enum ghp_status make_operations(struct ghp_graph *g, struct operations *o)
+static enum ghp_status make_operations(struct ghp_graph *g, struct ghp_graph_operations *o)
 {
     const struct ghp_graph_request *r = &g->request;
     const struct tensor bias_of = {GHP_GRAPH_BIAS, {1, r->local.k, 1, 1}};
@@ -202,10 +211,11 @@ static enum ghp_status make_operations(struct ghp_graph *g, struct operations *o
 
 static enum ghp_status build(struct ghp_graph *g)
 {
-    struct operations o = {0};
+    struct ghp_graph_operations o = {0};
 
-    GHP_TRY(make_operations(g, &o));
-    GHP_TRY(make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph));
+    GHP_TRY(g->request.local.op == GHP_OP_ATTENTION ? ghp_graph_make_attention(g, &o)
+                                                    : make_operations(g, &o));
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph));
     {
         const struct ghp_cudnn_attribute attributes[] = {
             {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, o.n, o.items},
@@ -247,12 +257,9 @@ void ghp_graph_close(struct ghp_graph *g)
 enum ghp_status ghp_graph_run(const struct ghp_graph *g, const struct ghp_graph_plan *plan,
                               const struct ghp_graph_tensors *t)
 {
-    int64_t ids[] = {GHP_GRAPH_X, GHP_GRAPH_W, GHP_GRAPH_Y, GHP_GRAPH_BIAS};
-    const void *at[] = {t->x, t->w, t->y, t->bias};
-    int n = g->request.bias ? 4 : 3;
     const struct ghp_cudnn_attribute attributes[] = {
-        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids},
-        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at},
+        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, t->n, t->ids},
+        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, t->n, t->at},
         {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &t->workspace}};
     cudnnBackendDescriptor_t pack = NULL;
     enum ghp_status status;

@@ -1,5 +1,5 @@
-/* executor/backend/cuda/graph.h - a convolution's pass, and what it fuses, as a graph of cuDNN's operations, and the
- * engines that can run it.
+/* executor/backend/cuda/graph.h - a pass of a convolution, with what it fuses, or of an attention as a graph of
+ * cuDNN's operations, and the engines that can run it.
  *
  * Tensors are described by sizes and strides alone: activations N,H,W,C in memory, weights K,R,S,C. An *engine
  * configuration* is one of cuDNN's implementations with its knobs; its text ("eng62 2=4,13=0") says which, so that a
@@ -15,7 +15,7 @@
 #include "core/sharding/local.h"
 #include "executor/backend/cuda/libraries.h"
 
-enum { /* tensors of a graph, as the variant pack names them */
+enum { /* tensors of a convolution's graph */
        GHP_GRAPH_X = 1,
        GHP_GRAPH_W,
        GHP_GRAPH_Y,
@@ -24,17 +24,36 @@ enum { /* tensors of a graph, as the variant pack names them */
        GHP_GRAPH_SUM
 };
 
+enum { /* tensors of an attention's graph: activations are [n][position][head][channel] */
+       GHP_GRAPH_QUERIES = 1,
+       GHP_GRAPH_KEYS,
+       GHP_GRAPH_VALUES,
+       GHP_GRAPH_RESULT,
+       GHP_GRAPH_LOGARITHMS, /* float [n][head][position]: of the sums of exponentials */
+       GHP_GRAPH_SCALE,      /* one float in the host's memory, as is the next */
+       GHP_GRAPH_HIDDEN,     /* the score of a key that a query does not see; if causal */
+       /* of the backward pass */
+       GHP_GRAPH_DRESULT,
+       GHP_GRAPH_DQUERIES,
+       GHP_GRAPH_DKEYS,
+       GHP_GRAPH_DVALUES,
+       GHP_GRAPH_MEANS,        /* float [n][head][position]: scratch */
+       GHP_GRAPH_QUERIES_SUM,  /* float [n][head][position][channel]: scratch; unless exact */
+       GHP_GRAPH_ATTENTION_IDS /* the first of the tensors that are in no memory */
+};
+
 struct ghp_graph_target {                /* one of both */
     cudnnHandle_t handle;                /* the GPU that is there; or NULL */
     cudnnBackendDescriptor_t properties; /* of one that is not */
 };
 
 struct ghp_graph_request {
-    struct ghp_local local; /* conv2d */
+    struct ghp_local local; /* conv2d; or attention, in bf16 */
     /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
     enum ghp_pass pass;
     bool bf16;       /* all tensors but the bias; else float */
     bool bias, relu; /* FORWARD: y = relu(conv(x, w) + bias), as far as asked for */
+    bool exact;      /* BACKWARD_DATA of attention: the sums of dqueries have one order */
 };
 
 struct ghp_graph;
@@ -84,12 +103,22 @@ enum ghp_status ghp_graph_find(const struct ghp_graph *graph, const char *name,
                                struct ghp_graph_plan *plan);
 void ghp_graph_plan_release(const struct ghp_cudnn *cudnn, struct ghp_graph_plan *plan);
 
-/* Tensors of a run. */
+enum { GHP_GRAPH_TENSORS = 13 };
+
+/* Where the tensors of a run are, by their ids. */
 struct ghp_graph_tensors {
-    const void *x, *w, *y; /* what they are depends on the pass; one of them is written */
-    const void *bias;      /* float [k], where asked for */
+    int n;
+    int64_t ids[GHP_GRAPH_TENSORS];
+    const void *at[GHP_GRAPH_TENSORS];
     void *workspace;
 };
+
+static inline void ghp_graph_bind(struct ghp_graph_tensors *tensors, int64_t id, const void *at)
+{
+    tensors->ids[tensors->n] = id;
+    tensors->at[tensors->n++] = at;
+}
+
 /* Enqueues the plan on the handle's stream. */
 enum ghp_status ghp_graph_run(const struct ghp_graph *graph, const struct ghp_graph_plan *plan,
                               const struct ghp_graph_tensors *tensors);

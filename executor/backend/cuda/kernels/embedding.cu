@@ -84,13 +84,15 @@ __global__ void sort_places_kernel(table_job j, int rounds, int32_t *order)
         for (int d = 0; d < kDigits; d++)
             counts[d * kSorters + threadIdx.x] = 0;
         for (int64_t i = first; i < end; i++)
-            counts[(row_at(j, place_at(from, i)) >> round * kDigitBits) % kDigits * kSorters + threadIdx.x]++;
+            counts[(row_at(j, place_at(from, i)) >> round * kDigitBits) % kDigits * kSorters +
+                   threadIdx.x]++;
         __syncthreads();
         sum_before(counts, sums);
         for (int64_t i = first; i < end; i++) {
             int32_t place = place_at(from, i);
 
-            to[counts[(row_at(j, place) >> round * kDigitBits) % kDigits * kSorters + threadIdx.x]++] = place;
+            to[counts[(row_at(j, place) >> round * kDigitBits) % kDigits * kSorters +
+                      threadIdx.x]++] = place;
         }
         __syncthreads();
     }
@@ -100,7 +102,8 @@ __global__ void sort_places_kernel(table_job j, int rounds, int32_t *order)
 // their order, to what is there; the others do nothing.
 template <typename T> __global__ void table_weight_kernel(table_job j, const int32_t *order)
 {
-    int64_t i = blockIdx.x, row = row_at(j, order[i]), k = (int64_t)blockIdx.y * kThreads + threadIdx.x;
+    int64_t i = blockIdx.x, row = row_at(j, order[i]),
+            k = (int64_t)blockIdx.y * kThreads + threadIdx.x;
     float sum = 0;
 
     if (row == j.rows || (i > 0 && row_at(j, order[i - 1]) == row) || k >= j.k) return;
@@ -164,8 +167,8 @@ cudaError_t table_weight(struct ghp_launch launch, const struct ghp_local *local
                     job.rows * job.k, job.dw);
         enqueue(sort_places_kernel, 1, kSorters, 0, launch.stream, job, rounds, order);
         enqueue(table_weight_kernel<decltype(type)>,
-                dim3((unsigned)job.places, (unsigned)ceil_div(job.k, kThreads)), kThreads, 0, launch.stream, job,
-                order + (rounds - 1) % 2 * job.places);
+                dim3((unsigned)job.places, (unsigned)ceil_div(job.k, kThreads)), kThreads, 0,
+                launch.stream, job, order + (rounds - 1) % 2 * job.places);
     });
 }
 

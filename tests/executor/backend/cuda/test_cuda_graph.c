@@ -7,34 +7,11 @@
  * installed. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
+#include "tests/executor/backend/cuda/gpu_properties.h"
 
 #include "executor/backend/cuda/graph.h"
 
 static const struct ghp_cudnn *cudnn;
-
-/* As cuDNN writes them for devices that are there; figures from NVIDIA's data sheets. */
-static const char h100[] =
-    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":"
-    "65536,"
-    "\"multiProcessorCount\":132,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
-    "\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,"
-    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
-    "\"maxThreadsPerSM\":2048,"
-    "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":85000000000,"
-    "\"smClockRateKHz\":1980000,\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,"
-    "\"cudaDeviceId\":0,"
-    "\"deviceVer\":900,\"driverVer\":13000,\"deviceName\":\"NVIDIA H100 80GB HBM3\"}";
-static const char a100[] =
-    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":"
-    "65536,"
-    "\"multiProcessorCount\":108,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
-    "\"maxSharedMemoryPerBlockOptin\":166912,\"reservedSharedMemoryPerBlock\":1024,"
-    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
-    "\"maxThreadsPerSM\":2048,"
-    "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":85000000000,"
-    "\"smClockRateKHz\":1410000,\"memClockRateKHz\":1593000,\"l2CacheSize\":41943040,"
-    "\"cudaDeviceId\":0,"
-    "\"deviceVer\":800,\"driverVer\":13000,\"deviceName\":\"NVIDIA A100-SXM4-80GB\"}";
 
 static const struct precision_case {
     const char *name;
@@ -209,7 +186,7 @@ static void check_refusals(void)
 
     CHECK_STATUS(ghp_graph_properties(cudnn, "{}", &none), GHP_ERR_BACKEND);
     if (none != NULL) cudnn->cudnnBackendDestroyDescriptor(none);
-    CHECK_STATUS(ghp_graph_properties(cudnn, h100, &target.properties), GHP_OK);
+    CHECK_STATUS(ghp_graph_properties(cudnn, gpu_properties_h100, &target.properties), GHP_OK);
     request.local = op_case_all(&n)[0];
     CHECK_STATUS(ghp_graph_open(cudnn, target, &request, &graph), GHP_OK);
     CHECK_STATUS(ghp_graph_find(graph, "fast", &plan), GHP_ERR_BACKEND);
@@ -223,7 +200,7 @@ CHECK_TEST(cuda_graph)
     check_text();
     if (ghp_cudnn_load(&cudnn) != GHP_OK) SKIP(ghp_status_message());
     check_refusals();
-    check_device(h100, "H100");
-    check_device(a100, "A100");
+    check_device(gpu_properties_h100, "H100");
+    check_device(gpu_properties_a100, "A100");
     return check_end();
 }
