@@ -34,6 +34,15 @@ static void warn_of_assumed(const struct ghp_onnx_import *import)
                  import->file->path, import->assumed);
 }
 
+static void warn_of_pixels(const struct ghp_onnx_import *import)
+{
+    if (import->pixels)
+        ghp_warn(
+            "%s: the output '%.96s' is a map, and axis 1 is taken as the classes of each pixel: "
+            "a sample has a label for each pixel",
+            import->file->path, import->output.name);
+}
+
 /* Of several outputs, such as those of auxiliary classifiers and heads, one is trained. Keys and values that a language
  * model hands to its next call are no head. */
 static void warn_of_outputs(const struct ghp_onnx_import *import)
@@ -182,6 +191,7 @@ void ghp_onnx_warn(const struct ghp_onnx_import *import)
 {
     warn_of_shared(import);
     warn_of_assumed(import);
+    warn_of_pixels(import);
     warn_of_outputs(import);
     warn_of_detached(import);
     if (strcmp(import->file->producer, "pytorch") != 0) return;

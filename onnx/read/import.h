@@ -67,6 +67,7 @@ struct ghp_onnx_import {
     struct ghp_onnx_shared shared;
     struct ghp_onnx_unsure unsure;
     json_t *parameters;  /* the metadata 'ghp.parameters', or NULL */
+    bool pixels;         /* the output is classes of each pixel */
     const char *assumed; /* an input that is taken as a constant (onnx/input.h), or NULL */
     /* the first that hands no gradient back to what is trained, or NULL */
     const struct ghp_onnx_node *detached;

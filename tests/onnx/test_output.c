@@ -28,8 +28,22 @@ static void check_maps(void)
 {
     static const int64_t map[3] = {5, 4, 3}, boxes[2] = {6, 4}, pooled[3] = {5, 1, 1},
                          row[3] = {1, 1, 7};
+    struct ghp_onnx_text hinge = {"ghp.loss", "{\"op\": \"hinge\"}"};
+    struct ghp_model model;
+    char text[2048];
 
-    begin_axes(3, map); /* of a segmentation */
+    begin_axes(3, map); /* of a segmentation: never one softmax over all */
+    save(path, "y");
+    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+        CHECK_EQ(model.layers[model.n_layers - 1].out.c, 5);
+        CHECK_EQ(ghp_model_labels(&model), 12);
+        ghp_model_release(&model);
+    }
+    begin_axes(3, map);
+    said_reading(path, "y", text, sizeof text);
+    CHECK(strstr(text, "axis 1 is taken as the classes of each pixel") != NULL);
+    graph.texts = &hinge;
+    graph.n_texts = 1;
     refused(path, "y", GHP_ERR_INPUT,
             "the output 'y' cannot be the network's: a sample has 60 values on 3 axes");
     CHECK_MESSAGE("one vector of classes for each sample");
