@@ -89,6 +89,7 @@ enum ghp_fill {
         GHP_FILL_COUNT
 };
 
+enum ghp_drop { GHP_DROP_ELEMENTS, GHP_DROP_SAMPLES };
 enum ghp_gelu { GHP_GELU_ERF, GHP_GELU_TANH, GHP_GELU_COUNT };
 
 enum {
@@ -132,6 +133,7 @@ struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside sh
     int64_t size;          /* lrn: channels in the window, odd */
     double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
     double ratio;          /* dropout: probability of zero, [0, 1) */
+    enum ghp_drop drop;    /* dropout: of each element by itself, or of whole samples */
     enum ghp_gelu gelu;    /* exact, or approximated */
 };
 

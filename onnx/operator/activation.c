@@ -142,6 +142,8 @@ static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp
 {
     struct ghp_layer like = {.op = GHP_OP_DROPOUT,
                              .norm = {.ratio = ghp_onnx_real(node, "ratio", 0.5)}};
+    /* said by onnx/pattern/dropout.c */
+    bool samples = ghp_onnx_int(node, "samples", 0) != 0;
     struct ghp_onnx_array *ratio = ghp_onnx_in(im, node, 1);
     const double *value;
 
@@ -152,6 +154,7 @@ static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp
         GHP_TRY(ghp_onnx_values(im, ratio, &value));
         if (ghp_onnx_elements(ratio) > 0) like.norm.ratio = ghp_onnx_tidy(value[0]);
     }
+    if (samples) like.norm.drop = GHP_DROP_SAMPLES;
     if (!(like.norm.ratio >= 0 && like.norm.ratio <= 0.999))
         return ghp_onnx_fail(im, node, "drops %g of its values; use 0 to 0.999", like.norm.ratio);
     return like.norm.ratio == 0 ? ghp_onnx_identity(im, node) : ghp_onnx_unary(im, node, &like);
@@ -270,9 +273,40 @@ static enum ghp_status write_silu(struct ghp_onnx_export *ex, int i)
     return GHP_OK;
 }
 
+/* Of whole samples: times a dropout of ones, one a sample. */
+static enum ghp_status write_dropped_samples(struct ghp_onnx_export *ex, int i)
+{
+    static const int64_t once = 1;
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *x = ex->names[l->inputs[0]], *batch = ghp_export_text(ex, l->name, ".batch"),
+               *sizes = ghp_export_text(ex, l->name, ".sizes"),
+               *one = ghp_export_text(ex, l->name, ".one"),
+               *mask = ghp_export_text(ex, l->name, ".mask");
+    const char *size = ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".size"), &once, 1);
+    const char *const parts[] = {batch, size, ex->ranks[i] > 2 ? size : NULL,
+                                 ex->ranks[i] > 3 ? size : NULL, NULL};
+    const char *const drops[] = {
+        one, ghp_export_number(ex, ghp_export_text(ex, l->name, ".ratio"), l->norm.ratio), NULL};
+    const char *const wide[] = {ghp_export_number(ex, ghp_export_text(ex, l->name, ".1"), 1), sizes,
+                                NULL};
+    struct ghp_onnx_node *node =
+        ghp_export_node(ex, "Shape", batch, (const char *const[]){x, NULL});
+
+    ghp_export_since(ex, 15); /* Shape with start and end */
+    ghp_export_int(ex, node, "start", 0);
+    ghp_export_int(ex, node, "end", 1);
+    ghp_export_int(ex, ghp_export_node(ex, "Concat", sizes, parts), "axis", 0);
+    ghp_export_node(ex, "Expand", one, wide);
+    ghp_export_node(ex, "Dropout", mask, drops);
+    ghp_export_node(ex, "Mul", l->name, (const char *const[]){x, mask, NULL});
+    return GHP_OK;
+}
+
 static enum ghp_status write_dropout(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
+
+    if (l->norm.drop == GHP_DROP_SAMPLES) return write_dropped_samples(ex, i);
     const char *const inputs[] = {
         ex->names[l->inputs[0]],
         ghp_export_number(ex, ghp_export_text(ex, l->name, ".ratio"), l->norm.ratio), NULL};
@@ -315,7 +349,7 @@ const struct ghp_onnx_operator ghp_onnx_activation[] = {
     {.name = "Mul", .since = 1, .op = GHP_OP_SILU, .write = write_silu},
     {.name = "Dropout",
      .since = 1,
-     .attributes = "ratio seed ",
+     .attributes = "ratio samples seed ",
      .read = read_dropout,
      .op = GHP_OP_DROPOUT,
      .write = write_dropout},

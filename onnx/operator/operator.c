@@ -54,7 +54,7 @@ const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n)
         if (strcmp(name, drawn[i]) != 0) continue;
         snprintf(text, n,
                  "use Dropout of single values, whose random numbers are the only ones, and make "
-                 "the module without stochastic depth, noise and dropout of whole channels");
+                 "the module without noise and dropout of whole channels");
         return text;
     }
     used = (size_t)snprintf(text, n, "use ");

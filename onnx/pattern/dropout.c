@@ -1,5 +1,6 @@
 /* onnx/pattern/dropout.c - dropout as PyTorch's exporter writes one that works in place: x times a mask over the share
- * that is kept. The mask is 1 where a uniform random number of x's shape is less than that share. */
+ * that is kept. The mask is 1 where a uniform random number of x's shape is less than that share. Stochastic depth has
+ * one random number a sample: its shape is the batch and ones. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 #include "onnx/read/attribute.h"
@@ -16,16 +17,55 @@ static bool has_shape_of(struct ghp_onnx_import *im, const char *name, const cha
            ghp_onnx_attribute(shape, "end") == NULL && ghp_onnx_same(im, shape->inputs[0], x);
 }
 
-/* Whether a tensor is 1 for each element of x with a probability, and which. */
-static bool is_mask(struct ghp_onnx_import *im, const char *name, const char *x, double *kept)
+/* Whether a list of sizes is the batch and ones, and there are more than one. */
+static bool is_one_a_sample(struct ghp_onnx_import *im, const char *sizes)
+{
+    const struct ghp_onnx_node *parts = ghp_onnx_made_by(im, sizes, "Concat", 2);
+    double value;
+
+    if (parts == NULL || ghp_onnx_is_constant(im, parts->inputs[0])) return false;
+    for (int i = 1; i < parts->n_inputs; i++)
+        if (!ghp_onnx_scalar(im, parts->inputs[i], &value) || value != 1) return false;
+    return true;
+}
+
+/* Whether a tensor has one element a sample, spread over all other axes: of random numbers, what it holds is nothing. */
+static bool is_by_sample(struct ghp_onnx_import *im, const char *name)
+{
+    const struct ghp_onnx_node *expand = ghp_onnx_made_by(im, name, "Expand", 2);
+    const struct ghp_onnx_node *filled = ghp_onnx_made_by(im, name, "ConstantOfShape", 1);
+
+    return (expand != NULL && is_one_a_sample(im, expand->inputs[1])) ||
+           (filled != NULL && is_one_a_sample(im, filled->inputs[0]));
+}
+
+/* Whether a tensor is 1 for each element of x, or for each of its samples, with a probability, and which. */
+static bool is_mask(struct ghp_onnx_import *im, const char *name, const char *x, double *kept,
+                    bool *samples)
 {
     const struct ghp_onnx_node *less = ghp_onnx_made_by(im, name, "Less", 2);
     const struct ghp_onnx_node *drawn =
         less != NULL ? ghp_onnx_made_by(im, less->inputs[0], "RandomUniformLike", 1) : NULL;
 
+    *samples = drawn != NULL && is_by_sample(im, drawn->inputs[0]);
     return drawn != NULL && ghp_onnx_real(drawn, "low", 0) == 0 &&
            ghp_onnx_real(drawn, "high", 1) == 1 && ghp_onnx_scalar(im, less->inputs[1], kept) &&
-           has_shape_of(im, drawn->inputs[0], x);
+           (*samples || has_shape_of(im, drawn->inputs[0], x));
+}
+
+/* As ghp writes it: a dropout of ones, one a sample. */
+static bool is_dropped_one(struct ghp_onnx_import *im, const char *name, double *kept)
+{
+    const struct ghp_onnx_node *drop = ghp_onnx_made_by(im, name, "Dropout", 2);
+    const struct ghp_onnx_node *ones =
+        drop != NULL ? ghp_onnx_made_by(im, drop->inputs[0], "Expand", 2) : NULL;
+    double ratio, value;
+
+    if (ones == NULL || !ghp_onnx_scalar(im, drop->inputs[1], &ratio) ||
+        !ghp_onnx_scalar(im, ones->inputs[0], &value) || value != 1)
+        return false;
+    *kept = 1 - ratio;
+    return is_one_a_sample(im, ones->inputs[1]);
 }
 
 static bool match_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -34,11 +74,14 @@ static bool match_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node
     for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
         const char *x = node->inputs[1 - k], *mask;
         double by, kept;
+        bool samples = is_dropped_one(im, node->inputs[k], &kept);
 
-        if (!ghp_onnx_scaled(im, node->inputs[k], &mask, &by) || !is_mask(im, mask, x, &kept) ||
-            !ghp_onnx_near(by * kept, 1))
+        if (!samples && (!ghp_onnx_scaled(im, node->inputs[k], &mask, &by) ||
+                         !is_mask(im, mask, x, &kept, &samples) || !ghp_onnx_near(by * kept, 1)))
             continue;
-        *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {x}, .n_attributes = 1};
+        *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {x}, .n_attributes = 2};
+        found->attributes[1] = (struct ghp_onnx_attribute){
+            .name = "samples", .kind = GHP_ONNX_INT, .integer = samples};
         found->attributes[0] = (struct ghp_onnx_attribute){
             .name = "ratio", .kind = GHP_ONNX_REAL, .real = 1 - ghp_onnx_tidy(kept)};
         return true;

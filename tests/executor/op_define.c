@@ -171,6 +171,7 @@ static double dropout_at(const struct ghp_operand_set *set, struct place o)
     double x = x_at(set, o.n, o.p, o.q, o.k), ratio = set->local.norm.ratio;
     int64_t element = ((args->first_position + o.p) * set->local.w + o.q) * args->global_channels +
                       args->first_channel + o.k;
+    if (set->local.norm.drop == GHP_DROP_SAMPLES) element = 0;
     if (!args->training) return x;
     struct ghp_random_block block =
         ghp_random_philox(args->seed, (uint32_t)(element / 4), (uint32_t)(args->first_sample + o.n),

@@ -175,6 +175,18 @@ static void KERNEL(mask_run)(const struct mask *mask, int64_t element, int64_t n
     }
 }
 
+/* The same of a whole sample, as its first element. */
+static void KERNEL(mask_sample)(const struct mask *mask, int64_t n, const SCALAR *from, SCALAR *to)
+{
+    uint32_t random[4], counter[4] = {0, mask->sample, mask->step, mask->layer};
+    float scale = (float)mask->scale;
+    ghp_random_fill(mask->seed, counter, 1, random);
+    bool keeps = random[0] >= mask->threshold;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        to[i] = keeps ? PUT(GET(from[i]) * scale) : 0;
+}
+
 /* Forward and backward are the same: the mask is made anew from its key. */
 static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                             struct ghp_range rows, const void *from, void *to)
@@ -185,12 +197,15 @@ static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kern
     SCALAR *out = to;
     for (int64_t row = rows.first; row < rows.end;) {
         int64_t pixel = row % pixels, count = 1;
-        if (c == args->global_channels) {
+        if (c == args->global_channels || local->norm.drop == GHP_DROP_SAMPLES) {
             count = pixels - pixel;
             if (count > rows.end - row) count = rows.end - row;
         }
         mask.sample = (uint32_t)(args->first_sample + row / pixels);
-        KERNEL(mask_run)
+        if (local->norm.drop == GHP_DROP_SAMPLES)
+            KERNEL(mask_sample)(&mask, count * c, in + row * c, out + row * c);
+        else
+            KERNEL(mask_run)
         (&mask, (first + pixel) * args->global_channels + args->first_channel, count * c,
          in + row * c, out + row * c);
         row += count;

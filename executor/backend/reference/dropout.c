@@ -2,7 +2,8 @@
  * ratio 2^32; backward the same of dy.
  *
  * The number of an element is its own wherever it is computed: of the block with the key (seed; element / 4, sample,
- * step, layer), where element counts a whole sample's pixels and global channels, the one at element % 4. */
+ * step, layer), where element counts a whole sample's pixels and global channels, the one at element % 4. Of whole samples it
+ * is that of element 0. */
 #include "executor/backend/reference/reference.h"
 #include "executor/platform/random.h"
 
@@ -27,6 +28,7 @@ static void apply(const struct ghp_local *local, const struct ghp_kernel_argumen
             for (int64_t c = 0; c < local->c; c++, i++) {
                 int64_t element = (first + pixel) * args->global_channels + args->first_channel + c;
 
+                if (local->norm.drop == GHP_DROP_SAMPLES) element = 0;
                 to[i] = keeps(local, args, n, element) ? from[i] * scale : 0.0;
             }
 }

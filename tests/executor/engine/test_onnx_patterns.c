@@ -253,6 +253,43 @@ static void begin_dropout(float share, float kept, const char *shape)
     node("Mul", "y", "x", "scaled");
 }
 
+/* The mask has the sizes of the batch and a list: by ones, one element a sample. */
+static void begin_depth(int size)
+{
+    static const int64_t sizes[] = {1, 2}, one = 1;
+    struct ghp_onnx_node *whole;
+
+    begin(20, BATCH, WIDE, 0, 0);
+    number_of("zero", 0);
+    number_of("kept", 0.7f);
+    constant("size", GHP_ONNX_INT64, 1, &one, &sizes[size - 1]);
+    whole = node("Shape", "whole", "x", NULL);
+    number(whole, "start", 0);
+    number(whole, "end", 1);
+    number(node("Concat", "sizes", "whole", "size"), "axis", 0);
+    node("Expand", "empty", "zero", "sizes");
+    node("RandomUniformLike", "drawn", "empty", NULL);
+    node("Less", "sampled", "drawn", "kept");
+    number(node("Cast", "mask", "sampled", NULL), "to", GHP_ONNX_FLOAT);
+    node("Div", "scaled", "mask", "kept");
+    node("Mul", "y", "x", "scaled");
+}
+
+static void check_depth(void)
+{
+    struct ghp_model model;
+
+    begin_depth(1);
+    means("y", GHP_OP_DROPOUT, 1, same); /* outside of training */
+    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+        CHECK(model.layers[1].norm.drop == GHP_DROP_SAMPLES);
+        CHECK_NEAR(model.layers[1].norm.ratio, 0.3, 1e-7);
+        ghp_model_release(&model);
+    }
+    begin_depth(2); /* of parts of a sample */
+    refused(path, "y", GHP_ERR_INPUT, "(RandomUniformLike, opset 20)");
+}
+
 static void check_dropout(void)
 {
     struct ghp_model model;
@@ -479,6 +516,7 @@ CHECK_TEST(onnx_patterns)
     check_operators();
     check_by_element();
     check_dropout();
+    check_depth();
     check_norms();
     check_norm_axes();
     check_norm_operators();

@@ -17,12 +17,12 @@ cases=(squeezenet1_1.traced.17 resnet18.dynamo.20 mobilenet_v3_small.dynamo.20.6
 if full; then
     cases=(alexnet.traced.20 vgg11_bn.traced.13 resnet18.traced.20 resnet50.dynamo.18 googlenet.traced.13
         inception_v3.dynamo.22 densenet121.traced.20 mobilenet_v3_large.traced.13 squeezenet1_1.traced.20
-        shufflenet_v2_x1_0.dynamo.18 efficientnet_b0.traced.13 efficientnet_b0+.dynamo.22)
+        shufflenet_v2_x1_0.dynamo.18 efficientnet_b0.traced.13 efficientnet_b0.dynamo.22)
 fi
 if [ "${GHP_EXPORTERS-}" = all ]; then
     cases=()
     for network in alexnet vgg11 vgg11_bn vgg16 resnet18 resnet50 googlenet inception_v3 densenet121 mobilenet_v2 \
-        mobilenet_v3_large mobilenet_v3_small squeezenet1_1 shufflenet_v2_x1_0 efficientnet_b0 efficientnet_b0+; do
+        mobilenet_v3_large mobilenet_v3_small squeezenet1_1 shufflenet_v2_x1_0 efficientnet_b0; do
         for way in traced.13 traced.20 dynamo.18 dynamo.22; do cases+=($network.$way); done
     done
 fi

@@ -1,13 +1,28 @@
-/* core/model/op/elementwise/dropout.c - zeros by chance while training; the mask is drawn again going backward. */
+/* core/model/op/elementwise/dropout.c - zeros by chance while training, of elements or of whole samples (stochastic
+ * depth); the mask is drawn again going backward. */
 #include "core/model/attributes.h"
 #include "core/model/op.h"
+
+#include <stdio.h>
+
+static const char *const drops[] = {
+    [GHP_DROP_ELEMENTS] = "elements", [GHP_DROP_SAMPLES] = "samples", NULL};
 
 static const struct ghp_attribute attributes[] = {{.key = "ratio",
                                                    .kind = GHP_ATTRIBUTE_REAL,
                                                    .most = 0.999,
                                                    .usual = 0.5,
                                                    .at = {offsetof(struct ghp_layer, norm.ratio)}},
+                                                  {.key = "of",
+                                                   .kind = GHP_ATTRIBUTE_CHOICE,
+                                                   .choices = drops,
+                                                   .at = {offsetof(struct ghp_layer, norm.drop)}},
                                                   {0}};
+
+static void key(const struct ghp_local *local, char *text, size_t n)
+{
+    snprintf(text, n, "%s", local->norm.drop == GHP_DROP_SAMPLES ? " samples" : "");
+}
 
 const struct ghp_op_facts ghp_op_facts_dropout = {
     .name = "dropout",
@@ -16,6 +31,7 @@ const struct ghp_op_facts ghp_op_facts_dropout = {
     .most_inputs = 1,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},
+    .key = key,
     .in_place = ghp_in_place_always,
     .by_position = true,
 };

@@ -218,6 +218,7 @@ namespace
 struct masking { // what does not change from element to element
     uint64_t seed;
     uint32_t layer, threshold;
+    int samples;
     float scale;
     int64_t pixels, c, global_channels, first_channel, first_pixel, first_sample;
 };
@@ -233,6 +234,7 @@ __global__ void dropout_kernel(int64_t groups, masking m, uint64_t given, const 
         int64_t i = g * V, row = i / m.c, channel = i % m.c, sample = row / m.pixels;
         int64_t element =
             (m.first_pixel + row % m.pixels) * m.global_channels + m.first_channel + channel; // of the whole sample
+        if (m.samples) element = 0;
         four random = philox(m.seed, (uint32_t)(element / 4), (uint32_t)(m.first_sample + sample),
                              step, m.layer);
         float z[V];
@@ -240,7 +242,7 @@ __global__ void dropout_kernel(int64_t groups, masking m, uint64_t given, const 
         load<T, V>(x, i, z);
 #pragma unroll
         for (int j = 0; j < V; j++) {
-            uint32_t r = V == 4 ? random.v[j] : random.v[element % 4];
+            uint32_t r = V == 4 && !m.samples ? random.v[j] : random.v[element % 4];
 
             z[j] = r >= m.threshold ? z[j] * m.scale : 0;
         }
@@ -252,7 +254,7 @@ template <typename T, int V>
 void launch_dropout_width(struct ghp_launch launch, const ghp_dropout_job *j)
 {
     int64_t groups = j->n * j->pixels * j->c / V;
-    masking m = {j->seed, j->layer,           j->threshold,     j->scale,       j->pixels,
+    masking m = {j->seed, j->layer,           j->threshold,     j->samples,     j->scale,       j->pixels,
                  j->c,    j->global_channels, j->first_channel, j->first_pixel, j->first_sample};
 
     enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, groups, m,
