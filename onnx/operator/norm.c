@@ -5,7 +5,9 @@
 #include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
+#include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
@@ -141,6 +143,56 @@ static enum ghp_status read_rms_norm(struct ghp_onnx_import *im, const struct gh
     return read_rows(im, node, GHP_OP_RMS_NORM);
 }
 
+/* Over all pixels of each channel: a layer norm whose weights are ones and stay so, of the channels as rows; then the
+ * node's weight and bias for each channel, unless they are the ones and zeros of a norm without. Group norm comes as
+ * this, of groups as channels. */
+static enum ghp_status read_instance_norm(struct ghp_onnx_import *im,
+                                          const struct ghp_onnx_node *node)
+{
+    struct ghp_layer norm = {.op = GHP_OP_LAYER_NORM,
+                             .n_inputs = 1,
+                             .fixed = true,
+                             .norm = {.epsilon = ghp_onnx_real(node, "epsilon", 1e-5)}};
+    struct ghp_layer scale = {
+        .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
+    struct ghp_onnx_source ones = {.scale = 1}, weight = {.scale = 1};
+    struct ghp_onnx_array *x, *w, made;
+    int64_t dims[3] = {0, 0, 1};
+    double *values, value;
+    bool plain;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
+    if (x->n < 3)
+        return ghp_onnx_fail(im, node, "norms %d axes; give batch, channels and pixels", x->n);
+    for (int i = 0; i < x->n; i++)
+        dims[i < 2 ? i : 2] = i < 2 ? x->dims[i] : dims[2] * x->dims[i];
+    made = *x;
+    GHP_TRY(ghp_onnx_reshape(im, &made, 3, dims));
+    GHP_TRY(ghp_onnx_rows_in(im, &made, &norm.inputs[0]));
+    GHP_TRY(
+        ghp_onnx_emit(im, &norm, ghp_onnx_part(ghp_onnx_hint(im, node, w), ".norm"), &ones.layer));
+    GHP_TRY(ghp_onnx_room(im, dims[2], &values));
+    for (int64_t i = 0; i < dims[2]; i++)
+        values[i] = 1;
+    GHP_TRY(
+        ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){1, &dims[2]}, values, &ones.array));
+    GHP_TRY(ghp_onnx_weight_from(im, node, ones));
+    made = ghp_onnx_rows_out(im, &made, ones.layer);
+    GHP_TRY(ghp_onnx_uniform(im, w, &plain, &value));
+    if (plain && value == 1 && ghp_onnx_role_is_number(w))
+        return ghp_onnx_reshaped(im, node, &made, x->n, x->dims);
+    GHP_TRY(ghp_onnx_reshape(im, &made, x->n, x->dims));
+    GHP_TRY(ghp_onnx_settle(im, &made, ghp_onnx_shape(&made), &scale.inputs[0]));
+    scale.out.c = scale.window.groups = dims[1];
+    weight.array = *w;
+    GHP_TRY(ghp_onnx_emit(im, &scale, ghp_onnx_hint(im, node, w), &weight.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, weight));
+    GHP_TRY(ghp_onnx_bias_in(im, node, 2, &weight.layer));
+    made = ghp_onnx_of_layer(im, weight.layer, x->n, x->dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 /* ---- writing ---- */
 
 /* Over the channels, which are turned to the end where there are pixels. */
@@ -220,6 +272,10 @@ const struct ghp_onnx_operator ghp_onnx_norm[] = {
      .read = read_batch_norm,
      .op = GHP_OP_BATCH_NORM,
      .write = write_batch_norm},
+    {.name = "InstanceNormalization",
+     .since = 1,
+     .attributes = "epsilon ",
+     .read = read_instance_norm},
     {.name = "LRN",
      .since = 1,
      .attributes = "alpha beta bias size ",

@@ -5,7 +5,14 @@
  * (steps that do not divide a row) are refused. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/read/attribute.h"
+#include "onnx/read/constant.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST = GHP_ONNX_MAX_DIMS - 1 }; /* digits; the batch is an axis too */
 
@@ -65,6 +72,104 @@ static bool find_digits(const struct ghp_view *view, int64_t elements, struct di
     }
     return true;
 }
+
+/* ---- reading: pixels repeated, or made of channels ---- */
+
+/* Output 0 is the image whose rows are the array's axes 2 and 3, and whose columns axes 4 and 5. */
+static enum ghp_status put_pixels(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  const struct ghp_onnx_array *six)
+{
+    struct ghp_shape shape =
+        ghp_shape_image(six->dims[1], six->dims[2] * six->dims[3], six->dims[4] * six->dims[5]);
+    struct ghp_onnx_array moved = *six, made;
+    int layer;
+
+    moved.name = node->outputs[0];
+    GHP_TRY(ghp_onnx_settle(im, &moved, shape, &layer));
+    made = ghp_onnx_of_layer(im, layer, 4, (int64_t[]){0, shape.c, shape.h, shape.w});
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* How often each row and column is repeated, from scales or sizes; 0 where that is no whole number. */
+static enum ghp_status find_factors(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    const struct ghp_onnx_array *x, int64_t factors[4])
+{
+    int at = im->file->opset < 11 ? 1 : node->n_inputs > 3 && node->inputs[3][0] != '\0' ? 3 : 2;
+    struct ghp_onnx_array *by;
+    const double *values;
+
+    GHP_TRY(ghp_onnx_constant_in(im, node, at, &by));
+    GHP_TRY(ghp_onnx_values(im, by, &values));
+    if (ghp_onnx_elements(by) != 4)
+        return ghp_onnx_fail(im, node, "resizes other than four axes; ghp resizes images");
+    for (int i = 0; i < 4; i++) {
+        double factor = at == 3 ? values[i] / (double)x->dims[i] : values[i];
+
+        factors[i] = factor >= 1 && factor <= 1024 && rint(factor) == factor ? (int64_t)factor : 0;
+    }
+    return GHP_OK;
+}
+
+/* Of the nearest pixel by whole factors: each is repeated. */
+static enum ghp_status read_resize(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const char *mode = ghp_onnx_text(node, "mode", "nearest");
+    const char *nearest = ghp_onnx_text(node, "nearest_mode", "round_prefer_floor");
+    const char *places = ghp_onnx_text(node, "coordinate_transformation_mode", "half_pixel");
+    struct ghp_onnx_array *x, six;
+    int64_t factors[4];
+    bool repeats;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    if (x->n != 4 || ghp_onnx_attribute(node, "axes") != NULL)
+        return ghp_onnx_fail(im, node, "resizes other than four axes; ghp resizes images");
+    GHP_TRY(find_factors(im, node, x, factors));
+    repeats = strcmp(places, "asymmetric") == 0
+                  ? strcmp(nearest, "floor") == 0
+                  : strcmp(places, "half_pixel") == 0 && strncmp(nearest, "round_prefer", 12) == 0;
+    if (strcmp(mode, "nearest") != 0 || !repeats || factors[0] != 1 || factors[1] != 1 ||
+        factors[2] < 1 || factors[3] < 1)
+        return ghp_onnx_fail(im, node,
+                             "resizes by '%.20s' and '%.30s'; ghp repeats pixels by whole factors: "
+                             "use nn.Upsample(scale_factor=2, mode='nearest')",
+                             mode, places);
+    six = *x;
+    six.n = 6;
+    for (int i = 0; i < 2; i++) {
+        six.dims[2 + 2 * i] = x->dims[2 + i];
+        six.strides[2 + 2 * i] = x->strides[2 + i];
+        six.dims[3 + 2 * i] = factors[2 + i];
+        six.strides[3 + 2 * i] = 0;
+    }
+    return put_pixels(im, node, &six);
+}
+
+static enum ghp_status read_depth_to_space(struct ghp_onnx_import *im,
+                                           const struct ghp_onnx_node *node)
+{
+    bool by_column = strcmp(ghp_onnx_text(node, "mode", "DCR"), "CRD") != 0;
+    int64_t r = ghp_onnx_int(node, "blocksize", 0), step, channels;
+    struct ghp_onnx_array *x, six;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    if (x->n != 4 || r < 1 || r > 1024 || x->dims[1] % (r * r) != 0)
+        return ghp_onnx_fail(im, node, "makes pixels of channels that do not fit; repair the file");
+    channels = x->dims[1] / (r * r);
+    step = by_column ? channels : 1; /* channels from one column of a block to the next */
+    six = *x;
+    six.n = 6;
+    six.dims[1] = channels;
+    six.strides[1] = x->strides[1] * (by_column ? 1 : r * r);
+    for (int i = 0; i < 2; i++) {
+        six.dims[2 + 2 * i] = x->dims[2 + i];
+        six.strides[2 + 2 * i] = x->strides[2 + i];
+        six.dims[3 + 2 * i] = r;
+        six.strides[3 + 2 * i] = x->strides[1] * step * (i == 0 ? r : 1);
+    }
+    return put_pixels(im, node, &six);
+}
+
+/* ---- writing ---- */
 
 /* Slices every digit. */
 static const char *cut(struct ghp_onnx_export *ex, const char *name, const char *from,
@@ -161,4 +266,14 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
 }
 
 const struct ghp_onnx_operator ghp_onnx_view[] = {
-    {.name = "Reshape", .since = 1, .op = GHP_OP_VIEW, .write = write_view}, {0}};
+    {.name = "Reshape", .since = 1, .op = GHP_OP_VIEW, .write = write_view},
+    {.name = "Resize",
+     .since = 10,
+     .attributes = "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+                   "extrapolation_value keep_aspect_ratio_policy mode nearest_mode ",
+     .read = read_resize},
+    {.name = "DepthToSpace",
+     .since = 1,
+     .attributes = "blocksize mode ",
+     .read = read_depth_to_space},
+    {0}};

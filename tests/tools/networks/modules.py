@@ -1,5 +1,5 @@
 """Small modules of the kinds that people bring, for exporters.py: {name: (maker, shape of a sample)}. Their outputs have
-CLASSES classes."""
+CLASSES classes; where these are of each pixel, the shape of a sample's labels comes third."""
 import torch
 import torchvision
 from torch import nn
@@ -47,7 +47,34 @@ def vit():
     return net
 
 
-SEQUENCE, IMAGE = (8, 32), (3, 32, 32)
+class Pixels(nn.Module):
+    """A class for each pixel, from two scales."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, 3, padding=2, dilation=2)
+        self.norm, self.head = nn.BatchNorm2d(12), nn.Conv2d(12, CLASSES, 1)
+
+    def forward(self, x):
+        x = torch.relu(self.one(x))
+        return self.head(self.norm(torch.cat([x, torch.relu(self.two(x))], 1)))
+
+
+class Scales(nn.Module):
+    """What U-Nets and generators are made of: a coarse path, repeated or shuffled to the pixels of a fine one."""
+
+    def __init__(self, up, channels, norm):
+        super().__init__()
+        self.fine, self.coarse = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 16, 3, padding=1)
+        self.norm, self.pool, self.up = norm(8), nn.MaxPool2d(2), up
+        self.head = nn.Conv2d(8 + channels, CLASSES, 1)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.fine(x)))
+        return self.head(torch.cat([x, self.up(torch.relu(self.coarse(self.pool(x))))], 1))
+
+
+SEQUENCE, IMAGE, SMALL = (8, 32), (3, 32, 32), (3, 12, 12)
 MODULES = {
     "vit": (vit, IMAGE),
     "encoder": (Encoder, SEQUENCE),
@@ -57,5 +84,9 @@ MODULES = {
     "attention_weights": (Attention, SEQUENCE),
     "attention_last": (lambda: Attention(batch_first=False, need_weights=False), SEQUENCE),
     "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
+    "pixels": (Pixels, IMAGE, (32, 32)),
+    "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),
+    "shuffled": (lambda: Scales(nn.PixelShuffle(2), 4, lambda c: nn.InstanceNorm2d(c, affine=True)), SMALL, (12, 12)),
+    "instances": (lambda: Scales(nn.Upsample(scale_factor=2), 16, nn.InstanceNorm2d), SMALL, (12, 12)),
     "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
 }
