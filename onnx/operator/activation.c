@@ -144,9 +144,15 @@ static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp
                              .norm = {.ratio = ghp_onnx_real(node, "ratio", 0.5)}};
     /* said by onnx/pattern/dropout.c */
     bool samples = ghp_onnx_int(node, "samples", 0) != 0;
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
     struct ghp_onnx_array *ratio = ghp_onnx_in(im, node, 1);
     const double *value;
 
+    if (x != NULL && x->scores != NULL)
+        return ghp_onnx_fail(
+            im, node,
+            "drops weights of an attention, which ghp does not; make the attention "
+            "with dropout 0.0, and keep other dropouts as modules of their own");
     if (ghp_onnx_wanted(im, node, 1))
         return ghp_onnx_fail(im, node, "hands its mask on; ghp has masks inside the layer only");
     if (ratio != NULL) {

@@ -405,6 +405,8 @@ static void check_refused_parts(void)
     refused(path, "weights", GHP_ERR_INPUT, "scores of an attention");
     node("Relu", "r", "weights", NULL);
     refused(path, "r", GHP_ERR_INPUT, "reads scores of an attention");
+    node("Dropout", "d", "weights", NULL);
+    refused(path, "d", GHP_ERR_INPUT, "make the attention with dropout 0.0");
     node("Mul", "m", "weights", "share");
     node("MatMul", "n", "m", "v");
     refused(path, "n", GHP_ERR_INPUT, "changes weights of an attention behind its softmax");
