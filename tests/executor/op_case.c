@@ -373,6 +373,7 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
         add((struct ghp_local){.op = GHP_OP_PREPEND, .n = 3, .c = 19, .h = 5, .p = 7, .q = 1});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
+        add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
         add((struct ghp_local){.op = GHP_OP_DROPOUT, .n = 2, .c = 1500, .norm = {.ratio = 0.5}});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 2});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 4});
