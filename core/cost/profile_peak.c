@@ -8,6 +8,8 @@
 /* Where a measured profile says when and where it was made. */
 static const char created[] = "rule of thumb";
 
+const double ghp_peak_least_rate = 0.62, ghp_peak_greatest_rate = 1.63;
+
 int ghp_peak_nodes(const struct ghp_machine *machine, int workers)
 {
     int gpus = machine->gpus.count;

@@ -27,6 +27,12 @@ enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
  * rate   > 0 */
 void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
 
+/* Rates by which trainings on machines known by data sheets alone computed, in shares of the rules of thumb: the least
+ * and the greatest that nine of ten families of published runs needed.
+ *
+ * Source   docs/published-runs.md */
+extern const double ghp_peak_least_rate, ghp_peak_greatest_rate;
+
 /* Nodes that so many workers fill, a GPU for each; 1 where the machine has none. */
 int ghp_peak_nodes(const struct ghp_machine *machine, int workers);
 

@@ -21,6 +21,7 @@ enum { NAME_BYTES = 64 };
     X("profile", "measures what a machine takes for each part of a network, for ghp-plan")         \
     X("plan", "chooses worker groups and a split of every layer, by a profile, and proves how "    \
               "good they are")                                                                     \
+    X("expect", "says what a training step should take on a machine, and whether yours is normal")  \
     X("run",                                                                                       \
       "trains a network by a plan, one worker a process, and prints predicted beside measured")    \
     X("launch",                                                                                    \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
+# ghp-test: timeout=120 needs=ghp,ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
 # tests/tools/together/test_door.sh - `ghp TOOL ...` is `ghp-TOOL ...`: the same output, exit code and speaking under
 # mpirun; a word that is no tool is refused once, with the nearest one.
 set -u
@@ -21,7 +21,7 @@ for tool in "$GHP_BIN"/ghp-*; do
     cmp -s <(ghp help "$tool") <("$GHP_BIN/ghp-$tool" --help) || fail "ghp help $tool is not its --help"
     cmp -s <(ghp "$tool" --version) <("$GHP_BIN/ghp-$tool" --version) || fail "ghp $tool is not ghp-$tool"
 done
-[ "$(grep -c '^  [a-z]* - ' help)" = 6 ] || fail "ghp help lists other tools"
+[ "$(grep -c '^  [a-z]* - ' help)" = 7 ] || fail "ghp help lists other tools"
 ghp --version | grep -qE '^ghp \(ghp\) [0-9]+\.[0-9]+\.[0-9]+$' || fail "ghp --version"
 
 # arguments and exit codes go through

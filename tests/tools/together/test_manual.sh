@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp,ghp-plan,ghp-profile,ghp-inspect,ghp-run,ghp-launch,ghp-train
+# ghp-test: timeout=120 needs=ghp,ghp-plan,ghp-expect,ghp-profile,ghp-inspect,ghp-run,ghp-launch,ghp-train
 # tests/tools/together/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and
 # bash's completions, which come from the option table and are installed.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
-for tool in ghp ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
+for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
     # versions: the tool's own, and of the libraries that it is linked to and no others
     "$GHP_BIN/$tool" --version >version 2>err || fail "$tool --version: $(cat err)"
     grep -qE "^$tool \(ghp\) [0-9]+\.[0-9]+\.[0-9]+$" version || fail "$tool --version: no version of its own"

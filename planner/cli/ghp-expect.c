@@ -1,0 +1,393 @@
+/* planner/cli/ghp-expect.c - the tool: what a training step should take, and whether a measured one is normal. */
+#include "core/base/json.h"
+#include "core/base/log.h"
+#include "core/base/opts.h"
+#include "core/base/table.h"
+#include "core/base/units.h"
+#include "core/cost/named_machine.h"
+#include "core/cost/profile_peak.h"
+#include "onnx/network.h"
+#include "planner/expect/expect.h"
+#include "planner/search/milp.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_MOST = 16, CHANGES_SHOWN = 3 };
+
+static const char *const precisions[] = {"float", "double", "tf32", "bf16", NULL};
+static const char *machine_name, *network_name, *nodes_text = "1", *measured_text;
+static int64_t batch, micro_batches = 1;
+static int precision, way;
+static bool json;
+
+static const struct ghp_opt options[] = {
+    {.kind = GHP_OPT_HEADING, .help = "What trains where"},
+    {.name = "machine",
+     .kind = GHP_OPT_TEXT,
+     .target = &machine_name,
+     .argument = "MACHINE|list",
+     .known = ghp_machine_names,
+     .help = "a machine file, or one of ghp's named machines (list: print them)"},
+    {.name = "nodes",
+     .kind = GHP_OPT_TEXT,
+     .target = &nodes_text,
+     .argument = "H[,H...]",
+     .help = "nodes of that machine; several numbers give a table"},
+    {.name = "network",
+     .kind = GHP_OPT_TEXT,
+     .target = &network_name,
+     .argument = "NETWORK|list",
+     .known = ghp_fabric_names,
+     .help = "a network file, or one of ghp's named networks, between the nodes"},
+    {.name = "batch",
+     .letter = 'b',
+     .kind = GHP_OPT_INT,
+     .target = &batch,
+     .argument = "B",
+     .min = 1,
+     .max = 1LL << 40,
+     .help = "samples of one step, of all workers together"},
+    {.name = "micro-batches",
+     .kind = GHP_OPT_INT,
+     .target = &micro_batches,
+     .argument = "U",
+     .min = 1,
+     .max = GHP_MAX_MICRO_BATCHES,
+     .help = "parts of the batch over which gradients are added up"},
+    {.name = "precision",
+     .kind = GHP_OPT_CHOICE,
+     .target = &precision,
+     .choices = precisions,
+     .help = "numbers that it computes in"},
+    {.name = "plan",
+     .kind = GHP_OPT_CHOICE,
+     .target = &way,
+     .choices = ghp_expect_ways,
+     .help = "data parallelism, the same with a sharded update, or the plan that ghp-plan finds"},
+    GHP_NETWORK_OPTION,
+    GHP_BATCH_NORM_OPTION,
+    {.kind = GHP_OPT_HEADING, .help = "What was measured, and output"},
+    {.name = "measured",
+     .kind = GHP_OPT_TEXT,
+     .target = &measured_text,
+     .argument = "RATE",
+     .help = "a step as you measured it: 1.9s, 190ms, '412 samples/s' or '51k tokens/s'"},
+    {.name = "json", .kind = GHP_OPT_FLAG, .target = &json, .help = "print JSON"},
+};
+
+static void say_libraries(ghp_opts_say *say)
+{
+    say("GLPK", ghp_milp_library());
+}
+
+static const struct ghp_tool tool = {
+    .name = "ghp-expect",
+    .purpose = "says what a training step should take on a machine, and whether yours is normal",
+    .usage = "ghp-expect MODEL --machine MACHINE [--nodes H] [--network NETWORK] --batch B "
+             "[--measured RATE]\n"
+             "       ghp-expect --machine list",
+    .example =
+        "ghp-expect gpt2-124m --machine a100-sxm-40-8 --nodes 1,2 --network eth-10 --batch 128 "
+        "--precision bf16",
+    .opts = options,
+    .n_opts = (int)(sizeof options / sizeof options[0]),
+    .libraries = say_libraries,
+};
+
+/* What is asked, read; and what is answered. */
+struct question {
+    struct ghp_model model;
+    struct ghp_machine machine;
+    struct ghp_setup setup; /* with the first number of nodes */
+    int nodes[NODES_MOST], n_nodes;
+    double measured_s; /* 0: nothing was measured */
+};
+struct answer {
+    struct ghp_expected expected;
+    struct ghp_expect_change changes[GHP_EXPECT_CHANGES];
+    int n_changes;
+    double second_node_Bps; /* below 0: the batch does not come out on two nodes */
+};
+
+/* ---- reading ---- */
+
+static enum ghp_status read_nodes(struct question *q)
+{
+    const char *at = nodes_text;
+
+    while (q->n_nodes < NODES_MOST) {
+        char *end = NULL;
+        long n = strtol(at, &end, 10);
+
+        if (end == at || n < 1 || n > 1 << 16 || (*end != ',' && *end != '\0')) break;
+        q->nodes[q->n_nodes++] = (int)n;
+        if (*end == '\0') return GHP_OK;
+        at = end + 1;
+    }
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "cannot read --nodes '%s'; give numbers of nodes such as 4, or 1,2,4",
+                    nodes_text);
+}
+
+/* Seconds of a step by "1.9s", "190ms", "412 samples/s", "51k tokens/s". */
+static enum ghp_status read_measured(struct question *q)
+{
+    static const struct {
+        const char *unit;
+        double seconds; /* of one; 0: a rate */
+    } units[] = {{"s", 1}, {"ms", 1e-3}, {"samples/s", 0}, {"images/s", 0}, {"tokens/s", 0}};
+    double samples = (double)q->setup.batch, tokens = (double)ghp_model_tokens(&q->model), value;
+    char *unit = NULL;
+
+    if (measured_text == NULL) return GHP_OK;
+    value = strtod(measured_text, &unit);
+    if (unit != measured_text && (*unit == 'k' || *unit == 'M'))
+        value *= *unit++ == 'k' ? 1e3 : 1e6;
+    while (*unit == ' ')
+        unit++;
+    for (size_t i = 0; i < sizeof units / sizeof units[0] && value > 0 && isfinite(value); i++) {
+        if (strcmp(unit, units[i].unit) != 0) continue;
+        if (unit[0] == 't' && !(tokens > 0))
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "network '%s' has no tokens; give --measured in samples/s",
+                            q->model.name);
+        q->measured_s = units[i].seconds > 0 ? value * units[i].seconds
+                                             : samples * (unit[0] == 't' ? tokens : 1) / value;
+        return GHP_OK;
+    }
+    return GHP_FAIL(
+        GHP_ERR_USAGE,
+        "cannot read --measured '%s'; give it like 1.9s, 190ms, '412 samples/s' or '51k tokens/s'",
+        measured_text);
+}
+
+static enum ghp_status check(const char *const *files, int n_files)
+{
+    if (n_files < 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "no model given; name one, such as models/vgg16.json");
+    if (n_files > 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "one argument too many: '%s'; name one model", files[1]);
+    if (machine_name == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "no machine given; add --machine MACHINE, one that --machine list shows");
+    if (batch == 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
+    if (way == GHP_EXPECT_OWN && micro_batches > 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "--plan ghp is of whole batches; leave --micro-batches out");
+    return GHP_OK;
+}
+
+static enum ghp_status read_question(const char *path, struct question *q)
+{
+    GHP_TRY(read_nodes(q));
+    GHP_TRY(ghp_network_load(path, &q->model));
+    GHP_TRY(ghp_machine_open(machine_name, &q->machine));
+    if (network_name != NULL) GHP_TRY(ghp_fabric_open(network_name, &q->machine.inter));
+    q->setup = (struct ghp_setup){.model = &q->model,
+                                  .machine = &q->machine,
+                                  .nodes = q->nodes[0],
+                                  .batch = batch,
+                                  .micro_batches = (int)micro_batches,
+                                  .precision = ghp_precision_of(precision),
+                                  .way = (enum ghp_expect_way)way};
+    GHP_TRY(read_measured(q));
+    if (q->n_nodes > 1 && (q->measured_s > 0 || json))
+        return GHP_FAIL(GHP_ERR_USAGE, "--%s is of one number of nodes; give --nodes %d",
+                        json ? "json" : "measured", q->nodes[0]);
+    return GHP_OK;
+}
+
+/* ---- answers ---- */
+
+static double rate_of(const struct question *q, double step_s)
+{
+    return (double)q->setup.batch / step_s;
+}
+
+static const char *binds(const struct ghp_prediction *at)
+{
+    if (at->exposed_s > 0.5 * at->step_s)
+        return "the links: computing waits for gradients most of the step";
+    if (at->exposed_s > 0.1 * at->step_s) return "computing, then the links that gradients go over";
+    return "computing: reductions are hidden behind it";
+}
+
+static void print_measured(const struct question *q, const struct ghp_expected *e)
+{
+    printf("measured    %.1f ms, %.2f of the expected step: ", 1e3 * q->measured_s,
+           q->measured_s / e->at.step_s);
+    if (q->measured_s <= e->most_s) {
+        puts(q->measured_s < e->least_s
+                 ? "below the range; check batch, precision and recomputation"
+                 : "normal, within the range");
+        return;
+    }
+    printf("slower than the range; %.1f ms are not explained\n",
+           1e3 * (q->measured_s - e->at.step_s));
+    printf(
+        "look for    loading of samples (time steps of one and the same batch), another precision "
+        "than %s,\n"
+        "            attention without flash kernels, images not channels-last, a slow worker%s\n",
+        ghp_precision_name(q->setup.precision),
+        q->setup.nodes > 1
+            ? ",\n            links slower than their name (time an all-reduce alone)"
+            : "");
+}
+
+static void print_answer(const struct question *q, const struct answer *a)
+{
+    const struct ghp_expected *e = &a->expected;
+    int64_t tokens = ghp_model_tokens(&q->model);
+    char memory[32];
+
+    printf("# %s on %d node(s) of %s, %d workers, batch %lld, %s, plan %s\n# %s\n", q->model.name,
+           q->setup.nodes, machine_name, ghp_setup_workers(&q->setup), (long long)q->setup.batch,
+           ghp_precision_name(q->setup.precision), ghp_expect_ways[way], ghp_peak_sentence());
+    printf("step        %.1f ms; %.1f to %.1f ms with what published trainings reached\n",
+           1e3 * e->at.step_s, 1e3 * e->least_s, 1e3 * e->most_s);
+    printf("rate        %.1f samples/s", rate_of(q, e->at.step_s));
+    if (tokens > 0) printf(", %.0f tokens/s", rate_of(q, e->at.step_s) * (double)tokens);
+    printf("\nutilised    %.1f %% of the peak FLOPs (MFU)\nbinds       %s\n", 100 * e->utilisation,
+           binds(&e->at));
+    printf("parts       computing %.1f ms, reductions %.1f ms of which %.1f ms are waited for\n",
+           1e3 * e->at.compute_s, 1e3 * e->at.comm_s, 1e3 * e->at.exposed_s);
+    printf("memory      %s a worker, without kernels' scratch%s\n",
+           ghp_bytes_format((double)e->at.peak_bytes, memory, sizeof memory),
+           ghp_expect_fits(&q->setup, &e->at)
+               ? ""
+               : ": more than it has, so this cannot run without recomputation or smaller parts");
+    if (isinf(a->second_node_Bps))
+        puts("two nodes   are not faster than one with this batch, at any rate of the link");
+    else if (a->second_node_Bps >= 0)
+        printf("two nodes   are faster than one with this batch from %.3g Gbit/s on\n",
+               8e-9 * a->second_node_Bps);
+    if (q->measured_s > 0) print_measured(q, e);
+    for (int i = 0; i < a->n_changes && i < CHANGES_SHOWN; i++)
+        printf("%s%s: %.1f ms less for %lld samples\n", i == 0 ? "faster by   " : "            ",
+               a->changes[i].text, 1e3 * a->changes[i].gain_s, (long long)q->setup.batch);
+}
+
+static enum ghp_status print_json(const struct question *q, const struct answer *a)
+{
+    const struct ghp_expected *e = &a->expected;
+    json_t *changes = json_array(), *root = json_object();
+    bool failed = changes == NULL || root == NULL;
+    char *text;
+
+    for (int i = 0; i < a->n_changes && !failed; i++)
+        failed |=
+            json_array_append_new(changes, json_pack("{s:s, s:f}", "change", a->changes[i].text,
+                                                     "gain_s", a->changes[i].gain_s)) != 0;
+    ghp_json_put(root, "model", json_string(q->model.name), &failed);
+    ghp_json_put(root, "machine", json_string(machine_name), &failed);
+    ghp_json_put(root, "nodes", json_integer(q->setup.nodes), &failed);
+    ghp_json_put(root, "workers", json_integer(ghp_setup_workers(&q->setup)), &failed);
+    ghp_json_put(root, "global_batch", json_integer(q->setup.batch), &failed);
+    ghp_json_put(root, "plan", json_string(ghp_expect_ways[way]), &failed);
+    ghp_json_put(root, "step_s", json_real(e->at.step_s), &failed);
+    ghp_json_put(root, "least_s", json_real(e->least_s), &failed);
+    ghp_json_put(root, "most_s", json_real(e->most_s), &failed);
+    ghp_json_put(root, "compute_s", json_real(e->at.compute_s), &failed);
+    ghp_json_put(root, "comm_s", json_real(e->at.comm_s), &failed);
+    ghp_json_put(root, "exposed_s", json_real(e->at.exposed_s), &failed);
+    ghp_json_put(root, "flop_utilisation", json_real(e->utilisation), &failed);
+    ghp_json_put(root, "peak_bytes", json_integer(e->at.peak_bytes), &failed);
+    if (a->second_node_Bps >= 0 && isfinite(a->second_node_Bps))
+        ghp_json_put(root, "second_node_from_Bps", json_real(a->second_node_Bps), &failed);
+    if (q->measured_s > 0) ghp_json_put(root, "measured_s", json_real(q->measured_s), &failed);
+    ghp_json_put(root, "changes", changes, &failed);
+    text = failed ? NULL : json_dumps(root, JSON_INDENT(1));
+    json_decref(root);
+    if (text == NULL) return GHP_NO_MEMORY();
+    puts(text);
+    free(text);
+    return GHP_OK;
+}
+
+static enum ghp_status answer_one(const struct question *q)
+{
+    struct answer a = {.second_node_Bps = -1};
+    struct ghp_setup two = q->setup;
+
+    two.nodes = 2;
+    GHP_TRY(ghp_expect_step(&q->setup, &a.expected));
+    a.n_changes = ghp_expect_changes(&q->setup, &a.expected, a.changes);
+    if (q->setup.batch % (ghp_setup_workers(&two) * q->setup.micro_batches) == 0)
+        GHP_TRY(ghp_expect_second_node(&q->setup, &a.second_node_Bps));
+    if (json) return print_json(q, &a);
+    print_answer(q, &a);
+    return GHP_OK;
+}
+
+static enum ghp_status print_table(struct question *q)
+{
+    static const char *const names[][2] = {{"nodes", ""},   {"workers", ""}, {"step", "ms"},
+                                           {"least", "ms"}, {"most", "ms"},  {"samples/s", "1/s"},
+                                           {"waits", "ms"}, {"MFU", "%"}};
+    struct ghp_table *t = ghp_table_open();
+    enum ghp_status status = GHP_OK;
+
+    ghp_table_note(t, "%s on nodes of %s, batch %lld, %s, plan %s", q->model.name, machine_name,
+                   (long long)q->setup.batch, ghp_precision_name(q->setup.precision),
+                   ghp_expect_ways[way]);
+    ghp_table_note(t, "%s", ghp_peak_sentence());
+    for (size_t c = 0; c < sizeof names / sizeof names[0]; c++)
+        ghp_table_column(t, names[c][0], names[c][1], 'r');
+    for (int i = 0; i < q->n_nodes && status == GHP_OK; i++) {
+        struct ghp_expected e;
+
+        q->setup.nodes = q->nodes[i];
+        status = ghp_expect_step(&q->setup, &e);
+        if (status != GHP_OK) break;
+        ghp_table_row(t);
+        ghp_table_cell(t, "%d", q->nodes[i]);
+        ghp_table_cell(t, "%d", ghp_setup_workers(&q->setup));
+        ghp_table_cell(t, "%.1f", 1e3 * e.at.step_s);
+        ghp_table_cell(t, "%.1f", 1e3 * e.least_s);
+        ghp_table_cell(t, "%.1f", 1e3 * e.most_s);
+        ghp_table_cell(t, "%.1f", rate_of(q, e.at.step_s));
+        ghp_table_cell(t, "%.1f", 1e3 * e.at.exposed_s);
+        ghp_table_cell(t, "%.1f", 100 * e.utilisation);
+    }
+    if (status == GHP_OK) status = ghp_table_print(t, stdout);
+    ghp_table_close(t);
+    return status;
+}
+
+static enum ghp_status expect(const char *path)
+{
+    struct question q = {0};
+    enum ghp_status status = read_question(path, &q);
+
+    if (status == GHP_OK) status = q.n_nodes > 1 ? print_table(&q) : answer_one(&q);
+    ghp_model_release(&q.model);
+    ghp_machine_release(&q.machine);
+    return status;
+}
+
+static bool is_list(const char *name)
+{
+    return name != NULL && strcmp(name, "list") == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *files[2] = {NULL};
+    int n_files = 0;
+    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, files, 2, &n_files);
+
+    ghp_log_open(tool.name, true);
+    if (status == GHP_OK && ghp_opts_done()) return 0;
+    if (status == GHP_OK && (is_list(machine_name) || is_list(network_name))) {
+        status = is_list(machine_name) ? ghp_machines_print(stdout) : ghp_fabrics_print(stdout);
+    } else if (status == GHP_OK) {
+        status = check(files, n_files);
+        if (status == GHP_OK) status = expect(files[0]);
+    }
+    if (status == GHP_OK) status = ghp_opts_printed();
+    if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
+    return ghp_status_exit_code(status);
+}

@@ -1,0 +1,234 @@
+/* planner/expect/expect.c - see expect.h. */
+#include "planner/expect/expect.h"
+
+#include "core/cost/profile_peak.h"
+#include "planner/make/make.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* PyTorch's DistributedDataParallel reduces as many bytes together. */
+enum { BUCKET_BYTES = 25 << 20, SEARCH_S = 3 };
+
+static const double least_link_Bps = 1e6, most_link_Bps = 1e13, search_gap = 0.01;
+
+/* Share of its name's rate that a link reaches at least: about as ChainerMN's published reductions did. */
+static const double least_link = 0.5;
+
+const char *const ghp_expect_ways[] = {"data", "sharded", "ghp", NULL};
+
+int ghp_setup_workers(const struct ghp_setup *setup)
+{
+    const struct ghp_machine *machine = setup->machine;
+
+    return setup->nodes * (machine->gpus.count > 0 ? machine->gpus.count : machine->packages);
+}
+
+static void scale_links(struct ghp_profile *profile, double share)
+{
+    profile->machine.inter.bandwidth_Bps *= share / (GHP_PEAK_LINK / 100.0);
+    profile->machine.intra.bandwidth_Bps *= share / (GHP_PEAK_LINK / 100.0);
+}
+
+static enum ghp_status open_profile(const struct ghp_setup *setup, double rate,
+                                    struct ghp_profile *profile)
+{
+    struct ghp_machine machine;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_machine_copy(setup->machine, &machine));
+    machine.nodes = setup->nodes;
+    status = ghp_profile_peak(&machine, ghp_setup_workers(setup), setup->precision, profile);
+    ghp_machine_release(&machine);
+    if (status != GHP_OK) return status;
+    ghp_profile_peak_scale(profile, rate);
+    if (rate < 1) scale_links(profile, least_link);
+    if (rate > 1) scale_links(profile, 1);
+    return GHP_OK;
+}
+
+static enum ghp_status predict_data(const struct ghp_setup *setup,
+                                    const struct ghp_profile *profile,
+                                    struct ghp_prediction *predicted)
+{
+    struct ghp_problem problem = {ghp_setup_workers(setup), setup->batch};
+    struct ghp_lowering lowering = ghp_lowering_of(setup->model, problem, profile);
+    struct ghp_staging staging = {
+        .n = 1, .stage = {{0, problem.workers, 0}}, .micro_batches = setup->micro_batches};
+    struct ghp_split *splits = ghp_alloc((size_t)setup->model->n_layers, sizeof *splits);
+    enum ghp_status status = GHP_OK;
+
+    if (splits == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < setup->model->n_layers; v++)
+        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    lowering.method.bucket_bytes = BUCKET_BYTES;
+    if (setup->way == GHP_EXPECT_SHARDED) status = ghp_sync_parse("sharded", &lowering.method.sync);
+    if (setup->micro_batches > 1) {
+        if (status == GHP_OK) status = ghp_staging_check(&staging, setup->model, problem);
+        lowering.staging = &staging;
+    }
+    if (status == GHP_OK) status = ghp_plan_predict(&lowering, splits, profile, predicted);
+    free(splits);
+    return status;
+}
+
+static enum ghp_status predict_own(const struct ghp_setup *setup, const struct ghp_profile *profile,
+                                   struct ghp_prediction *predicted)
+{
+    struct ghp_plan_request request = {.model = setup->model,
+                                       .model_path = setup->model->name,
+                                       .profile_path = "",
+                                       .profile = profile,
+                                       .problem = {ghp_setup_workers(setup), setup->batch},
+                                       .method.bucket_bytes = BUCKET_BYTES,
+                                       .time_limit_s = SEARCH_S,
+                                       .gap = search_gap,
+                                       .decision_only = true,
+                                       .solver = GHP_SOLVER_AUTO};
+    struct ghp_plan plan;
+
+    request.memory_bytes = ghp_profile_memory_share(profile, request.problem.workers);
+    GHP_TRY(ghp_plan_make(&request, &plan));
+    *predicted = plan.predicted;
+    ghp_plan_release(&plan);
+    return GHP_OK;
+}
+
+static enum ghp_status predict(const struct ghp_setup *setup, double rate,
+                               struct ghp_prediction *predicted)
+{
+    struct ghp_profile profile;
+    enum ghp_status status;
+
+    GHP_TRY(open_profile(setup, rate, &profile));
+    status = setup->way == GHP_EXPECT_OWN ? predict_own(setup, &profile, predicted)
+                                          : predict_data(setup, &profile, predicted);
+    ghp_profile_release(&profile);
+    return status;
+}
+
+/* FLOPs of the products of one step: forward, and backward by data and by weights. */
+static double step_flops(const struct ghp_setup *setup)
+{
+    const struct ghp_problem one = {1, 1};
+    double flops = 0;
+
+    for (int v = 0; v < setup->model->n_layers; v++) {
+        struct ghp_local local =
+            ghp_local_of(setup->model, v, (struct ghp_split){GHP_SPLIT_DATA, 1}, one);
+
+        flops += 3 * (double)ghp_local_flops(&local, GHP_PASS_FORWARD);
+    }
+    return flops * (double)setup->batch;
+}
+
+enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expected *expected)
+{
+    const struct ghp_machine *machine = setup->machine;
+    double peak = machine->peak.flops_per_s[ghp_precision_index(setup->precision)] * setup->nodes *
+                  (machine->gpus.count > 0 ? machine->gpus.count : 1);
+    struct ghp_prediction slow, fast;
+
+    GHP_TRY(predict(setup, 1, &expected->at));
+    GHP_TRY(predict(setup, ghp_peak_least_rate, &slow));
+    GHP_TRY(predict(setup, ghp_peak_greatest_rate, &fast));
+    expected->least_s = fast.step_s;
+    expected->most_s = slow.step_s;
+    expected->utilisation = step_flops(setup) / (peak * expected->at.step_s);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *bandwidth_Bps)
+{
+    struct ghp_setup one = *setup, two = *setup;
+    struct ghp_machine machine = *setup->machine; /* shares what it points to */
+    struct ghp_prediction alone, both;
+    double low = least_link_Bps, high = most_link_Bps;
+
+    one.nodes = 1;
+    two.nodes = 2;
+    two.machine = &machine;
+    if (one.way == GHP_EXPECT_OWN) one.way = two.way = GHP_EXPECT_DATA;
+    GHP_TRY(predict(&one, 1, &alone));
+    while (high / low > 1.01) {
+        machine.inter.bandwidth_Bps = sqrt(low * high);
+        GHP_TRY(predict(&two, 1, &both));
+        if (both.step_s < alone.step_s)
+            high = machine.inter.bandwidth_Bps;
+        else
+            low = machine.inter.bandwidth_Bps;
+    }
+    *bandwidth_Bps = high >= most_link_Bps ? INFINITY : high;
+    return GHP_OK;
+}
+
+/* ---- changes ---- */
+
+bool ghp_expect_fits(const struct ghp_setup *setup, const struct ghp_prediction *predicted)
+{
+    const struct ghp_machine *m = setup->machine;
+    int64_t has = m->gpus.count > 0 ? m->gpus.memory_bytes : m->memory_bytes / m->packages;
+
+    return has <= 0 || predicted->peak_bytes <= has;
+}
+
+struct changing {
+    const struct ghp_setup *from;
+    double step_s;
+    struct ghp_expect_change *changes;
+    int n;
+};
+
+/* Adds the change where it can be and gains 0.5 % or more. */
+static void try_change(struct changing *c, struct ghp_setup to, const char *text)
+{
+    struct ghp_prediction predicted;
+    double samples = (double)to.batch / (double)c->from->batch, gain;
+
+    if (c->n == GHP_EXPECT_CHANGES || predict(&to, 1, &predicted) != GHP_OK) return;
+    gain = c->step_s - predicted.step_s / samples;
+    if (!ghp_expect_fits(&to, &predicted) || gain < 0.005 * c->step_s) return;
+    snprintf(c->changes[c->n].text, GHP_EXPECT_TEXT_SIZE, "%s", text);
+    c->changes[c->n++].gain_s = gain;
+}
+
+static int by_gain(const void *a, const void *b)
+{
+    const struct ghp_expect_change *x = a, *y = b;
+
+    return (x->gain_s < y->gain_s) - (x->gain_s > y->gain_s);
+}
+
+int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected *expected,
+                       struct ghp_expect_change changes[GHP_EXPECT_CHANGES])
+{
+    struct changing c = {.from = setup, .step_s = expected->at.step_s, .changes = changes};
+    char text[GHP_EXPECT_TEXT_SIZE];
+    struct ghp_setup to;
+
+    for (int p = 0; p < GHP_PRECISIONS; p++) {
+        to = *setup;
+        to.precision = ghp_precision_of(p);
+        if (ghp_precision_same(to.precision, setup->precision)) continue;
+        snprintf(text, sizeof text, "compute in %s", ghp_precision_names[p]);
+        try_change(&c, to, text);
+    }
+    to = *setup;
+    to.batch *= 2;
+    snprintf(text, sizeof text, "twice the batch, %lld samples a step", (long long)to.batch);
+    try_change(&c, to, text);
+    to = *setup;
+    to.batch *= 4;
+    to.micro_batches *= 4;
+    if (setup->way != GHP_EXPECT_OWN)
+        try_change(&c, to, "add gradients up over 4 batches before they are reduced");
+    to = *setup;
+    to.way = GHP_EXPECT_SHARDED;
+    if (setup->way == GHP_EXPECT_DATA) try_change(&c, to, "a sharded update");
+    to.way = GHP_EXPECT_OWN;
+    if (setup->way != GHP_EXPECT_OWN && setup->micro_batches == 1)
+        try_change(&c, to, "split layers as ghp-plan would");
+    qsort(changes, (size_t)c.n, sizeof *changes, by_gain);
+    return c.n;
+}

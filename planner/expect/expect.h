@@ -1,0 +1,59 @@
+/* planner/expect/expect.h - what a training step should take on a machine known by its data sheets, and what would make
+ * it faster.
+ *
+ * A *setup* is a network on so many nodes of a machine, with a batch, a precision and a way to train. Each is lowered,
+ * costed and simulated as any plan is.
+ *
+ * Tested  tests/tools/plan/test_expect.sh */
+#ifndef GHP_PLANNER_EXPECT_EXPECT_H
+#define GHP_PLANNER_EXPECT_EXPECT_H
+
+#include "core/cost/machine.h"
+#include "core/plan/plan.h"
+
+enum ghp_expect_way { GHP_EXPECT_DATA, GHP_EXPECT_SHARDED, GHP_EXPECT_OWN };
+extern const char *const ghp_expect_ways[]; /* their names; NULL ends */
+
+struct ghp_setup {
+    const struct ghp_model *model;     /* borrowed */
+    const struct ghp_machine *machine; /* of one node, with the link between nodes; borrowed */
+    int nodes;
+    int64_t batch;     /* global */
+    int micro_batches; /* 1: gradients are not added up over parts of the batch */
+    struct ghp_precision precision;
+    enum ghp_expect_way way;
+};
+
+struct ghp_expected {
+    struct ghp_prediction at; /* of the step at the rule of thumb */
+    double least_s,
+        most_s;         /* with computing and links at the extremes that published runs needed */
+    double utilisation; /* of the peak FLOPs, by the products of the network */
+};
+
+/* Workers of a setup: a GPU each, or without GPUs a processor each. */
+int ghp_setup_workers(const struct ghp_setup *setup);
+
+/* Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_USAGE (a batch or machine that cannot be); errors of planning */
+enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expected *expected);
+
+/* Whether a worker's memory, a GPU's or its part of the node's, holds what the step needs. */
+bool ghp_expect_fits(const struct ghp_setup *setup, const struct ghp_prediction *predicted);
+
+/* The rate of the link between nodes from which two nodes are faster than one with the same batch; INFINITY: never.
+ *
+ * Returns   as ghp_expect_step */
+enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *bandwidth_Bps);
+
+enum { GHP_EXPECT_CHANGES = 8, GHP_EXPECT_TEXT_SIZE = 96 };
+struct ghp_expect_change {
+    char text[GHP_EXPECT_TEXT_SIZE];
+    double gain_s; /* for as many samples as one step has, > 0 */
+};
+
+/* Changes that make the same samples faster, the best first. Those that the memory does not hold are left out. Returns
+ * their number. */
+int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected *expected,
+                       struct ghp_expect_change changes[GHP_EXPECT_CHANGES]);
+
+#endif

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=60 needs=ghp-expect
+# tests/tools/plan/test_expect.sh - ghp-expect: a slow link makes two nodes slower than one and it says from which rate on
+# they pay, a measured rate is judged, and what cannot be read is refused with what to do.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+expect=("$GHP_BIN/ghp-expect" gpt2-124m@256 --machine a100-sxm-40-8 --batch 128 --precision bf16)
+
+"${expect[@]}" --nodes 1 --json >one || fail "one node: exit $?"
+"${expect[@]}" --nodes 2 --network eth-10 --json >slow || fail "two nodes at 10 Gbit/s: exit $?"
+"${expect[@]}" --nodes 2 --network ib-200x8 --json >quick || fail "two nodes at 1600 Gbit/s: exit $?"
+a=$(number step_s one) b=$(number step_s slow) c=$(number step_s quick)
+awk -v a="$a" -v b="$b" -v c="$c" 'BEGIN { exit !(c < a && a < b) }' || fail "steps $a on one node, $b and $c on two"
+from=$(number second_node_from_Bps slow)
+awk -v f="$from" 'BEGIN { exit !(1.25e9 < f && f < 2e11) }' || fail "two nodes pay from $from bytes/s on"
+for file in one slow quick; do
+    awk -v l="$(number least_s $file)" -v s="$(number step_s $file)" -v m="$(number most_s $file)" \
+        -v u="$(number flop_utilisation $file)" 'BEGIN { exit !(0 < l && l < s && s < m && 0 < u && u < 1) }' ||
+        fail "no range around the step: $(cat $file)"
+done
+"${expect[@]}" --nodes 2 --network eth-10 >out || fail "no text"
+grep -q '^faster by   ' out || fail "no change is named: $(cat out)"
+
+# the same measured step in three units; three times as long
+for measured in "$(awk -v s="$a" 'BEGIN { print 1e3 * s "ms" }')" "$(awk -v s="$a" 'BEGIN { print 128 / s " samples/s" }')" \
+    "$(awk -v s="$a" 'BEGIN { print 0.128 * 256 / s "k tokens/s" }')"; do
+    "${expect[@]}" --measured "$measured" | grep -q '^measured .* 1.00 of the expected step: normal' ||
+        fail "'$measured' is not normal"
+done
+"${expect[@]}" --measured "$(awk -v s="$a" 'BEGIN { print 3 * s "s" }')" | grep -q 'slower than' ||
+    fail "three times as long is not slow"
+
+[ "$("${expect[@]}" --nodes 1,2,4 --network eth-100 | grep -c '^ *[124] ')" = 3 ] || fail "no table of three rows"
+denied 2 "cannot read --measured '5 apples'" "${expect[@]}" --measured '5 apples'
+denied 2 "cannot read --nodes '1,,2'" "${expect[@]}" --nodes 1,,2
+denied 1 'add --network NAME' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16.json" --machine xeon-8180-2 --nodes 2 --batch 64
+denied 2 'no batch given' "$GHP_BIN/ghp-expect" gpt2-124m --machine h100-sxm-8
+
+[ "$failures" = 0 ] && echo "one node $a s, two $b and $c s, paying from $from bytes/s on"
+exit $((failures > 0))
