@@ -123,7 +123,11 @@ struct ghp_instr {
     struct ghp_fusion fusion;
     /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
     struct ghp_local local;
-    union {                           /* of one kind */
+    struct ghp_layouts layouts; /* COMPUTE, LOAD: of its layer's tensors */
+    int64_t first_row; /* COMPUTE, of a table that is divided by rows: of this worker's part */
+    bool adds_weight;  /* COMPUTE: to the gradient that a tied layer of this stage has made */
+    bool counts; /* METRIC_REDUCE: false: another worker of the stages counts the same samples */
+    union {      /* of one kind */
         struct ghp_reshard_step step; /* RESHARD */
         struct ghp_transfer transfer; /* SEND, RECEIVE */
         struct ghp_mix mix;           /* MIX, CARRY */

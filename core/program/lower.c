@@ -133,6 +133,9 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
     ghp_instr_sum_metrics(
         instr, ranks,
         e->lowering->forward_only ? 1 : ghp_sync_metric_period(e->lowering->method.sync));
+    instr->counts =
+        e->placement.n_stages == 1 || (e->placement.end_layer == e->lowering->model->n_layers &&
+                                       e->placement.number % ghp_split_sharers(split) == 0);
     return GHP_OK;
 }
 
@@ -310,15 +313,8 @@ enum ghp_status ghp_lower(const struct ghp_lowering *lowering, const struct ghp_
     e = ghp_emitter_of(lowering, rank, program);
     e.splits = splits;
     e.buckets = &buckets;
-    *program = (struct ghp_program){.lowering = *lowering,
-                                    .splits = splits,
-                                    .rank = rank,
-                                    .problem = lowering->problem,
-                                    .placement = e.placement,
-                                    .element_bytes = lowering->element_bytes,
-                                    .optimizer = ghp_lowering_optimizer(lowering),
-                                    .n_points = ghp_staging_micro_batches(lowering->staging) *
-                                                ghp_point_count(lowering->model)};
+    *program = ghp_emitter_program(&e, splits);
+    program->n_points *= program->micro_batches * ghp_point_count(lowering->model);
     status = lower_with(&e, &buckets);
     program->lowering.scratch = (struct ghp_scratch_source){0};
     program->lowering.formats = (struct ghp_format_source){0};

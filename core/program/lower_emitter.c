@@ -102,3 +102,28 @@ struct ghp_ranks ghp_emitter_replica_group(const struct ghp_emitter *e, int tp_s
     return ghp_placement_ranks(&e->placement, ghp_ranks_replica(e->placement.number, tp_size,
                                                                 e->placement.problem.workers));
 }
+
+struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct ghp_split *splits)
+{
+    const struct ghp_lowering *lowering = e->lowering;
+    const struct ghp_method *method = &lowering->method;
+
+    return (struct ghp_program){
+        .lowering = *lowering,
+        .splits = splits,
+        .model = lowering->model,
+        .rank = e->rank,
+        .problem = lowering->problem,
+        .placement = e->placement,
+        .element_bytes = lowering->element_bytes,
+        .optimizer = ghp_lowering_optimizer(lowering),
+        .rates = ghp_lr_scaling_takes_norms(method->scaling) ? method->scaling : NULL,
+        .micro_batches = ghp_staging_micro_batches(lowering->staging),
+        .replicas = ghp_sync_replicas(method->sync, lowering->problem.workers),
+        .is_recordable = lowering->staging == NULL && method->sync.servers == 0 &&
+                         ghp_sync_replicas(method->sync, lowering->problem.workers) == 1,
+        .servers = method->sync.servers,
+        .scheme = method->sync,
+        .mixing = ghp_lowering_sync(lowering)->mixing,
+        .n_points = 1};
+}

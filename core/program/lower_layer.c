@@ -28,6 +28,11 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->backward = backward;
     instr->pass = pass;
     instr->local = local;
+    instr->layouts = ghp_split_layouts(split);
+    if (split.kind == GHP_SPLIT_ROWS)
+        instr->first_row = e->placement.number % split.tp_size * local.vocabulary;
+    instr->adds_weight = e->lowering->model->layers[layer].shared &&
+                         ghp_stage_partner(e->lowering->model, e->lowering->staging, layer) < 0;
     instr->nchw16c = nchw16c_of(e, &e->lowering->model->layers[layer], &local);
     if (ghp_op_of(local.op)->has_batch_statistics) {
         bool own = local.norm.local_stats || ghp_lowering_differs(e->lowering);
@@ -89,6 +94,7 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = 0;
     instr->local = *local;
+    instr->layouts = ghp_split_layouts(split);
     int64_t samples = ghp_layout_samples(ghp_split_layouts(split).y, e->placement.problem);
     int64_t labels = e->placement.n_stages == 1
                          ? samples * ghp_model_labels(e->lowering->model) * (int64_t)sizeof(int32_t)
@@ -114,6 +120,7 @@ enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_LOAD, e->forward_base);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = loss;
+    instr->layouts = ghp_split_layouts(e->splits[loss]);
     instr->bytes = ghp_labels_bytes(e->lowering->model, e->splits[loss], e->placement.problem);
     return GHP_OK;
 }

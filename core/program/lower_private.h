@@ -104,6 +104,9 @@ struct ghp_emitter {
 struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *lowering, int rank,
                                   struct ghp_program *piece);
 
+/* An empty program of one point, with all that it says besides its list. */
+struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct ghp_split *splits);
+
 static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowering *lowering)
 {
     return ghp_sync_ops_of(lowering->method.sync);
@@ -164,8 +167,8 @@ enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
 enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e);
 enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split);
-/* For struct ghp_mixing: in_step of workers that never wait for others, or always; staleness that nothing bounds, or
- * says. */
+/* For struct ghp_mixing_facts: in_step of workers that never wait for others, or always; staleness that nothing bounds,
+ * or says. */
 bool ghp_mixing_never(struct ghp_sync sync);
 bool ghp_mixing_always(struct ghp_sync sync);
 int ghp_mixing_unbounded(struct ghp_sync sync);

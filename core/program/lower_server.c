@@ -71,7 +71,7 @@ static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
 static enum ghp_status make_mixed(struct ghp_buffer_assignment *k,
                                   const struct ghp_bucket_range *range, struct ghp_bucket *bucket)
 {
-    const struct ghp_mixing *mixing = ghp_lowering_sync(k->lowering)->mixing;
+    const struct ghp_mixing_facts *mixing = ghp_lowering_sync(k->lowering)->mixing;
     int workers = k->lowering->problem.workers, moments = k->program->optimizer->n_moments;
 
     *bucket = (struct ghp_bucket){.tp_size = range->tp_size,
@@ -147,14 +147,7 @@ enum ghp_status ghp_lower_server(const struct ghp_lowering *lowering,
         ghp_placement_of(lowering->staging, lowering->model->n_layers, lowering->problem, 0);
     e.splits = splits;
     e.buckets = &buckets;
-    *program = (struct ghp_program){.lowering = *lowering,
-                                    .splits = splits,
-                                    .rank = e.rank,
-                                    .problem = lowering->problem,
-                                    .placement = e.placement,
-                                    .element_bytes = lowering->element_bytes,
-                                    .optimizer = ghp_lowering_optimizer(lowering),
-                                    .n_points = 1};
+    *program = ghp_emitter_program(&e, splits);
     status = ghp_bucket_plan_init(lowering, &e.placement, splits, &buckets);
     if (status == GHP_OK) status = lower_server(&e);
     ghp_bucket_plan_release(&buckets);

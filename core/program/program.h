@@ -99,14 +99,25 @@ struct ghp_bucket {
 };
 
 struct ghp_program {
-    /* What it was lowered from, but for scratch and formats; and one split a layer. All pointers are borrowed. */
+    /* What it was lowered from, except for scratch and formats; and one split a layer. They are for code that lowers
+     * another program or places weights: the engine and mixing read neither. All pointers are borrowed. */
     struct ghp_lowering lowering;
     const struct ghp_split *splits;
+    const struct ghp_model *model;
     int rank;                       /* of a server: behind all workers' */
     struct ghp_problem problem;     /* all workers, the global batch */
     struct ghp_placement placement; /* its place among the stages */
     int element_bytes;              /* 2, 4 or 8: core/model/precision.h */
     const struct ghp_optimizer *optimizer;
+    /* By whose norms learning rates follow the batch; NULL: they follow none. */
+    const struct ghp_lr_scaling *rates;
+    int micro_batches;
+    int replicas; /* workers whose weights differ between two steps; 1: none do */
+    /* It has one batch in one stage, and all steps are alike: a device may record them. */
+    bool is_recordable;
+    int servers;                           /* ranks that have weights; 0: there are none */
+    struct ghp_sync scheme;                /* with the argument that its MIX goes by */
+    const struct ghp_mixing_facts *mixing; /* NULL: weights do not mix */
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;

@@ -59,14 +59,14 @@ int ghp_sync_metric_period(struct ghp_sync sync)
 
 int ghp_sync_staleness(struct ghp_sync sync)
 {
-    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+    const struct ghp_mixing_facts *mixing = ghp_sync_ops_of(sync)->mixing;
 
     return mixing != NULL ? mixing->staleness(sync) : ghp_sync_period(sync) - 1;
 }
 
 double ghp_sync_mean_staleness(struct ghp_sync sync, int workers)
 {
-    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+    const struct ghp_mixing_facts *mixing = ghp_sync_ops_of(sync)->mixing;
 
     if (mixing != NULL) return mixing->mean_staleness(sync, workers);
     return ghp_sync_staleness(sync) / 2.0; /* 0, 1, ... from one average to the next */
@@ -74,7 +74,7 @@ double ghp_sync_mean_staleness(struct ghp_sync sync, int workers)
 
 bool ghp_sync_runs_free(struct ghp_sync sync)
 {
-    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+    const struct ghp_mixing_facts *mixing = ghp_sync_ops_of(sync)->mixing;
 
     return mixing != NULL && mixing->asynchronous;
 }

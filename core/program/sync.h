@@ -23,7 +23,7 @@
  *                 each worker sends half of its weights to the next one of a directed graph, in each step
  *
  * All but the first four *mix*: between two steps a worker's weights, all in one bucket, meet others' in one
- * instruction (struct ghp_mixing).
+ * instruction (struct ghp_mixing_facts).
  *
  * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync/NAME.c with its ops,
  * and its line in sync.c.
@@ -48,7 +48,7 @@ enum ghp_sync_equality {
 struct ghp_sync;
 
 /* Of a synchroniser that mixes. */
-struct ghp_mixing {
+struct ghp_mixing_facts {
     bool asynchronous; /* no worker waits for another's step: metrics are each one's own */
     bool alone_is_sgd; /* one worker, of one, trains to the bits of one without servers */
     bool updates;      /* workers update by their own gradients */
@@ -83,7 +83,7 @@ struct ghp_sync_ops {
     /* Whether so many workers can go by it; NULL: any number can. */
     enum ghp_status (*check)(struct ghp_sync sync, int workers);
     const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
-    const struct ghp_mixing *mixing; /* NULL: it does not mix */
+    const struct ghp_mixing_facts *mixing; /* NULL: it does not mix */
     enum ghp_sync_equality equality;
     bool gathers; /* forward passes wait for weights that others have changed */
     /* Each worker has weights of its own between two combinings: they and the running statistics lie in buckets, and

@@ -79,11 +79,34 @@ static bool pulls_to_leaders(const struct ghp_program *program)
     return false;
 }
 
+/* Whether it draws a dropout's masks of samples or channels that differ between workers. */
+static bool draws_masks(const struct ghp_program *program, const struct ghp_instr *instr)
+{
+    const struct ghp_layout y = instr->layouts.y;
+
+    return instr->kind == GHP_INSTR_COMPUTE && instr->local.op == GHP_OP_DROPOUT &&
+           program->model->layers[instr->layer].norm.ratio > 0 && program->problem.workers > 1 &&
+           !(y.kind == GHP_LAYOUT_FULL && y.tp_size == program->problem.workers);
+}
+
+int ghp_fault_bias_times(const struct ghp_program *program, const struct ghp_instr *instr)
+{
+    int before;
+
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_BIAS) return 1;
+    before = program->model->layers[instr->layer].inputs[0];
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *maker = &program->instrs[i];
+
+        if (maker->kind == GHP_INSTR_COMPUTE && maker->layer == before &&
+            maker->layouts.y.kind == GHP_LAYOUT_PARTIAL)
+            return maker->layouts.y.tp_size;
+    }
+    return 1;
+}
+
 static bool has_effect(enum ghp_fault fault, const struct ghp_program *program)
 {
-    const struct ghp_model *model = program->lowering.model;
-    const struct ghp_split *splits = program->splits;
-
     switch (fault) {
     case GHP_FAULT_DROP_REDUCTION:
         return has_instr(program, GHP_INSTR_ALL_REDUCE) ||
@@ -94,18 +117,12 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_program *program)
     case GHP_FAULT_ROUNDED_PULL: return pulls_to_leaders(program);
     case GHP_FAULT_LOCAL_STATISTICS: return has_instr(program, GHP_INSTR_STAT_REDUCE);
     case GHP_FAULT_BIAS_TIMES_K:
-        for (int i = 0; i < model->n_layers; i++)
-            if (model->layers[i].op == GHP_OP_BIAS &&
-                splits[model->layers[i].inputs[0]].kind == GHP_SPLIT_IN)
-                return true;
+        for (int i = 0; i < program->n_instrs; i++)
+            if (ghp_fault_bias_times(program, &program->instrs[i]) > 1) return true;
         return false;
     case GHP_FAULT_RANK_MASKS:
-        for (int i = 0; i < model->n_layers; i++)
-            if (model->layers[i].op == GHP_OP_DROPOUT && model->layers[i].norm.ratio > 0 &&
-                program->problem.workers > 1 &&
-                !(splits[i].kind == GHP_SPLIT_FULL &&
-                  splits[i].tp_size == program->problem.workers))
-                return true;
+        for (int i = 0; i < program->n_instrs; i++)
+            if (draws_masks(program, &program->instrs[i])) return true;
         return false;
     case GHP_FAULT_SKIP_UPDATE: return updates(program);
     case GHP_FAULT_DOUBLE_SAMPLE: return loads_several(program);

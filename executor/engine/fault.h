@@ -46,6 +46,9 @@ extern const char *const ghp_fault_names[GHP_FAULT_COUNT + 1];
 enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_program *program,
                                 int groups);
 
+/* How often GHP_FAULT_BIAS_TIMES_K adds a bias: once for each partial sum that it follows, else 1. */
+int ghp_fault_bias_times(const struct ghp_program *program, const struct ghp_instr *instr);
+
 /* Whether an instruction keeps this worker's part of a tensor: where GHP_FAULT_WRONG_PART takes the next one's. */
 bool ghp_fault_is_slice(const struct ghp_instr *instr);
 

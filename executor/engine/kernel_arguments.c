@@ -46,10 +46,8 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
                                                     const struct ghp_step *step)
 {
     const struct ghp_placement *placement = &program->placement;
-    const struct ghp_layer *layer = &program->lowering.model->layers[instr->layer];
-    struct ghp_split split = program->splits[instr->layer];
-    struct ghp_layout layout = ghp_split_layouts(split).x;
-    struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in);
+    const struct ghp_layer *layer = &program->model->layers[instr->layer];
+    struct ghp_window_at at = ghp_placement_window(placement, instr->layouts.x, layer->in);
     struct ghp_kernel_arguments args = {.training = run->weight_owner == NULL,
                                         .stat_count = instr->stat_count,
                                         .seed = run->seed,
@@ -57,13 +55,10 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
                                         .layer = instr->layer,
                                         .first_position = at.first_position,
                                         .first_channel = at.first_channel,
+                                        .first_row = instr->first_row,
+                                        .adds_weight = instr->adds_weight,
                                         .global_channels = layer->in.c};
 
-    if (split.kind == GHP_SPLIT_ROWS)
-        args.first_row = placement->number % split.tp_size * instr->local.vocabulary;
-    args.adds_weight =
-        layer->shared &&
-        ghp_stage_partner(program->lowering.model, program->lowering.staging, instr->layer) < 0;
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = step->first_sample + at.first_sample;
     args.valid_samples = valid_in(at, step->valid);

@@ -35,10 +35,10 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
                                  enum ghp_pass pass, struct ghp_kernel_spec spec,
                                  struct ghp_kernel **kernel);
 
-/* For struct ghp_lowering; borrows `kernels`. What the backend asks for, or what was profiled if that is more. */
+/* For a lowering; borrows `kernels`. What the backend asks for, or what was profiled if that is more. */
 struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels);
 
-/* For struct ghp_lowering too: what the backend can do with blocked tensors; borrows `kernels`. */
+/* For a lowering too: what the backend can do with blocked tensors; borrows `kernels`. */
 struct ghp_format_source ghp_kernels_formats(struct ghp_kernels *kernels);
 
 /* The formats of a COMPUTE's tensors in its program. */

@@ -234,7 +234,7 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
     update.decays = ghp_optimizer_decays(
-        update.optimizer, &s->program.lowering.model->layers[parameter->layer], parameter->slot);
+        update.optimizer, &s->program.model->layers[parameter->layer], parameter->slot);
     return update;
 }
 
@@ -440,9 +440,7 @@ static enum ghp_status check_missing(const struct ghp_server *s)
         "from worker(s) %s; see why they stopped, or raise --watchdog if they are only "
         "slow",
         s->number, s->exec.transport->control->rank, s->exec.transport->control->watchdog_s,
-        s->program.lowering.model
-            ->layers[s->layout.buffers[s->layout.buckets[waiting].buffer].layer]
-            .name,
+        s->program.model->layers[s->layout.buffers[s->layout.buckets[waiting].buffer].layer].name,
         missing);
 }
 

@@ -16,12 +16,11 @@ static enum ghp_status make_tables(struct ghp_worker *w)
 
     w->prepared = ghp_alloc(n, sizeof *w->prepared);
     /* an optimizer shard is updated parameter by parameter */
-    w->updates = ghp_alloc((n + (size_t)w->program.lowering.model->n_layers) * GHP_MAX_PARAMS,
-                           sizeof *w->updates);
-    w->update_of = ghp_alloc((n + (size_t)w->program.lowering.model->n_layers) * GHP_MAX_PARAMS,
-                             sizeof *w->update_of);
-    w->squares =
-        ghp_alloc((size_t)w->program.lowering.model->n_layers * GHP_MAX_PARAMS, sizeof *w->squares);
+    w->updates =
+        ghp_alloc((n + (size_t)w->program.model->n_layers) * GHP_MAX_PARAMS, sizeof *w->updates);
+    w->update_of =
+        ghp_alloc((n + (size_t)w->program.model->n_layers) * GHP_MAX_PARAMS, sizeof *w->update_of);
+    w->squares = ghp_alloc((size_t)w->program.model->n_layers * GHP_MAX_PARAMS, sizeof *w->squares);
     w->messages = ghp_alloc(n, sizeof *w->messages);
     w->message_instr = ghp_alloc(n, sizeof *w->message_instr);
     w->address = ghp_alloc(n_buffers, sizeof *w->address);
@@ -111,7 +110,7 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     struct ghp_prepared_instr *p = &w->prepared[i];
-    const char *layer = instr->layer >= 0 ? w->program.lowering.model->layers[instr->layer].name
+    const char *layer = instr->layer >= 0 ? w->program.model->layers[instr->layer].name
                                           : ghp_kind_of(instr)->of_all;
 
     snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
@@ -340,8 +339,11 @@ void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, 
 
 bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
 {
-    struct ghp_local local = ghp_local_of(w->program.lowering.model, layer,
-                                          w->program.splits[layer], w->program.placement.problem);
+    for (int i = 0; i < w->program.n_instrs; i++) {
+        const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
-    return ghp_backend_blocks_weights(w->exec.backend_ops, w->exec.backend, &local);
+        if (instr->kind == GHP_INSTR_COMPUTE && instr->layer == layer)
+            return ghp_backend_blocks_weights(w->exec.backend_ops, w->exec.backend, &instr->local);
+    }
+    return false; /* a tied layer's copy */
 }

@@ -96,7 +96,7 @@ static enum ghp_status send_half(struct ghp_mixer *m, int to)
 
 static enum ghp_status mix_gosgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    double chance = (double)m->place.program->lowering.method.sync.argument / GHP_SYNC_SURE;
+    double chance = (double)m->place.program->scheme.argument / GHP_SYNC_SURE;
     int to = draw_one(m, of, m->workers - 1);
 
     if (ghp_random_unit(seed_of(m), DRAWS * (uint64_t)m->rank + WHETHER, of->index) < chance)

@@ -17,7 +17,7 @@ struct level { /* the workers of one leader */
 /* The group's, where there are several, and that of all workers. Returns   how many */
 static int levels_of(const struct ghp_mixer *m, struct level levels[2])
 {
-    const struct ghp_sync *sync = &m->place.program->lowering.method.sync;
+    const struct ghp_sync *sync = &m->place.program->scheme;
     int n = 0, size = m->workers / sync->groups;
 
     if (sync->groups > 1)
@@ -107,7 +107,7 @@ static enum ghp_status follow(struct ghp_mixer *m, const struct level *l,
 
 static void count_leaders(struct ghp_mixer *m, const struct ghp_control_message *losses)
 {
-    int groups = m->place.program->lowering.method.sync.groups, size = m->workers / groups;
+    int groups = m->place.program->scheme.groups, size = m->workers / groups;
 
     for (int g = 0; g < groups; g++)
         m->led[ghp_mixer_leader(losses, g * size, size)]++;
@@ -123,7 +123,7 @@ static enum ghp_status mix_lsgd(struct ghp_mixer *m, const struct ghp_step *of)
 
     for (int i = 0; i < n; i++) /* where there was a leader before */
         if (done > levels[i].every) pull_to(m, pull / (double)levels[i].every, levels[i].leader);
-    if (done % m->place.program->lowering.method.sync.argument != 0) return GHP_OK;
+    if (done % m->place.program->scheme.argument != 0) return GHP_OK;
     m->world->label = "the leaders' losses";
     GHP_TRY(control->ops->tell(control, m->world, m->lost, &losses));
     count_leaders(m, losses);

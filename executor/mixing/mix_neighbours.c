@@ -10,7 +10,7 @@ enum { SLOTS = 2 };                   /* a message to and from each neighbour */
 
 static enum ghp_status find_neighbours(struct ghp_mixer *m)
 {
-    const struct ghp_graph *graph = &m->place.program->lowering.method.sync.graph;
+    const struct ghp_graph *graph = &m->place.program->scheme.graph;
 
     m->neighbours = ghp_alloc((size_t)m->workers, sizeof *m->neighbours);
     if (m->neighbours == NULL) return GHP_NO_MEMORY();
@@ -44,7 +44,7 @@ static enum ghp_status send_all(struct ghp_mixer *m)
 
 static enum ghp_status mix_dgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    const struct ghp_graph *graph = &m->place.program->lowering.method.sync.graph;
+    const struct ghp_graph *graph = &m->place.program->scheme.graph;
     bool deaf = m->place.run->fault == GHP_FAULT_DROP_REDUCTION; /* adds its own instead */
 
     (void)of;

@@ -159,8 +159,7 @@ static enum ghp_status mix_overlap(struct ghp_mixer *m, const struct ghp_step *o
     }
     ghp_flat_scale(m->copies[OF_SENT], part(m), m->x);
     GHP_TRY(send(m, step, m->copies[OF_SENT]));
-    GHP_TRY(take(m, step - m->place.program->lowering.method.sync.argument,
-                 "weights of an earlier step"));
+    GHP_TRY(take(m, step - m->place.program->scheme.argument, "weights of an earlier step"));
     m->push.last = step;
     return GHP_OK;
 }

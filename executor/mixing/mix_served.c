@@ -77,10 +77,9 @@ const struct ghp_mixer_ops ghp_mixer_asp = {.sync = &ghp_sync_asp, .slots = SLOT
 /* Whether x may still be gone on from: at most S steps since it was pulled, and by the clock of the slowest worker. */
 static bool is_fresh(const struct ghp_mixer *m, int64_t clock)
 {
-    int64_t s = m->place.program->lowering.method.sync.argument;
+    int64_t s = m->place.program->scheme.argument;
 
-    return clock - m->pulled <= s &&
-           (m->place.program->lowering.method.sync.other || m->slowest >= clock - s);
+    return clock - m->pulled <= s && (m->place.program->scheme.other || m->slowest >= clock - s);
 }
 
 static enum ghp_status mix_ssp(struct ghp_mixer *m, const struct ghp_step *of)
@@ -106,7 +105,7 @@ const struct ghp_mixer_ops ghp_mixer_ssp = {.sync = &ghp_sync_ssp, .slots = SLOT
 
 static enum ghp_status mix_easgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    if ((m->count.mixes + 1) % m->place.program->lowering.method.sync.argument != 0) return GHP_OK;
+    if ((m->count.mixes + 1) % m->place.program->scheme.argument != 0) return GHP_OK;
     GHP_TRY(push(m, of, m->x, true));
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending")); /* it comes back to the same place */
     return take_x(m);

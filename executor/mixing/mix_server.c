@@ -164,7 +164,7 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)flat_at(s, cut->moment[m], i).at + skipped;
     update.decays = ghp_optimizer_decays(
-        update.optimizer, &s->program.lowering.model->layers[parameter->layer], parameter->slot);
+        update.optimizer, &s->program.model->layers[parameter->layer], parameter->slot);
     return update;
 }
 
@@ -246,9 +246,9 @@ static int64_t slowest(const struct ghp_mix_server *s)
 static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool holds = !s->program.lowering.method.sync.other && s->fault != GHP_FAULT_DROP_REDUCTION;
+    bool holds = !s->program.scheme.other && s->fault != GHP_FAULT_DROP_REDUCTION;
 
-    if (holds && slowest(s) < c->clock - s->program.lowering.method.sync.argument) {
+    if (holds && slowest(s) < c->clock - s->program.scheme.argument) {
         c->state = HELD;
         return GHP_OK;
     }
@@ -286,9 +286,8 @@ static void take_sum(struct ghp_mix_server *s, double divisor)
 static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool printed = s->program.lowering.method.sync.other,
-         loses = s->fault == GHP_FAULT_DROP_REDUCTION;
-    int64_t pi = s->program.lowering.method.sync.argument;
+    bool printed = s->program.scheme.other, loses = s->fault == GHP_FAULT_DROP_REDUCTION;
+    int64_t pi = s->program.scheme.argument;
     bool triggers = c->count + 1 >= pi;
 
     c->count++;
@@ -311,7 +310,7 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 
 static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
 {
-    const struct ghp_sync_ops *ops = s->program.lowering.method.sync.ops;
+    const struct ghp_sync_ops *ops = s->program.scheme.ops;
     struct client *c = &s->clients[worker];
     bool drops = s->fault == GHP_FAULT_DROP_REDUCTION && c->clock % 2 == 1;
 
@@ -397,7 +396,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
     default:
         c->state = ENDED;
         s->running--;
-        c->leaves = s->program.lowering.method.sync.ops == &ghp_sync_aladdin;
+        c->leaves = s->program.scheme.ops == &ghp_sync_aladdin;
         return c->leaves ? offer(s, worker) : GHP_OK;
     }
     return await_header(s, worker);

@@ -50,14 +50,14 @@ static enum ghp_status check_message(const struct ghp_mixer_place *place,
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' a worker sends %lld bytes of weights, and a message has at most "
                         "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",
-                        place->program->lowering.method.sync.ops->name, (long long)mix->bytes,
+                        place->program->scheme.ops->name, (long long)mix->bytes,
                         (int)GHP_P2P_MESSAGE_BYTES,
                         (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
     if (cut_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "by '%s' a server has %lld bytes of weights, and a message has at most %d; "
                     "plan with --servers %lld or more",
-                    place->program->lowering.method.sync.ops->name, (long long)cut_bytes,
+                    place->program->scheme.ops->name, (long long)cut_bytes,
                     (int)GHP_P2P_MESSAGE_BYTES,
                     (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
 }
@@ -68,15 +68,15 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
 
     *mixer = NULL;
     if (mix_of(place->program) == NULL) return GHP_OK;
-    GHP_TRY(check_message(place, ops_of(place->program->lowering.method.sync)));
+    GHP_TRY(check_message(place, ops_of(place->program->scheme)));
     m = ghp_alloc(1, sizeof *m);
     if (m == NULL) return GHP_NO_MEMORY();
     m->place = *place;
     m->instr = mix_of(place->program);
     m->rank = place->program->rank;
     m->workers = place->program->problem.workers;
-    m->servers = place->program->lowering.method.sync.servers;
-    m->ops = ops_of(place->program->lowering.method.sync);
+    m->servers = place->program->servers;
+    m->ops = ops_of(place->program->scheme);
     m->n_slots =
         m->ops->slots * (m->servers > 0 ? m->servers : m->workers) + m->ops->other_slots + 1;
     m->slots = ghp_alloc((size_t)m->n_slots, sizeof *m->slots);
@@ -128,7 +128,7 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
     m->g = m->x;
     m->g.at = address[m->instr->at.x[0]];
     m->cut_bytes = m->servers > 0 ? bucket->cut_bytes : m->instr->bytes;
-    for (int c = 0; c < m->place.program->lowering.method.sync.ops->mixing->copies; c++) {
+    for (int c = 0; c < m->place.program->mixing->copies; c++) {
         m->copies[c] = m->x;
         m->copies[c].at = (char *)address[m->instr->at.scratch] + c * m->instr->bytes;
         ghp_flat_clear(m->copies[c]);

@@ -17,7 +17,7 @@ const char ghp_checkpoint_optimizer_key[] = "optimizer", ghp_checkpoint_sync_key
            ghp_checkpoint_workers_key[] = "workers", ghp_checkpoint_evaluation_key[] = "evaluation",
            ghp_checkpoint_due[] = "due", ghp_checkpoint_loss_key[] = "test_loss";
 
-enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing */
+enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing_facts */
 
 /* What the names of tensors begin with that are of one worker alone. */
 static const char replica_prefix[] = "replica.";
@@ -77,7 +77,7 @@ static enum ghp_status add_kept(struct ghp_sync sync, struct ghp_checkpoint_cont
 {
     static const enum ghp_buffer_kind kinds[KEPT_MOST] = {GHP_BUFFER_FIRST_COPY,
                                                           GHP_BUFFER_SECOND_COPY};
-    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+    const struct ghp_mixing_facts *mixing = ghp_sync_ops_of(sync)->mixing;
 
     for (int k = 0; k < KEPT_MOST && mixing != NULL && mixing->kept[k] != NULL; k++)
         for (int i = 0; i < c->list.n_params; i++)

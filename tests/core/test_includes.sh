@@ -43,6 +43,9 @@ runs_programs() { within "$1" executor/engine executor/mixing; }
 of_plans="core/sharding/split.h core/sharding/stage.h core/program/sync.h core/program/method.h core/program/lowering.h
           core/program/lower.h core/optimizer/lr_scaling.h core/plan/plan.h"
 
+# What of a program, and which types, they never read: all of it stands in a program in its own words.
+of_plans_read='program(\.|->)(lowering|splits)\b|\bstruct ghp_(split|staging|lowering|method|plan)\b'
+
 # Folders of a room from the lowest up: each may include those before it.
 orders=(
     "core/base core/model core/optimizer core/sharding core/program core/cost core/plan"
@@ -98,6 +101,8 @@ for room in "${rooms[@]}"; do
             echo "$file $name" >>"$pairs"
         done < <(sed -n -e 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' \
             -e 's/^#define BODY "\([^"]*\)".*/\1/p' "$file")
+        runs_programs "$file" && grep -nE "$of_plans_read" "$file" >&2 &&
+            fail "$file: reads what its program was lowered from; have lowering say it in core/program/program.h"
         while IFS= read -r name; do
             folders=$(folders_of "$name")
             [ "$folders" = any ] && continue

@@ -40,13 +40,13 @@ static double mean_staleness(struct ghp_sync sync, int workers)
     return 0;
 }
 
-static const struct ghp_mixing mixing = {.alone_is_sgd = true,
-                                         .updates = true,
-                                         .copies = 3, /* the mean, and two that arrive */
-                                         .in_step = ghp_mixing_always,
-                                         .traffic = traffic,
-                                         .staleness = staleness,
-                                         .mean_staleness = mean_staleness};
+static const struct ghp_mixing_facts mixing = {.alone_is_sgd = true,
+                                               .updates = true,
+                                               .copies = 3, /* the mean, and two that arrive */
+                                               .in_step = ghp_mixing_always,
+                                               .traffic = traffic,
+                                               .staleness = staleness,
+                                               .mean_staleness = mean_staleness};
 
 static const char *const shown[] = {"dgd:ring", "dgd:torus", NULL};
 

@@ -16,14 +16,15 @@ static struct ghp_mix_traffic gosgd_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = chance, .in = chance, .beside = chance};
 }
 
-static const struct ghp_mixing gosgd_mixing = {.asynchronous = true,
-                                               .alone_is_sgd = true,
-                                               .updates = true,
-                                               .copies = 3, /* sent, arriving, what has arrived */
-                                               .in_step = ghp_mixing_never,
-                                               .traffic = gosgd_traffic,
-                                               .staleness = ghp_mixing_unbounded,
-                                               .mean_staleness = ghp_mixing_unknown};
+static const struct ghp_mixing_facts gosgd_mixing = {.asynchronous = true,
+                                                     .alone_is_sgd = true,
+                                                     .updates = true,
+                                                     .copies =
+                                                         3, /* sent, arriving, what has arrived */
+                                                     .in_step = ghp_mixing_never,
+                                                     .traffic = gosgd_traffic,
+                                                     .staleness = ghp_mixing_unbounded,
+                                                     .mean_staleness = ghp_mixing_unknown};
 
 static const char *const gosgd_shown[] = {"gosgd:0.1", "gosgd:0.01", NULL};
 
@@ -51,7 +52,7 @@ static struct ghp_mix_traffic ad_psgd_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = 1, .in = 1, .beside = 1};
 }
 
-static const struct ghp_mixing ad_psgd_mixing = {
+static const struct ghp_mixing_facts ad_psgd_mixing = {
     .asynchronous = true,
     .alone_is_sgd = true,
     .updates = true,

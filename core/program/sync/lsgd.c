@@ -84,14 +84,14 @@ static double mean_staleness(struct ghp_sync sync, int workers)
     return workers > 1 ? staleness(sync) / 2.0 : 0;
 }
 
-static const struct ghp_mixing mixing = {.alone_is_sgd = true,
-                                         .updates = true,
-                                         .copies = 2, /* leaders of the group and of all */
-                                         .kept = {"group-leader.", "leader."},
-                                         .in_step = ghp_mixing_always,
-                                         .traffic = traffic,
-                                         .staleness = staleness,
-                                         .mean_staleness = mean_staleness};
+static const struct ghp_mixing_facts mixing = {.alone_is_sgd = true,
+                                               .updates = true,
+                                               .copies = 2, /* leaders of the group and of all */
+                                               .kept = {"group-leader.", "leader."},
+                                               .in_step = ghp_mixing_always,
+                                               .traffic = traffic,
+                                               .staleness = staleness,
+                                               .mean_staleness = mean_staleness};
 
 static const char *const shown[] = {"lsgd:2,4", "lsgd:2,16", NULL};
 

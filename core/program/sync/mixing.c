@@ -110,14 +110,14 @@ static double all_others(struct ghp_sync sync, int workers)
     return workers - 1;
 }
 
-static const struct ghp_mixing asp_mixing = {.asynchronous = true,
-                                             .alone_is_sgd = true,
-                                             .arrivals = 1,
-                                             .server_moments = true,
-                                             .in_step = ghp_mixing_never,
-                                             .traffic = asp_traffic,
-                                             .staleness = ghp_mixing_unbounded,
-                                             .mean_staleness = all_others};
+static const struct ghp_mixing_facts asp_mixing = {.asynchronous = true,
+                                                   .alone_is_sgd = true,
+                                                   .arrivals = 1,
+                                                   .server_moments = true,
+                                                   .in_step = ghp_mixing_never,
+                                                   .traffic = asp_traffic,
+                                                   .staleness = ghp_mixing_unbounded,
+                                                   .mean_staleness = all_others};
 
 const struct ghp_sync_ops ghp_sync_asp = {
     .name = "asp",
@@ -150,16 +150,16 @@ static int ssp_staleness(struct ghp_sync sync)
     return sync.other ? -1 : sync.argument + 1;
 }
 
-static const struct ghp_mixing ssp_mixing = {.asynchronous = true,
-                                             .alone_is_sgd = true,
-                                             .updates = true,
-                                             .copies = 1,
-                                             .arrivals = 1,
-                                             .server_moments = true,
-                                             .in_step = ssp_in_step,
-                                             .traffic = ssp_traffic,
-                                             .staleness = ssp_staleness,
-                                             .mean_staleness = ghp_mixing_unknown};
+static const struct ghp_mixing_facts ssp_mixing = {.asynchronous = true,
+                                                   .alone_is_sgd = true,
+                                                   .updates = true,
+                                                   .copies = 1,
+                                                   .arrivals = 1,
+                                                   .server_moments = true,
+                                                   .in_step = ssp_in_step,
+                                                   .traffic = ssp_traffic,
+                                                   .staleness = ssp_staleness,
+                                                   .mean_staleness = ghp_mixing_unknown};
 
 static const char *const ssp_shown[] = {"ssp:3", "ssp:10", "ssp:10,free", NULL};
 
@@ -188,14 +188,14 @@ static struct ghp_mix_traffic easgd_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = each, .in = each, .waits = 2 * each, .applies = each};
 }
 
-static const struct ghp_mixing easgd_mixing = {.asynchronous = true,
-                                               .updates = true,
-                                               .copies = 0,
-                                               .arrivals = 1,
-                                               .in_step = ghp_mixing_never,
-                                               .traffic = easgd_traffic,
-                                               .staleness = ghp_mixing_unbounded,
-                                               .mean_staleness = ghp_mixing_unknown};
+static const struct ghp_mixing_facts easgd_mixing = {.asynchronous = true,
+                                                     .updates = true,
+                                                     .copies = 0,
+                                                     .arrivals = 1,
+                                                     .in_step = ghp_mixing_never,
+                                                     .traffic = easgd_traffic,
+                                                     .staleness = ghp_mixing_unbounded,
+                                                     .mean_staleness = ghp_mixing_unknown};
 
 static const char *const easgd_shown[] = {"easgd:2", "easgd:8", NULL};
 
@@ -222,15 +222,15 @@ static struct ghp_mix_traffic aladdin_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = 1, .in = 1.0 / sync.argument, .beside = 1};
 }
 
-static const struct ghp_mixing aladdin_mixing = {.asynchronous = true,
-                                                 .updates = true,
-                                                 .copies = 3, /* before, sent, received */
-                                                 .arrivals = 2,
-                                                 .server_sum = true,
-                                                 .in_step = ghp_mixing_never,
-                                                 .traffic = aladdin_traffic,
-                                                 .staleness = ghp_mixing_unbounded,
-                                                 .mean_staleness = ghp_mixing_unknown};
+static const struct ghp_mixing_facts aladdin_mixing = {.asynchronous = true,
+                                                       .updates = true,
+                                                       .copies = 3, /* before, sent, received */
+                                                       .arrivals = 2,
+                                                       .server_sum = true,
+                                                       .in_step = ghp_mixing_never,
+                                                       .traffic = aladdin_traffic,
+                                                       .staleness = ghp_mixing_unbounded,
+                                                       .mean_staleness = ghp_mixing_unknown};
 
 static const char *const aladdin_shown[] = {"aladdin:4", NULL};
 

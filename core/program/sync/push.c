@@ -30,13 +30,13 @@ static double none_in_mean(struct ghp_sync sync, int workers)
     return 0;
 }
 
-static const struct ghp_mixing sgp_mixing = {.alone_is_sgd = true,
-                                             .updates = true,
-                                             .copies = 1, /* received */
-                                             .in_step = ghp_mixing_always,
-                                             .traffic = sgp_traffic,
-                                             .staleness = none,
-                                             .mean_staleness = none_in_mean};
+static const struct ghp_mixing_facts sgp_mixing = {.alone_is_sgd = true,
+                                                   .updates = true,
+                                                   .copies = 1, /* received */
+                                                   .in_step = ghp_mixing_always,
+                                                   .traffic = sgp_traffic,
+                                                   .staleness = none,
+                                                   .mean_staleness = none_in_mean};
 
 const struct ghp_sync_ops ghp_sync_sgp = {
     .name = "sgp",
@@ -69,13 +69,13 @@ static double overlap_mean_staleness(struct ghp_sync sync, int workers)
     return sync.argument == 1 ? 1 : -1;
 }
 
-static const struct ghp_mixing overlap_mixing = {.alone_is_sgd = true,
-                                                 .updates = true,
-                                                 .copies = 3, /* sent, arriving, arrived */
-                                                 .in_step = ghp_mixing_always,
-                                                 .traffic = overlap_traffic,
-                                                 .staleness = overlap_staleness,
-                                                 .mean_staleness = overlap_mean_staleness};
+static const struct ghp_mixing_facts overlap_mixing = {.alone_is_sgd = true,
+                                                       .updates = true,
+                                                       .copies = 3, /* sent, arriving, arrived */
+                                                       .in_step = ghp_mixing_always,
+                                                       .traffic = overlap_traffic,
+                                                       .staleness = overlap_staleness,
+                                                       .mean_staleness = overlap_mean_staleness};
 
 static const char *const shown[] = {"sgp-overlap:1", NULL};
 

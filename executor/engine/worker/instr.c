@@ -10,7 +10,7 @@
 /* The wrong samples: the first one in place of the second. */
 static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_shape shape = w->program.lowering.model->layers[0].out;
+    const struct ghp_shape shape = w->program.model->layers[0].out;
     int64_t bytes =
         ghp_shape_elements(shape) * ghp_shape_element_bytes(shape, w->program.element_bytes);
     char *samples = w->address[instr->at.y];
@@ -38,13 +38,10 @@ const struct ghp_run_kind ghp_run_kind_load = {.run = run_load, .failpoint = GHP
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
 static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
-    const struct ghp_layer *layer =
-        &w->program.lowering.model->layers[ghp_worker_instr(w, i)->layer];
-    struct ghp_split before = w->program.splits[layer->inputs[0]];
+    int times = ghp_fault_bias_times(&w->program, ghp_worker_instr(w, i));
 
-    if (layer->op != GHP_OP_BIAS || before.kind != GHP_SPLIT_IN) return GHP_OK;
     args->at.x[0] = args->at.y;
-    for (int again = 1; again < before.tp_size; again++)
+    for (int again = 1; again < times; again++)
         GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, args));
     return GHP_OK;
 }
@@ -139,7 +136,7 @@ bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
 /* Whether an instruction computes gradients of parameters that keep their first values. */
 static bool is_for_fixed(const struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_model *model = w->program.lowering.model;
+    const struct ghp_model *model = w->program.model;
 
     return instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
            model->layers[ghp_model_owner(model, instr->layer)].fixed;
@@ -208,7 +205,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i, const struct ghp
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
     const struct ghp_operands *at = &instr->at;
-    const struct ghp_model *model = w->program.lowering.model;
+    const struct ghp_model *model = w->program.model;
     struct ghp_shape shape = model->layers[model->edges[instr->edge].from].out;
     struct ghp_reshard_job reshard = {.instr = instr,
                                       .problem = w->program.placement.problem,
@@ -260,13 +257,9 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i, const struct 
 const struct ghp_run_kind ghp_run_kind_accumulate = {.run = run_accumulate};
 
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
-static enum ghp_status one_counts(struct ghp_worker *w)
+static enum ghp_status one_counts(struct ghp_worker *w, bool counts)
 {
-    int loss = w->program.lowering.model->n_layers - 1,
-        sharers = ghp_split_sharers(w->program.splits[loss]);
-
-    if (w->program.placement.n_stages == 1) return GHP_OK;
-    if (ghp_worker_owns(w, loss) && w->program.placement.number % sharers == 0) return GHP_OK;
+    if (counts) return GHP_OK;
     return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics],
                             GHP_METRIC_COUNT * sizeof(double));
 }
@@ -274,7 +267,7 @@ static enum ghp_status one_counts(struct ghp_worker *w)
 static enum ghp_status run_metrics(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     if (w->mixer != NULL) w->run.mixing->note(w->mixer, w->address[w->metrics]);
-    GHP_TRY(one_counts(w));
+    GHP_TRY(one_counts(w, ghp_worker_instr(w, i)->counts));
     GHP_TRY(take_poison(w));
     if (ghp_worker_keeps_metrics(w) && !ghp_worker_keep_metrics(w)) return GHP_OK;
     return ghp_worker_post(w, i, previous);

@@ -2,19 +2,30 @@
  * samples, and its other streams. */
 #include "executor/engine/worker_private.h"
 
+/* Of a layer's tensors; of one that this worker does not run: as one worker has them. */
+static struct ghp_layouts layouts_of(const struct ghp_program *program, int layer)
+{
+    const struct ghp_layout whole = {GHP_LAYOUT_BATCH, 1};
+
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].layer == layer && (program->instrs[i].kind == GHP_INSTR_COMPUTE ||
+                                                  program->instrs[i].kind == GHP_INSTR_LOAD))
+            return program->instrs[i].layouts;
+    return (struct ghp_layouts){whole, whole, whole, whole};
+}
+
 /* What of a micro-batch this worker loads; of a stage without the input or without the loss: none. */
 static struct ghp_load load_of(const struct ghp_worker *w)
 {
     const struct ghp_program *program = &w->program;
-    const struct ghp_layer *input = &program->lowering.model->layers[0];
-    int loss = program->lowering.model->n_layers - 1;
+    const struct ghp_layer *input = &program->model->layers[0];
+    int loss = program->model->n_layers - 1;
+    struct ghp_layout samples = layouts_of(program, 0).y, logits = layouts_of(program, loss).x;
     const struct ghp_placement *placement = &w->program.placement;
-    struct ghp_window_at x =
-        ghp_placement_window(placement, ghp_split_layouts(program->splits[0]).y, input->out);
-    struct ghp_layout logits = ghp_split_layouts(program->splits[loss]).x;
+    struct ghp_window_at x = ghp_placement_window(placement, samples, input->out);
     struct ghp_window_at l =
-        ghp_placement_window(placement, logits, program->lowering.model->layers[loss].in);
-    int64_t sample_labels = ghp_model_labels(program->lowering.model);
+        ghp_placement_window(placement, logits, program->model->layers[loss].in);
+    int64_t sample_labels = ghp_model_labels(program->model);
 
     return (struct ghp_load){.first_image = x.first_sample,
                              .images = ghp_worker_owns(w, 0) ? x.samples : 0,
@@ -80,13 +91,11 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
         .exec = &w->exec,
         .program = &w->program,
         .loader = {.load = load_of(w),
-                   .micro_batches = ghp_staging_micro_batches(w->program.lowering.staging),
+                   .micro_batches = w->program.micro_batches,
                    .micro_batch = w->program.placement.micro_batch},
         .weight_owner = w->run.weight_owner != NULL ? w->run.weight_owner->in_flight : NULL,
-        .captures = w->run.weight_owner == NULL && w->program.lowering.staging == NULL &&
-                    w->run.fault == GHP_FAULT_NONE && !w->run.no_graph && enqueues(w) &&
-                    !ghp_worker_has_replicas(w) &&
-                    w->program.lowering.method.sync.servers == 0, /* steps differ */
+        .captures = w->run.weight_owner == NULL && w->program.is_recordable &&
+                    w->run.fault == GHP_FAULT_NONE && !w->run.no_graph && enqueues(w),
         .label = label_of,
         .context = w};
 

@@ -45,13 +45,12 @@ static enum ghp_status show(struct ghp_worker *w, const struct ghp_instr *instr,
 {
     int layer = instr->layer, buffer = gradient ? instr->at.dy : instr->at.y;
     const struct ghp_placement *placement = &w->program.placement;
-    const struct ghp_shape shape = w->program.lowering.model->layers[layer].out;
-    struct ghp_layouts layouts = ghp_split_layouts(w->program.splits[layer]);
+    const struct ghp_shape shape = w->program.model->layers[layer].out;
     int64_t bytes; /* with padding */
     struct ghp_observed o = {.layer = layer,
                              .gradient = gradient,
                              .shape = shape,
-                             .layout = gradient ? layouts.dy : layouts.y,
+                             .layout = gradient ? instr->layouts.dy : instr->layouts.y,
                              .nchw16c = w->program.buffers[buffer].nchw16c,
                              .element_bytes =
                                  ghp_shape_element_bytes(shape, w->program.element_bytes),

@@ -66,7 +66,7 @@ const struct ghp_run_kind ghp_run_kind_all_gather = {ghp_worker_post, gather_wei
 /* Whether the servers with whom it mixes have its moments. */
 static bool has_moments_apart(const struct ghp_worker *w)
 {
-    return w->mixer != NULL && w->program.lowering.method.sync.ops->mixing->server_moments;
+    return w->mixer != NULL && w->program.mixing->server_moments;
 }
 
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
@@ -77,8 +77,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
-    if (moments && has_moments_apart(w) &&
-        !w->program.lowering.method.sync.ops->mixing->updates) /* else its own */
+    if (moments && has_moments_apart(w) && !w->program.mixing->updates) /* else its own */
         GHP_TRY(w->run.mixing->read(w->mixer, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
@@ -132,14 +131,13 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
-    return w->program.lowering.method.sync.servers > 0 &&
-           w->program.lowering.method.sync.ops->mixing == NULL && w->run.weight_owner == NULL;
+    return w->program.servers > 0 && w->program.mixing == NULL && w->run.weight_owner == NULL;
 }
 
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
 {
     struct ghp_p2p *p2p = w->exec.transport->p2p;
-    size_t n = (size_t)w->program.lowering.method.sync.servers;
+    size_t n = (size_t)w->program.servers;
 
     if (!ghp_worker_is_served(w)) return GHP_OK;
     w->server_messages = ghp_alloc(n, sizeof *w->server_messages);
@@ -174,19 +172,19 @@ static struct ghp_p2p_message cut_of(const struct ghp_worker *w, struct ghp_p2p_
 
 static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_header header)
 {
-    for (int s = 0; s < w->program.lowering.method.sync.servers; s++)
+    for (int s = 0; s < w->program.servers; s++)
         w->server_messages[s] = (struct ghp_p2p_message){.data = &header,
                                                          .bytes = sizeof header,
                                                          .peer = w->program.problem.workers + s,
                                                          .tag = ghp_server_header_tag(&w->program)};
-    return carry(w, w->program.lowering.method.sync.servers, "telling the servers");
+    return carry(w, w->program.servers, "telling the servers");
 }
 
 /* All buckets of weights, or of what lies in the gradients' place. A server serves one worker after the other, so every
  * worker is done with one server before it turns to the next: else each of two could wait for the other's server. */
 static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool receives)
 {
-    for (int s = 0; s < w->program.lowering.method.sync.servers; s++)
+    for (int s = 0; s < w->program.servers; s++)
         for (int b = 0; b < w->program.n_buckets; b++) {
             const struct ghp_bucket *bucket = &w->program.buckets[b];
             struct ghp_p2p_message all = {
@@ -242,9 +240,9 @@ static enum ghp_status exchange(struct ghp_worker *w, int i)
                                         .receives = pulls};
 
     if (i == w->first_push) GHP_TRY(begin(w));
-    for (int s = 0; s < w->program.lowering.method.sync.servers; s++)
+    for (int s = 0; s < w->program.servers; s++)
         w->server_messages[s] = cut_of(w, all, s);
-    GHP_TRY(carry(w, w->program.lowering.method.sync.servers, w->prepared[i].label));
+    GHP_TRY(carry(w, w->program.servers, w->prepared[i].label));
     if (pulls) ghp_worker_look_at_pulled(w, instr->bucket);
     return GHP_OK;
 }
@@ -262,7 +260,7 @@ static enum ghp_status run_mix(struct ghp_worker *w, int i, const struct ghp_ste
 {
     (void)i;
     GHP_TRY(w->run.mixing->mix(w->mixer, previous));
-    if (w->program.lowering.method.sync.servers > 0) ghp_worker_look_at_pulled(w, -1);
+    if (w->program.servers > 0) ghp_worker_look_at_pulled(w, -1);
     return GHP_OK;
 }
 

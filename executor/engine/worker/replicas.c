@@ -14,8 +14,7 @@ bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *o
 
 bool ghp_worker_has_replicas(const struct ghp_worker *w)
 {
-    return ghp_sync_replicas(w->program.lowering.method.sync, w->program.problem.workers) > 1 &&
-           w->run.weight_owner == NULL;
+    return w->program.replicas > 1 && w->run.weight_owner == NULL;
 }
 
 /* In host memory: a device's worker with replicas is not opened. */

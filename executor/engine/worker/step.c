@@ -130,7 +130,7 @@ static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worke
 static enum ghp_status scale_loss(struct ghp_worker *w)
 {
     const struct ghp_step *step = &w->step;
-    int replicas = ghp_sync_replicas(w->program.lowering.method.sync, w->program.problem.workers);
+    int replicas = w->program.replicas;
     int64_t labels, own = w->program.problem.global_batch / replicas;
 
     if (w->run.weight_owner != NULL) return GHP_OK; /* no gradients */

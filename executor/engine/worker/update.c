@@ -36,7 +36,7 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
 
 static bool decays(const struct ghp_worker *w, const struct ghp_instr *instr, int layer, int slot)
 {
-    return ghp_optimizer_decays(instr->optimizer, &w->program.lowering.model->layers[layer], slot);
+    return ghp_optimizer_decays(instr->optimizer, &w->program.model->layers[layer], slot);
 }
 
 /* The part of an update in elements `at` of it. */
@@ -104,7 +104,7 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
 
 static int batches_of(const struct ghp_worker *w)
 {
-    return w->program.problem.workers * ghp_staging_micro_batches(w->program.lowering.staging);
+    return w->program.problem.workers * w->program.micro_batches;
 }
 
 static int64_t parameter_bytes(const struct ghp_worker *w)
@@ -114,15 +114,15 @@ static int64_t parameter_bytes(const struct ghp_worker *w)
 
 enum ghp_status ghp_worker_open_rates(struct ghp_worker *w)
 {
-    const struct ghp_model *model = w->program.lowering.model;
+    const struct ghp_model *model = w->program.model;
 
-    if (!ghp_lr_scaling_takes_norms(w->program.lowering.method.scaling)) return GHP_OK;
+    if (w->program.rates == NULL) return GHP_OK;
     return ghp_lr_scaling_open(ghp_norm_place(model, model->n_layers, 0), &w->rates);
 }
 
 const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
 {
-    return ghp_lr_scaling_takes_norms(w->program.lowering.method.scaling) ? &w->rates : NULL;
+    return w->program.rates != NULL ? &w->rates : NULL;
 }
 
 /* lamb */
@@ -180,7 +180,7 @@ static void square_direction(const struct ghp_worker *w, const struct ghp_update
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
     struct ghp_norm_share at = ghp_norm_share_of(&w->program, buffer);
-    int place = ghp_norm_place(w->program.lowering.model, b->layer, b->slot);
+    int place = ghp_norm_place(w->program.model, b->layer, b->slot);
     double *directions = &sums[place], *weights = &sums[place + w->rates.tensors];
 
     if (u->elements < b->elements)
@@ -233,7 +233,7 @@ static enum ghp_status run_worker_norm(struct ghp_worker *w, int i, const struct
                             (struct ghp_squares){w->address[instr->at.dw[p]],
                                                  ghp_worker_parameters(w, instr->at.dw[p])},
                             &sum));
-        to = &sums[w->rates.tensors + ghp_norm_place(w->program.lowering.model, instr->layer, p)];
+        to = &sums[w->rates.tensors + ghp_norm_place(w->program.model, instr->layer, p)];
         *to = (instr->micro == 0 ? 0 : *to) + n * n * sum;
     }
     return GHP_OK;
@@ -249,7 +249,7 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
 
     for (int b = 0; b < w->program.n_buffers; b++) {
         const struct ghp_buffer *buffer = &w->program.buffers[b];
-        int place = ghp_norm_place(w->program.lowering.model, buffer->layer, buffer->slot);
+        int place = ghp_norm_place(w->program.model, buffer->layer, buffer->slot);
         struct ghp_norm_share at;
         struct ghp_squares of;
 
@@ -259,7 +259,7 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
         of = (struct ghp_squares){(char *)w->address[b] + at.first * bytes,
                                   {at.end - at.first, (int)bytes}};
         GHP_TRY(add_squares(w, instr, of, &sums[place]));
-        if (!w->program.lowering.method.scaling->weights) continue;
+        if (!w->program.rates->weights) continue;
         of.of = (char *)ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, buffer->layer, buffer->slot, NULL) +
                 at.first * bytes;
         GHP_TRY(add_squares(w, instr, of, &sums[place + w->rates.tensors]));
@@ -272,12 +272,11 @@ static enum ghp_status square_tensors(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     double *sums = w->address[instr->at.y];
-    int zeroed =
-        w->program.lowering.method.scaling->weights ? 2 * w->rates.tensors : w->rates.tensors;
+    int zeroed = w->program.rates->weights ? 2 * w->rates.tensors : w->rates.tensors;
 
     for (int j = 0; j < zeroed; j++)
         sums[j] = 0;
-    if (!w->program.lowering.method.scaling->directions) return square_shares(w, instr, sums);
+    if (!w->program.rates->directions) return square_shares(w, instr, sums);
     square_directions(w, sums);
     return GHP_OK;
 }
@@ -287,11 +286,10 @@ const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums)
     int tensors = w->rates.tensors;
     double *all = &sums[2 * (int64_t)tensors];
 
-    ghp_lr_scaling_advance(w->program.lowering.method.scaling, &w->rates, batches_of(w),
-                           &w->step.hyperparameters,
+    ghp_lr_scaling_advance(w->program.rates, &w->rates, batches_of(w), &w->step.hyperparameters,
                            &(struct ghp_lr_scaling_norms){sums, sums + tensors});
     *all = 0;
-    for (int j = 0; j < tensors && !w->program.lowering.method.scaling->directions; j++)
+    for (int j = 0; j < tensors && !w->program.rates->directions; j++)
         *all += sums[j];
     return all;
 }
@@ -301,11 +299,9 @@ static void scale_update(const struct ghp_worker *w, int buffer, struct ghp_upda
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
     struct ghp_hyperparameters *h = &update->given;
-    bool by_sgd = w->program.lowering.method.scaling->weights &&
-                  !w->program.lowering.method.scaling->directions;
+    bool by_sgd = w->program.rates->weights && !w->program.rates->directions;
 
-    h->learning_rate *=
-        w->rates.factors[ghp_norm_place(w->program.lowering.model, b->layer, b->slot)];
+    h->learning_rate *= w->rates.factors[ghp_norm_place(w->program.model, b->layer, b->slot)];
     if (!by_sgd) return;
     update->scales = true; /* the rate is in what the momentum sums up */
     update->scale = h->learning_rate;
@@ -490,7 +486,7 @@ static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_
     n = list_updates(w, i, of, w->updates);
     for (int p = 0; p < n; p++) {
         if (w->rates.tensors > 0) scale_update(w, w->update_of[p], &w->updates[p]);
-        if (w->rates.tensors > 0 && w->program.lowering.method.scaling->directions)
+        if (w->rates.tensors > 0 && w->program.rates->directions)
             move_weights(w, &w->updates[p]);
         else
             GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
