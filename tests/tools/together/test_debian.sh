@@ -23,7 +23,7 @@ done
 [ "$(dpkg-deb -f "$dev" Depends)" = "ghp (= $(dpkg-deb -f "$tools" Version))" ] || fail "ghp-dev is not of its ghp"
 
 root=$PWD/unpacked/usr
-for tool in ghp ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
+for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
     gzip -t "$root/share/man/man1/$tool.1.gz" || fail "$tool.1.gz is not there"
     [ -e "$root/share/man/man1/$tool.1" ] && fail "$tool.1 is there twice"
     [ -s "$root/share/bash-completion/completions/$tool" ] || fail "$tool has no completions"

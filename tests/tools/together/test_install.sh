@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=libghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,pkg-config
+# ghp-test: timeout=240 needs=libghp,ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,pkg-config
 # tests/tools/together/test_install.sh - `cmake --install` is complete, and works from any folder: it names neither the
 # source tree nor the prefix. A program is built against the installed library by pkg-config and by CMake; ghp.h is
 # good C++ and the library shows nothing but what ghp.h declares.
@@ -14,7 +14,7 @@ lib=$(dirname "$(find "$root" -name 'libghp.so')")
 PATH=$root/bin:$PATH
 export PATH
 
-for tool in ghp ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
+for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
     [ "$(command -v $tool)" = "$root/bin/$tool" ] || fail "$tool is not installed"
     [ -s "$root/share/man/man1/$tool.1" ] || fail "$tool has no man page"
     [ -s "$root/share/bash-completion/completions/$tool" ] || fail "$tool has no completions"

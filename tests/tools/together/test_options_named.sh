@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=60 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,python3
+# ghp-test: timeout=60 needs=ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,python3
 # tests/tools/together/test_options_named.sh - each option that a message names is one of some tool, and each choice that
 # a remedy gives to it ("plan with --load-balance equal") is one of its choices. Compares the C strings of the source
 # tree with what --help prints.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
-for tool in plan run profile inspect launch train; do
+for tool in plan expect run profile inspect launch train; do
     "$GHP_BIN/ghp-$tool" --help >$tool.help
 done
 python3 - "$GHP_SOURCE" *.help <<'EOF' || fail "options are named that are not there"
