@@ -24,6 +24,7 @@ const struct ghp_optimizer ghp_optimizer_adamw = {.name = "adamw",
                                                   .rate = "update_adamw",
                                                   .decay_dims = 2,
                                                   .usual_rate = 0.001,
-                                                  .normalizes = true,
+                                                  .double_limit = 1e-6,
+                                                  .float_limit = 1,
                                                   .hyperparameters = hyperparameters,
                                                   .complete = complete};

@@ -11,9 +11,10 @@
  *
  * What an optimizer keeps is called *moments*: each is as large as the weights, and of the same numbers.
  *
- * To add one: a file NAME.c with its struct, its line in GHP_OPTIMIZER_LIST, and a row with its kernel in each backend
- * (executor/backend/backend_private.h, struct ghp_update_kernel). Hyperparameters that no other has are a field of
- * struct ghp_hyperparameters and an option of ghp-run.
+ * To add one: a file NAME.c with its struct, its name in GHP_OPTIMIZER_LIST, and its kernel in each backend: on
+ * processors a row of struct ghp_update_kernel (executor/backend/backend_private.h) in a file update_NAME.c, on GPUs a
+ * rule and its launcher (executor/backend/cuda/kernels/update.cu). A backend without it refuses plans with it.
+ * Hyperparameters that no other has are a field of struct ghp_hyperparameters and an option of ghp-run.
  *
  * Source   Loshchilov and Hutter, arXiv 1711.05101, 2019 (AdamW)
  * Tested   tests/executor/train/test_optimizer.c */
@@ -55,9 +56,10 @@ struct ghp_optimizer {
     const char *rate;                     /* of its update, in profiles */
     int decay_dims;                       /* parameters of fewer dimensions do not decay */
     double usual_rate;                    /* learning rate */
-    /* A weight moves by about the rate however small its gradient is: where that is zero but for rounding, rounding
-     * decides how (docs/exactness.md). */
-    bool normalizes;
+    /* How far weights may be off in a verification, in double and in float. Where a weight moves by about the rate
+     * however small its gradient is, rounding decides how it moves by a gradient that is zero but for rounding
+     * (docs/exactness.md). */
+    double double_limit, float_limit;
     const struct ghp_hyperparameter *hyperparameters;
     /* Sets what follows from the others and from t, the updates up to this one, >= 1; NULL: nothing does. */
     void (*complete)(struct ghp_hyperparameters *hyperparameters, int64_t t);

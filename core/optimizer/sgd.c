@@ -12,4 +12,6 @@ const struct ghp_optimizer ghp_optimizer_sgd = {.name = "sgd",
                                                 .moments = {"momentum"},
                                                 .rate = "update",
                                                 .usual_rate = 0.01,
+                                                .double_limit = 1e-12,
+                                                .float_limit = 1e-5,
                                                 .hyperparameters = hyperparameters};

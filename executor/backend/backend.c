@@ -19,6 +19,12 @@ bool ghp_backend_has(const struct ghp_backend_ops *ops, struct ghp_precision pre
     return ops->has_precision(precision.element_bytes) && (ops->has_tf32 || !precision.tf32);
 }
 
+bool ghp_backend_has_update(const struct ghp_backend_ops *ops,
+                            const struct ghp_optimizer *optimizer)
+{
+    return ops->has_update == NULL || ops->has_update(optimizer);
+}
+
 bool ghp_backend_has_op(const struct ghp_backend_ops *ops, enum ghp_op op)
 {
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++)

@@ -219,6 +219,9 @@ struct ghp_backend_ops {
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_kernel *kernel);
+    /* Whether it has the optimizer's update; NULL: it has all optimizers'. */
+    bool (*has_update)(const struct ghp_optimizer *optimizer);
+    /* By an optimizer whose update it has. */
     enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);
     /* n updates by one optimizer at once; NULL: one after the other is as good. */
     enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
@@ -241,6 +244,8 @@ extern const struct ghp_backend_ops ghp_backend_cuda;
 /* By name, or NULL: this build has none of that name. */
 const struct ghp_backend_ops *ghp_backend_find(const char *name);
 bool ghp_backend_has(const struct ghp_backend_ops *ops, struct ghp_precision precision);
+bool ghp_backend_has_update(const struct ghp_backend_ops *ops,
+                            const struct ghp_optimizer *optimizer);
 /* Whether it computes all passes of the operation. */
 bool ghp_backend_has_op(const struct ghp_backend_ops *ops, enum ghp_op op);
 /* GHP_ERR_USAGE, or GHP_ERR_BACKEND where another build would have it. */

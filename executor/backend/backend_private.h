@@ -40,12 +40,10 @@ void ghp_update_judge(const struct ghp_update *update, double sum);
  * what is given. */
 double ghp_update_scale(const struct ghp_update *update);
 
-/* The row of an update's optimizer among these tables.
- *
- * Returns   GHP_OK; GHP_ERR_BACKEND: there is none */
-enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
-                                       const struct ghp_update *update,
-                                       const struct ghp_update_kernel **kernel);
+/* The row of an optimizer among these tables; NULL: there is none. */
+const struct ghp_update_kernel *
+ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
+                       const struct ghp_optimizer *optimizer);
 
 /* The vtable entries that are the same for every backend on a processor. */
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);

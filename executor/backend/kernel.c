@@ -41,13 +41,12 @@ void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer)
     __atomic_store(&found->poison, &nan, __ATOMIC_RELAXED);
 }
 
-enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
-                                       const struct ghp_update *update,
-                                       const struct ghp_update_kernel **kernel)
+const struct ghp_update_kernel *
+ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
+                       const struct ghp_optimizer *optimizer)
 {
     for (; *tables != NULL; tables++)
-        for (*kernel = *tables; (*kernel)->optimizer != NULL; (*kernel)++)
-            if ((*kernel)->optimizer == update->optimizer) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_BACKEND, "the backend has no update by '%s'; plan with --optimizer sgd",
-                    update->optimizer->name);
+        for (const struct ghp_update_kernel *kernel = *tables; kernel->optimizer != NULL; kernel++)
+            if (kernel->optimizer == optimizer) return kernel;
+    return NULL;
 }

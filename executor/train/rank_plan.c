@@ -36,6 +36,21 @@ static enum ghp_status check_device(const struct ghp_exec_context *exec,
     return GHP_OK;
 }
 
+/* What the backend cannot do, which is refused before the first step. */
+static enum ghp_status check_backend(const struct ghp_exec_context *exec,
+                                     const struct ghp_lowering *lowering)
+{
+    const struct ghp_optimizer *optimizer =
+        ghp_optimizer_at(ghp_optimizer_index(lowering->method.optimizer));
+
+    if (!lowering->forward_only && !ghp_backend_has_update(exec->backend_ops, optimizer))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the backend '%s' has no update by the optimizer '%s' of the plan; give "
+                        "--backend reference, or plan with --optimizer sgd",
+                        exec->backend_ops->name, optimizer->name);
+    return check_device(exec, lowering);
+}
+
 enum ghp_status ghp_rank_plan_open(const struct ghp_exec_context *exec,
                                    const struct ghp_rank_plan *rank_plan,
                                    struct ghp_worker **worker)
@@ -46,7 +61,7 @@ enum ghp_status ghp_rank_plan_open(const struct ghp_exec_context *exec,
     enum ghp_status status;
 
     *worker = NULL;
-    GHP_TRY(check_device(&whole, &lowering));
+    GHP_TRY(check_backend(&whole, &lowering));
     ghp_kernels_init(&executable.kernels, exec->backend_ops, exec->backend, rank_plan->run.profile);
     lowering.formats = ghp_kernels_formats(&executable.kernels);
     lowering.scratch = ghp_kernels_scratch(&executable.kernels);
@@ -65,7 +80,7 @@ enum ghp_status ghp_rank_plan_lower_server(const struct ghp_exec_context *exec,
     enum ghp_status status;
 
     *programs = (struct ghp_server_programs){0};
-    GHP_TRY(check_device(&whole, &rank_plan->lowering));
+    GHP_TRY(check_backend(&whole, &rank_plan->lowering));
     GHP_TRY(ghp_lower_server(&rank_plan->lowering, rank_plan->splits, server, &programs->own));
     status = ghp_lower(&rank_plan->lowering, rank_plan->splits, 0, &programs->layout);
     if (status != GHP_OK) ghp_program_release(&programs->own);

@@ -179,13 +179,12 @@ struct limits {
 static struct limits limits_of(struct ghp_precision precision,
                                const struct ghp_optimizer *optimizer)
 {
-    bool normalizes = optimizer != NULL && optimizer->normalizes;
-
+    if (optimizer == NULL) optimizer = &ghp_optimizer_sgd;
     if (precision.element_bytes == 8)
-        return (struct limits){normalizes ? 1e-6 : 1e-12, 1e-11, 1e-11, 1e-14};
+        return (struct limits){optimizer->double_limit, 1e-11, 1e-11, 1e-14};
     if (precision.element_bytes == 2) return (struct limits){1, 0.35, 0.25, 1e-3};
     if (precision.tf32) return (struct limits){1, 1e-2, 1e-2, 1e-6};
-    return (struct limits){normalizes ? 1 : 1e-5, 1e-4, 1e-4, 1e-6};
+    return (struct limits){optimizer->float_limit, 1e-4, 1e-4, 1e-6};
 }
 
 /* Keeps NaN. */

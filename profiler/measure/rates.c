@@ -145,6 +145,7 @@ static enum ghp_status measure_updates(struct job *job, struct ghp_profile *prof
 {
     for (int i = 0; i < GHP_OPTIMIZERS; i++) {
         job->optimizer = ghp_optimizer_at(i);
+        if (!ghp_backend_has_update(job->m->backend_ops, job->optimizer)) continue;
         GHP_TRY(measure_memory(job, run_update, tensor_bytes(job->m, WEIGHTS_BYTES),
                                (double)ghp_optimizer_written(job->optimizer, 1),
                                &profile->update[i]));

@@ -99,10 +99,15 @@ static void update_part(void *context, struct ghp_share share)
     ghp_update_judge(job->update, (double)job->kernel->run_float(job->update, at));
 }
 
+bool ghp_cpu_kernel_has_update(const struct ghp_optimizer *optimizer)
+{
+    return ghp_update_kernel_find(ghp_cpu_updates, optimizer) != NULL;
+}
+
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update)
 {
-    struct update_job job = {.update = update};
-    GHP_TRY(ghp_update_kernel_find(ghp_cpu_updates, update, &job.kernel));
+    struct update_job job = {update, ghp_update_kernel_find(ghp_cpu_updates, update->optimizer)};
+    GHP_ASSERT(job.kernel != NULL);
     ghp_parallel(update->elements < ALONE_ELEMENTS ? 1 : backend->config.threads, update_part,
                  &job);
     return GHP_OK;

@@ -92,6 +92,7 @@ void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel
 /* Updates of all optimizers, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
 extern const struct ghp_update_kernel *const ghp_cpu_updates[];
 
+bool ghp_cpu_kernel_has_update(const struct ghp_optimizer *optimizer);
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update);
 enum ghp_status ghp_cpu_kernel_square(struct ghp_backend *backend,
                                       const struct ghp_square_sum *sum);

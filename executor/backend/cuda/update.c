@@ -1,31 +1,16 @@
-/* executor/backend/cuda/update.c - the optimizers' updates: a row of kernels/update.cu for each. */
+/* executor/backend/cuda/update.c - the optimizers' updates. Each has a launcher in kernels/update.cu: without it the
+ * backend does not link. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <stdlib.h>
 
-_Static_assert((int)GHP_UPDATE_MOMENTS == (int)GHP_MAX_MOMENTS,
-               "kernels have room for all moments");
-
 enum { UPDATES = 64 };
 
-static const struct {
-    const struct ghp_optimizer *optimizer; /* NULL ends the table */
-    ghp_launch_update_fn *launch;
-} rows[] = {{&ghp_optimizer_sgd, ghp_launch_update_sgd},
-            {&ghp_optimizer_adamw, ghp_launch_update_adamw},
-            {.optimizer = NULL}};
-
-static enum ghp_status find(const struct ghp_optimizer *optimizer, ghp_launch_update_fn **launch)
-{
-    for (int i = 0; rows[i].optimizer != NULL; i++)
-        if (rows[i].optimizer == optimizer) {
-            *launch = rows[i].launch;
-            return GHP_OK;
-        }
-    return GHP_FAIL(GHP_ERR_BACKEND,
-                    "the backend 'cuda' has no update by '%s'; plan with --optimizer sgd",
-                    optimizer->name);
-}
+static ghp_launch_update_fn *const launchers[GHP_OPTIMIZERS] = {
+#define LAUNCHER(name) ghp_launch_update_##name,
+    GHP_OPTIMIZER_LIST(LAUNCHER)
+#undef LAUNCHER
+};
 
 static struct ghp_update_tensor tensor_of(const struct ghp_update *update)
 {
@@ -44,10 +29,10 @@ enum ghp_status ghp_cuda_update_all(struct ghp_backend *backend, const struct gh
                                     int n)
 {
     cudaStream_t stream = ghp_cuda_of(backend)->streams[GHP_DEVICE_STREAM_COMPUTE];
-    ghp_launch_update_fn *launch = NULL;
+    ghp_launch_update_fn *launch;
 
     if (n == 0) return GHP_OK;
-    GHP_TRY(find(updates->optimizer, &launch));
+    launch = launchers[ghp_optimizer_index(updates->optimizer)];
     GHP_TRY(ghp_cuda_enter(backend));
     for (int done = 0; done < n; done += UPDATES) {
         const struct ghp_update *first = &updates[done];

@@ -299,6 +299,7 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .algorithm = ghp_kernel_algorithm,
     .run = onednn_run,
     .release = onednn_release,
+    .has_update = ghp_cpu_kernel_has_update,
     .update = ghp_cpu_kernel_update,
     .square = ghp_cpu_kernel_square,
     .accumulate = ghp_cpu_kernel_accumulate,

@@ -202,6 +202,7 @@ const struct ghp_backend_ops ghp_backend_reference = {
     .algorithm = ghp_kernel_algorithm,
     .run = reference_run,
     .release = reference_release,
+    .has_update = ghp_reference_has_update,
     .update = ghp_reference_update,
     .square = ghp_reference_square,
     .accumulate = ghp_reference_accumulate,

@@ -4,12 +4,18 @@
 #include "executor/backend/reference/reference.h"
 #include "executor/platform/parallel.h"
 
+bool ghp_reference_has_update(const struct ghp_optimizer *optimizer)
+{
+    return ghp_update_kernel_find(ghp_reference_updates, optimizer) != NULL;
+}
+
 enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct ghp_update *update)
 {
     const struct ghp_range all = {0, update->elements};
-    const struct ghp_update_kernel *kernel;
+    const struct ghp_update_kernel *kernel =
+        ghp_update_kernel_find(ghp_reference_updates, update->optimizer);
 
-    GHP_TRY(ghp_update_kernel_find(ghp_reference_updates, update, &kernel));
+    GHP_ASSERT(kernel != NULL);
     ghp_update_judge(update, backend->config.element_bytes == 4
                                  ? (double)kernel->run_float(update, all)
                                  : kernel->run_double(update, all));

@@ -141,11 +141,11 @@ refused 2 "plan with ghp-plan --optimizer sgd" run 2 adamw.json --steps 1 --opti
 refused 2 "is of the optimizer sgd" run 2 adamw.json --steps 1 --momentum 0.5
 refused 2 "is of the optimizer adamw" run 2 sgd.json --steps 1 --beta2 0.5
 refused 2 "beta1" run 2 adamw.json --steps 1 --beta1 1
-refused 2 "optimizer" plan 2 none.json --optimizer lion
+refused 2 "optimizer" plan 2 none.json --optimizer adagrad
 refused 1 "by the optimizer 'adamw'" run 2 sgd.json --steps 9 --checkpoint kept --resume
 run 2 adamw.json --steps 1 --optimizer adamw || fail "the plan's own optimizer is refused: $(tail -1 err)"
 run 2 sgd.json --steps 1 --init kept/checkpoint.safetensors || fail "weights of another optimizer's run: $(tail -1 err)"
-sed 's/"optimizer": "adamw"/"optimizer": "lion"/' adamw.json >bad.json
+sed 's/"optimizer": "adamw"/"optimizer": "adagrad"/' adamw.json >bad.json
 refused 1 "optimizer" run 2 bad.json --steps 1
 
 [ "$failures" = 0 ] && echo "optimizers are what plans and runs say"

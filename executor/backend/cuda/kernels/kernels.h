@@ -13,7 +13,7 @@
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 
-#include "core/optimizer/hyperparameters.h"
+#include "core/optimizer/optimizer.h"
 #include "executor/backend/cuda/kernels/runtime.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,9 +73,8 @@ cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from
 cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, const void *from, float *to);
 
 /* An optimizer's update of many tensors at once. */
-enum { GHP_UPDATE_MOMENTS = 2 };
 struct ghp_update_tensor {
-    float *w, *moment[GHP_UPDATE_MOMENTS]; /* as many as the optimizer has */
+    float *w, *moment[GHP_MAX_MOMENTS]; /* as many as the optimizer has */
     const float *dw;
     int64_t n;
     int decays; /* 0: without weight decay */
@@ -95,7 +94,9 @@ struct ghp_update_numbers {
 typedef cudaError_t ghp_launch_update_fn(cudaStream_t stream,
                                          const struct ghp_update_tensor *tensors, int n,
                                          const struct ghp_update_numbers *numbers);
-ghp_launch_update_fn ghp_launch_update_sgd, ghp_launch_update_adamw;
+#define GHP_LAUNCH_UPDATE(name) extern ghp_launch_update_fn ghp_launch_update_##name;
+GHP_OPTIMIZER_LIST(GHP_LAUNCH_UPDATE)
+#undef GHP_LAUNCH_UPDATE
 
 /* *sum = squares of all numbers of n tensors; parts: n_parts doubles of scratch. */
 struct ghp_square_tensor {
