@@ -8,6 +8,8 @@
  *     adamw    m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
  *              w -= rate weight_decay w + rate m' / (sqrt(v') + epsilon),  m' = m / (1 - beta1^t), v' alike; step t
  *              from 1. Parameters of one dimension (biases, norms' weights) do not decay
+ *     lion     w -= rate weight_decay w + rate sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g; decays as
+ *              adamw
  *
  * What an optimizer keeps is called *moments*: each is as large as the weights, and of the same numbers.
  *
@@ -16,7 +18,7 @@
  * rule and its launcher (executor/backend/cuda/kernels/update.cu). A backend without it refuses plans with it.
  * Hyperparameters that no other has are a field of struct ghp_hyperparameters and an option of ghp-run.
  *
- * Source   Loshchilov and Hutter, arXiv 1711.05101, 2019 (AdamW)
+ * Source   Loshchilov and Hutter, arXiv 1711.05101, 2019 (AdamW); Chen et al., arXiv 2302.06675, 2023 (Lion)
  * Tested   tests/executor/train/test_optimizer.c */
 #ifndef GHP_CORE_OPTIMIZER_OPTIMIZER_H
 #define GHP_CORE_OPTIMIZER_OPTIMIZER_H
@@ -27,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GHP_OPTIMIZER_LIST(X) X(sgd) X(adamw)
+#define GHP_OPTIMIZER_LIST(X) X(sgd) X(adamw) X(lion)
 
 enum ghp_optimizer_index {
 #define GHP_OPTIMIZER_INDEX(name) GHP_OPTIMIZER_INDEX_##name,

@@ -151,7 +151,7 @@ static const struct ghp_opt options[] = {
      .argument = "X",
      .min = 0,
      .max = 1e6,
-     .help = "learning rate; 0.01 of sgd, 0.001 of adamw unless given"},
+     .help = "learning rate; 0.01 of sgd, 0.001 of adamw, 0.0001 of lion unless given"},
     {.name = "momentum",
      .kind = GHP_OPT_REAL,
      .target = &chosen.given.momentum,
@@ -165,14 +165,18 @@ static const struct ghp_opt options[] = {
      .argument = "X",
      .min = 0,
      .max = 0.9999999,
-     .help = "of adamw: how much of the gradients' mean is kept; 0.9 unless given"},
+     .help =
+         "of adamw: how much of the gradients' mean is kept; of lion: how much of it a step takes; "
+         "0.9 unless given"},
     {.name = "beta2",
      .kind = GHP_OPT_REAL,
      .target = &chosen.given.beta2,
      .argument = "X",
      .min = 0,
      .max = 0.9999999,
-     .help = "of adamw: how much of the gradients' mean square is kept; 0.999 unless given"},
+     .help = "of adamw: how much of the gradients' mean square is kept; 0.999 unless given; of "
+             "lion: of "
+             "the gradients' mean; 0.99 unless given"},
     {.name = "epsilon",
      .kind = GHP_OPT_REAL,
      .target = &chosen.given.epsilon,
@@ -193,9 +197,10 @@ static const struct ghp_opt options[] = {
      .argument = "X",
      .min = 0,
      .max = 1e3,
-     .help = "of sgd added to the gradient times the weight, for every parameter; 0 unless given; "
-             "of adamw taken off the weight, times the learning rate, for parameters of two or "
-             "more dimensions; 0.01 unless given"},
+     .help =
+         "of sgd added to the gradient times the weight, for every parameter; 0 unless given; "
+         "of adamw and lion taken off the weight, times the learning rate, for parameters of two "
+         "or more dimensions; 0.01 of adamw, 0 of lion unless given"},
     {.name = "lr-schedule",
      .former = "schedule",
      .kind = GHP_OPT_CHOICE,

@@ -168,7 +168,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .target = &ghp_plan_chosen.optimizer,
      .choices = ghp_optimizer_names,
      .help = "that the plan is trained with: sgd, with momentum; adamw: Adam with decoupled weight "
-             "decay, which keeps two tensors as large as the weights"},
+             "decay, which keeps two tensors as large as the weights; lion: the sign of a mean of "
+             "gradients, which keeps one"},
     {.name = "clip-norm",
      .kind = GHP_OPT_REAL,
      .target = &ghp_plan_chosen.clip_norm,

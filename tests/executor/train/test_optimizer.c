@@ -86,6 +86,15 @@ static void adamw_by_hand(const struct ghp_hyperparameters *h, double g, const s
     *w -= h->learning_rate * mean / (sqrt(square) + h->epsilon);
 }
 
+static void lion_by_hand(const struct ghp_hyperparameters *h, double g, const struct element *at)
+{
+    double *w = at->w, *m = at->m, mean = h->beta1 * *m + (1 - h->beta1) * g;
+
+    if (at->is_matrix) *w -= h->learning_rate * h->weight_decay * *w;
+    *w -= h->learning_rate * ((mean > 0) - (mean < 0));
+    *m = h->beta2 * *m + (1 - h->beta2) * g;
+}
+
 static void (*const by_hand[GHP_OPTIMIZERS])(const struct ghp_hyperparameters *h, double g,
                                              const struct element *at) = {
 #define BY_HAND(name) name##_by_hand,

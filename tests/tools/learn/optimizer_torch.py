@@ -44,7 +44,29 @@ def loss_of(w, x, y):
     return F.cross_entropy(F.linear(x, w["fc3.weight"], w["fc3.bias"]), y)
 
 
+class Lion:
+    """Chen et al., 2023, which PyTorch does not have."""
+
+    def __init__(self, w, rate, decay):
+        self.w, self.rate, self.decay = list(w), rate, decay
+        self.m = [torch.zeros_like(p) for p in self.w]
+
+    def zero_grad(self):
+        for p in self.w:
+            p.grad = None
+
+    @torch.no_grad()
+    def step(self):
+        for p, m in zip(self.w, self.m):
+            if p.dim() >= 2:
+                p.mul_(1 - self.rate * self.decay)
+            p.sub_(self.rate * (0.9 * m + 0.1 * p.grad).sign())
+            m.mul_(0.99).add_(p.grad, alpha=0.01)
+
+
 def optimizer_of(name, w, rate, decay):
+    if name == "lion":
+        return Lion(w.values(), rate, decay)
     if name == "sgd":
         return torch.optim.SGD(w.values(), lr=rate, momentum=0.9, weight_decay=decay)
     matrices = [p for p in w.values() if p.dim() >= 2]

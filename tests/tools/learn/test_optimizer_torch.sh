@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=400 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/learn/test_optimizer_torch.sh - ten steps of lenet5 by PyTorch's SGD, AdamW and clip_grad_norm_, beside
-# ghp-run's on one worker and on four, by data, other splits, shards of the update, two stages and micro-batches.
+# tests/tools/learn/test_optimizer_torch.sh - ten steps of lenet5 by PyTorch's SGD, AdamW and clip_grad_norm_, and by
+# Lion's formula on PyTorch's tensors, compared with ghp-run's on one worker and on four, by data, other splits, shards of the update, two stages and micro-batches.
 # Skipped where python3 (GHP_PYTHON) has no torch.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -36,7 +36,7 @@ trained() {
     rm -rf first last
 }
 
-for optimizer in sgd adamw; do
+for optimizer in sgd adamw lion; do
     trained 1 $optimizer 0 64
     trained 4 $optimizer 0 64 --strategy data
     trained 4 $optimizer 1.5 64 --force 'conv1=out:2,conv2=in:2,fc1=out:4,fc2=in:4,fc3=data'

@@ -54,6 +54,27 @@ struct AdamW {
     }
 };
 
+struct Lion {
+    static constexpr int kMoments = 1;
+    float beta1, rest1, beta2, rest2, kept, rate;
+
+    __device__ Lion(const ghp_hyperparameters &h, bool decays)
+        : beta1((float)h.beta1), rest1((float)(1 - h.beta1)), beta2((float)h.beta2),
+          rest2((float)(1 - h.beta2)),
+          kept((float)(1 - h.learning_rate * (decays ? h.weight_decay : 0))),
+          rate((float)h.learning_rate)
+    {
+    }
+
+    __device__ void apply(float d, float &w, float (&moment)[kMoments]) const
+    {
+        float mean = beta1 * moment[0] + rest1 * d;
+
+        w = kept * w - rate * (float)((mean > 0) - (mean < 0));
+        moment[0] = beta2 * moment[0] + rest2 * d;
+    }
+};
+
 // What gradients are multiplied by, at most 1, to bring their norm down to what is given.
 __device__ float scale_of(const ghp_hyperparameters &h, const double *squares)
 {
@@ -178,6 +199,12 @@ extern "C" cudaError_t ghp_launch_update_adamw(cudaStream_t stream, const struct
                                                const struct ghp_update_numbers *numbers)
 {
     return launch<AdamW>(stream, tensors, n, numbers);
+}
+
+extern "C" cudaError_t ghp_launch_update_lion(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
+                                              const struct ghp_update_numbers *numbers)
+{
+    return launch<Lion>(stream, tensors, n, numbers);
 }
 
 // ---- sums of squares ----
