@@ -1,7 +1,7 @@
 /* onnx/huggingface/config.c - see config.h. */
 #include "onnx/huggingface/config.h"
 
-#include "onnx/huggingface/keys.h"
+#include "onnx/huggingface/config_private.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* onnx/huggingface/keys.c - see keys.h. */
-#include "onnx/huggingface/keys.h"
+/* onnx/huggingface/keys.c - see config_private.h. */
+#include "onnx/huggingface/config_private.h"
 
 #include <string.h>
 

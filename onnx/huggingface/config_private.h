@@ -1,6 +1,6 @@
-/* onnx/huggingface/keys.h - private to huggingface: the keys of each family's config.json. */
-#ifndef GHP_ONNX_HUGGINGFACE_KEYS_H
-#define GHP_ONNX_HUGGINGFACE_KEYS_H
+/* onnx/huggingface/config_private.h - private to huggingface: the keys of each family's config.json. */
+#ifndef GHP_ONNX_HUGGINGFACE_CONFIG_PRIVATE_H
+#define GHP_ONNX_HUGGINGFACE_CONFIG_PRIVATE_H
 
 #include "onnx/huggingface/config.h"
 
