@@ -32,6 +32,7 @@ struct ghp_in_flight {
     struct ghp_step_hyperparameters *hyperparameters; /* device */
     struct ghp_not_finite *not_finite;                /* device */
     bool captures, recording;
+    bool asks; /* graphs are still recorded, here or by others that ask */
 };
 
 /* ---- opening ---- */
@@ -82,6 +83,7 @@ enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
     f->plan = *plan;
     f->device = ghp_device_complete(ghp_exec_context_device(plan->exec));
     f->captures = plan->captures && f->device.ops->begin_capture != NULL;
+    f->asks = f->device.ops->begin_capture != NULL && (f->captures || plan->agreeing > 1);
     GHP_TRY_GOTO(status, open_memory(f), fail);
     GHP_TRY_GOTO(status, ghp_timeline_open(f->device, plan->program, &f->timeline), fail);
     for (int i = 0; i < GHP_HALVES; i++)
@@ -197,16 +199,45 @@ static enum ghp_status record(struct ghp_in_flight *f, enum ghp_status (*run)(vo
     return status != GHP_OK ? status : ended;
 }
 
+/* The worst status of all workers that record together. */
+static enum ghp_status agree(const struct ghp_in_flight *f, enum ghp_status status)
+{
+    struct ghp_transport *transport = f->plan.exec->transport;
+    struct ghp_ranks all = {.count = f->plan.agreeing, .stride = 1};
+    struct ghp_comm *comm = NULL;
+
+    if (all.count < 2) return status;
+    GHP_TRY(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &comm));
+    comm->label = "agreeing on graphs of steps";
+    return ghp_control_agree(transport->control, comm, status);
+}
+
+/* Records the step. NCCL wants the calls of all ranks of a collective recorded or none, so all workers enqueue their
+ * steps if one cannot record. */
+static enum ghp_status record_together(struct ghp_in_flight *f,
+                                       enum ghp_status (*run)(void *context), void *context)
+{
+    struct half *half = &f->halves[f->half];
+    enum ghp_status status = GHP_ERR_BACKEND;
+
+    if (f->captures) status = record(f, run, context);
+    status = agree(f, status);
+    if (status == GHP_OK) return GHP_OK;
+    if (half->graph != NULL) f->device.ops->graph_close(f->device.backend, half->graph);
+    half->graph = NULL;
+    if (status == GHP_ERR_COMM) return status;
+    if (f->captures) ghp_note("steps are enqueued one by one: %s", ghp_status_message());
+    f->captures = f->asks = false;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_in_flight_run(struct ghp_in_flight *f, bool steady,
                                   enum ghp_status (*run)(void *context), void *context)
 {
     struct half *half = &f->halves[f->half];
     struct ghp_device d = f->device;
 
-    if (f->captures && steady && half->graph == NULL && record(f, run, context) != GHP_OK) {
-        ghp_note("steps are enqueued one by one: %s", ghp_status_message());
-        f->captures = false;
-    }
+    if (f->asks && steady && half->graph == NULL) GHP_TRY(record_together(f, run, context));
     half->captured = f->captures && steady && half->graph != NULL;
     if (half->captured) {
         ghp_timeline_again(f->timeline, f->half);

@@ -22,6 +22,7 @@ struct ghp_in_flight_plan { /* borrowed until close */
     struct ghp_loader_plan loader;            /* but for the device */
     const struct ghp_in_flight *weight_owner; /* not NULL: of the worker whose weights are used */
     bool captures;                            /* steps may be recorded and played */
+    int agreeing; /* ranks from 0 on that record their steps all or not at all; 1: this one alone */
     const char *(*label)(void *context, int instr); /* what the watchdog names */
     void *context;
 };

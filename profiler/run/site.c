@@ -108,9 +108,8 @@ static enum ghp_status note_device(struct ghp_profiling *run)
     if (device.ops == NULL) return GHP_OK;
     device.ops->about(device.backend, &about);
     GHP_TRY(device.ops->memory(device.backend, &memory));
-    run->sharing = (run->ranks_per_node + about.count - 1) / about.count;
     run->m.cache_bytes = about.cache_bytes;
-    run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes) / run->sharing;
+    run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes);
     return note_gpus(&run->profile->machine.gpus, &about, memory.total_bytes);
 }
 
@@ -142,13 +141,29 @@ enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
     return note_device(run);
 }
 
+/* How many ranks share a GPU. A rank may see its own alone, so GPUs are counted by what the ranks use. */
+static enum ghp_status note_sharing(struct ghp_profiling *run, const struct ghp_exec_context *exec)
+{
+    struct ghp_gpus *gpus = &run->profile->machine.gpus;
+    int used = 1, nodes = run->result->nodes;
+
+    if (run->m.size > 1) GHP_TRY(ghp_device_transport_count(exec, &used));
+    used = (used + nodes - 1) / nodes;
+    if (gpus->count < used) gpus->count = used;
+    run->sharing = (run->ranks_per_node + gpus->count - 1) / gpus->count;
+    run->memory_bytes /= run->sharing;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_profiling_open_device_transport(struct ghp_profiling *run)
 {
     struct ghp_exec_context exec = {.backend_ops = run->m.backend_ops,
                                     .backend = run->m.backend,
                                     .transport = run->m.transport};
-    enum ghp_status status = ghp_device_transport_open(&exec, run->request->device_transport);
+    enum ghp_status status;
 
+    if (run->profile->on_device) GHP_TRY(note_sharing(run, &exec));
+    status = ghp_device_transport_open(&exec, run->request->device_transport);
     run->m.collectives = exec.collectives;
     return status;
 }

@@ -6,7 +6,8 @@
 // together again, device memory that is freed twice. New memory holds rubbish.
 //
 // GHP_EMULATED=eager does work at once: for several ranks on one thread each, whose collectives wait for each other.
-// GHP_EMULATED_GPUS: how many there are, 0 for none; unset 1.
+// GHP_EMULATED_CAPTURE: the rank whose graphs cannot be made.
+// GHP_EMULATED_GPUS: how many there are, 0 for none; unset 1; "own": each rank sees one, its own.
 #include "tests/emulated/grid.hpp"
 
 #include <cstdio>
@@ -82,6 +83,22 @@ double now_s()
     return (double)global_nanoseconds() * 1e-9;
 }
 
+// This process's among those that mpirun started.
+int rank()
+{
+    const char *text = std::getenv("OMPI_COMM_WORLD_RANK");
+
+    if (text == nullptr) text = std::getenv("PMI_RANK");
+    return text != nullptr ? std::atoi(text) : 0;
+}
+
+bool has_own()
+{
+    const char *text = std::getenv("GHP_EMULATED_GPUS");
+
+    return text != nullptr && std::strcmp(text, "own") == 0;
+}
+
 bool captured(CUstream_st *stream)
 {
     return recording.number > 0 && recording.streams.count(stream) > 0;
@@ -147,7 +164,7 @@ extern "C" {
 cudaError_t cudaGetDeviceCount(int *count)
 {
     const char *text = std::getenv("GHP_EMULATED_GPUS");
-    int n = text != nullptr ? std::atoi(text) : 1;
+    int n = text != nullptr && !has_own() ? std::atoi(text) : 1;
 
     if (n <= 0) return result(cudaErrorNoDevice);
     *count = n;
@@ -172,7 +189,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 {
     *properties = cudaDeviceProp();
     std::snprintf(properties->name, sizeof(properties->name), "emulated GPU");
-    properties->uuid.bytes[0] = (char)(device + 1);
+    properties->uuid.bytes[0] = (char)(1 + (has_own() ? rank() : device));
     properties->l2CacheSize = 1 << 20;
     return cudaSuccess;
 }
@@ -448,6 +465,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long)
 {
+    const char *faulty = std::getenv("GHP_EMULATED_CAPTURE");
+
+    if (faulty != nullptr && std::atoi(faulty) == rank())
+        return result(cudaErrorMemoryAllocation);
     *made = new CUgraphExec_st{*graph};
     return cudaSuccess;
 }

@@ -39,6 +39,22 @@ if full; then
     launch 2 "$BIN/ghp-run" two-nccl.plan.json --steps 4 --transport nccl && fail "NCCL took two workers on one GPU"
     grep -q -- '--transport mpi' err || fail "no remedy: $(head -3 err)"
 
+    # two workers, each of which sees a GPU of its own alone: the profile counts two
+    export GHP_EMULATED_GPUS=own
+    launch 2 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --batch 8 --budget 1 --sample 1e-4 \
+        -o own.json || fail "profile of two: $(head -3 err)"
+    grep -A2 '"gpus"' own.json | grep -q '"count": 2' || fail "not two GPUs: $(grep -A2 '"gpus"' own.json)"
+    "$BIN/ghp-plan" "$model" --profile own.json --workers 2 --batch 8 -o own.plan.json >out 2>err ||
+        fail "plan for two: $(head -3 err)"
+
+    # a rank that cannot record its step: all enqueue theirs
+    for faulty in 0 1; do
+        GHP_EMULATED_CAPTURE=$faulty launch 2 "$BIN/ghp-run" own.plan.json --steps 3 --transport nccl ||
+            fail "run where rank $faulty records nothing: $(head -3 err)"
+        grep -q "steps are enqueued one by one" err || fail "rank 0 does not follow rank $faulty: $(cat err)"
+    done
+    unset GHP_EMULATED_GPUS
+
     # equal to one worker: what tests/gpu/verify.sh asks of a machine with a GPU
     # through host memory, two workers on one GPU, streams as late as they may be
     GHP_EMULATED='' FAULTS='' STEPS=2 MODELS=lenet5 PLANS='out staged' PRECISIONS=float TRANSPORTS=mpi NUMERICS=auto \

@@ -87,6 +87,9 @@ static const char *label_of(void *context, int i)
 
 static enum ghp_status open_in_flight(struct ghp_worker *w)
 {
+    /* as all workers of the plan say */
+    bool records = w->run.weight_owner == NULL && w->program.is_recordable &&
+                   w->run.fault == GHP_FAULT_NONE && !w->run.no_graph;
     struct ghp_in_flight_plan plan = {
         .exec = &w->exec,
         .program = &w->program,
@@ -94,8 +97,8 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
                    .micro_batches = w->program.micro_batches,
                    .micro_batch = w->program.placement.micro_batch},
         .weight_owner = w->run.weight_owner != NULL ? w->run.weight_owner->in_flight : NULL,
-        .captures = w->run.weight_owner == NULL && w->program.is_recordable &&
-                    w->run.fault == GHP_FAULT_NONE && !w->run.no_graph && enqueues(w),
+        .captures = records && enqueues(w),
+        .agreeing = records ? w->program.problem.workers : 1,
         .label = label_of,
         .context = w};
 

@@ -12,8 +12,7 @@
 
 const char *const ghp_device_transport_names[] = {"auto", "nccl", "mpi", NULL};
 
-/* Whether two of the workers use the same device. Collective. */
-static enum ghp_status find_sharing(const struct ghp_exec_context *exec, bool *shared)
+enum ghp_status ghp_device_transport_count(const struct ghp_exec_context *exec, int *devices)
 {
     struct ghp_transport *t = exec->transport;
     struct ghp_device device = ghp_exec_context_device(exec);
@@ -24,18 +23,22 @@ static enum ghp_status find_sharing(const struct ghp_exec_context *exec, bool *s
     enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     device.ops->about(device.backend, &mine);
-    *shared = false;
+    *devices = 0;
     GHP_TRY_GOTO(status,
                  ghp_collectives_group(t->host, (struct ghp_ranks){.count = size, .stride = 1},
                                        GHP_STREAM_COMPUTE, &world),
                  done);
-    world->label = "choosing who carries";
+    world->label = "counting devices";
     GHP_TRY_GOTO(status, ghp_control_agree(t->control, world, status), done);
     GHP_TRY_GOTO(status, world->ops->all_gather(world, mine.identity, all, sizeof mine.identity),
                  done);
-    for (int i = 0; i < size; i++)
+    for (int i = 0; i < size; i++) {
+        bool known = false;
+
         for (int j = 0; j < i; j++)
-            *shared = *shared || memcmp(all[i], all[j], sizeof *all) == 0;
+            known = known || memcmp(all[i], all[j], sizeof *all) == 0;
+        *devices += !known;
+    }
 done:
     free(all);
     return status;
@@ -55,7 +58,8 @@ static enum ghp_status open_nccl(struct ghp_exec_context *exec)
 enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
                                           enum ghp_device_transport_choice choice)
 {
-    bool shared = false, told = getenv("NCCL_HOSTID") != NULL; /* says that they are apart */
+    int devices = 0;
+    bool shared, told = getenv("NCCL_HOSTID") != NULL; /* says that they are apart */
 
     if (exec->backend_ops->device == NULL) {
         if (choice != GHP_DEVICE_TRANSPORT_NCCL) return GHP_OK;
@@ -65,7 +69,8 @@ enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
                         exec->backend_ops->name);
     }
     if (exec->transport->control->size == 1) return GHP_OK;
-    GHP_TRY(find_sharing(exec, &shared));
+    GHP_TRY(ghp_device_transport_count(exec, &devices));
+    shared = devices < exec->transport->control->size;
     if (choice == GHP_DEVICE_TRANSPORT_NCCL && shared && !told)
         return GHP_FAIL(GHP_ERR_USAGE, "NCCL takes one GPU for each worker, and some share one; "
                                        "use --transport mpi, or fewer workers");

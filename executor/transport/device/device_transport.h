@@ -25,6 +25,10 @@ extern const char
  * Tested    tests/executor/transport/nccl/test_nccl.c */
 enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
                                           enum ghp_device_transport_choice choice);
+/* Counts the devices that all workers use, each once, however many of them a worker sees.
+ *
+ * Collective over all workers whose tensors lie on devices, of which there are two or more */
+enum ghp_status ghp_device_transport_count(const struct ghp_exec_context *exec, int *devices);
 /* Closes what it opened; before the backend. */
 void ghp_device_transport_close(struct ghp_exec_context *exec);
 
