@@ -31,6 +31,9 @@ bool check_full(void);
 /* How many of so many random cases to take: all in full runs, else a tenth; fewer than ten are not cut. */
 int check_cases(int full);
 
+/* A new folder of this process, the same one for every call. It goes at the process's end, with all that is in it. */
+const char *check_folder(void);
+
 #define CHECK(cond) check_true_((cond), #cond, __FILE__, __LINE__)
 #define CHECK_EQ(a, b) check_eq_((int64_t)(a), (int64_t)(b), #a, #b, __FILE__, __LINE__)
 /* |a - b| <= tol; fails on NaN. */

@@ -322,12 +322,12 @@ static void check_long_location(void)
     static unsigned char entry[ROOM], message[ROOM];
     static char location[ROOM];
     static const float two[2] = {1, 2};
-    char folder[] = "/tmp/ghp-onnx-XXXXXX", tensor_path[80], short_path[80];
+    const char *folder = check_folder();
+    char tensor_path[80], short_path[80];
     size_t n = 0, n_entry, at;
     struct ghp_onnx_file file;
     float values[2];
 
-    if (!CHECK(mkdtemp(folder) != NULL)) return;
     snprintf(tensor_path, sizeof tensor_path, "%s/t", folder);
     snprintf(short_path, sizeof short_path, "%s/w", folder);
     at =
@@ -352,9 +352,6 @@ static void check_long_location(void)
         CHECK_MESSAGE("cannot read");
         ghp_onnx_file_close(&file);
     }
-    unlink(tensor_path);
-    unlink(short_path);
-    rmdir(folder);
 }
 
 /* ---- hostile files ---- */

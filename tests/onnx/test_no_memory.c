@@ -141,22 +141,20 @@ static void check_config(void)
         "{\"model_type\": \"gpt2\", \"vocab_size\": 16, \"n_positions\": 4, \"n_embd\": 8, "
         "\"n_layer\": 1, \"n_head\": 2, \"scale_attn_weights\": true, "
         "\"scale_attn_by_inverse_layer_idx\": false, \"add_cross_attention\": false}";
-    char folder[] = "/tmp/ghp-no-memory-XXXXXX", path[64];
+    char folder[64], path[80];
 
-    if (!CHECK(mkdtemp(folder) != NULL)) return;
+    snprintf(folder, sizeof folder, "%s", check_folder());
     snprintf(path, sizeof path, "%s/config.json", folder);
     CHECK_STATUS(ghp_file_write_atomic(path, config, strlen(config)), GHP_OK);
     no_memory_each("reading a config", read_config, folder);
-    unlink(path);
-    rmdir(folder);
 }
 
 int main(void)
 {
     struct ghp_onnx_file file;
 
-    snprintf(json_path, sizeof json_path, "/tmp/ghp-no-memory-%ld.json", (long)getpid());
-    snprintf(onnx_path, sizeof onnx_path, "/tmp/ghp-no-memory-%ld.onnx", (long)getpid());
+    snprintf(json_path, sizeof json_path, "%s/model.json", check_folder());
+    snprintf(onnx_path, sizeof onnx_path, "%s/model.onnx", check_folder());
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/onnx/round.json", &model), GHP_OK);
     CHECK_STATUS(ghp_model_write(&model, &text), GHP_OK);
     CHECK_STATUS(ghp_file_write_atomic(json_path, text, strlen(text)), GHP_OK);
@@ -170,8 +168,6 @@ int main(void)
     no_memory_each("reading ONNX", load_model, onnx_path);
     no_memory_each("reading ONNX's tensors", read_tensors, NULL);
     check_config();
-    unlink(json_path);
-    unlink(onnx_path);
     free(text);
     ghp_model_release(&model);
     return check_end();

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/ghp-test-file-XXXXXX";
+static const char *folder;
 static char path[128];
 
 /* Files in the test's folder. */
@@ -115,14 +115,12 @@ static void test_hash(void)
 
 CHECK_TEST(file)
 {
-    if (mkdtemp(folder) == NULL) SKIP("cannot make a folder in /tmp");
+    folder = check_folder();
     snprintf(path, sizeof path, "%s/file", folder);
     test_round_trip();
     test_large();
     test_keeps();
     test_refusals();
     test_hash();
-    unlink(path);
-    rmdir(folder);
     return check_end();
 }

@@ -8,7 +8,7 @@
 
 enum { S = 4, VOCABULARY = 50, HEADER = 256, MOST_TOKENS = 64 };
 
-static char folder[64];
+static const char *folder;
 
 enum kind { BYTES, BARE, SHARD16, SHARD32, KINDS };
 
@@ -42,8 +42,8 @@ static size_t write_tokens(const char *name, enum kind kind, int first, int n, s
     static unsigned char bytes[4 * (HEADER + MOST_TOKENS)];
     int32_t header[HEADER] = {kind == SHARD16 ? 20240520 : 20240801, kind == SHARD16 ? 1 : 7, n};
     size_t at = kind >= SHARD16 ? sizeof header : 0, width = kind == BYTES     ? 1
-                                                              : kind == SHARD32 ? 4
-                                                                                : 2;
+                                                             : kind == SHARD32 ? 4
+                                                                               : 2;
 
     memcpy(bytes, header, at);
     for (int i = 0; i < n; i++, at += width) {
@@ -184,16 +184,11 @@ static void check_vocabulary(void)
 
 CHECK_TEST(tokens)
 {
-    char command[128];
-
-    snprintf(folder, sizeof folder, "/tmp/ghp-test-tokens-XXXXXX");
-    if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
+    folder = check_folder();
     for (enum kind kind = BYTES; kind < KINDS; kind++)
         check_kind(kind);
     check_headers();
     check_files();
     check_vocabulary();
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    CHECK_EQ(system(command), 0);
     return check_end();
 }

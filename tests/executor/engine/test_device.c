@@ -287,8 +287,8 @@ static void check_no_tapes(const char *model)
 /* From a device to host memory and back. */
 static void check_checkpoint(const char *model)
 {
-    char folder[] = "/tmp/ghp-device-XXXXXX", path[64];
-    struct ghp_checkpoint_folder kept = {.path = folder};
+    /* each rank writes rank 0's alone, and reads it */
+    struct ghp_checkpoint_folder kept = {.path = check_folder()};
     struct ghp_checkpoint point = {.step = 3, .seed = 1, .global_batch = 1, .samples = 1}, read;
     struct ghp_worker *on_device = NULL, *on_host = NULL;
     struct bench host, device;
@@ -299,7 +299,6 @@ static void check_checkpoint(const char *model)
     carriers_open(&device, &carriers);
     choose_mode(&device, &carriers, STAGED);
     splits = case_splits(&host.model, host.rank_plan.lowering.problem, CASE_IN, 0, workers);
-    CHECK(mkdtemp(folder) != NULL); /* each rank writes rank 0's alone, and reads it */
     CHECK_STATUS(bench_worker(&device, splits, &on_device), GHP_OK);
     CHECK_STATUS(bench_steps(&device, on_device, 0, 3), GHP_OK);
     CHECK_STATUS(ghp_checkpoint_save(&kept, on_device, point), GHP_OK);
@@ -314,9 +313,6 @@ static void check_checkpoint(const char *model)
     }
     ghp_worker_close(on_host);
     ghp_worker_close(on_device);
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
-    unlink(path);
-    rmdir(folder);
     free(splits);
     carriers_close(&carriers);
     bench_close(&device);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/ghp-folder-lock-XXXXXX";
+static const char *folder;
 static char path[64];
 static const struct ghp_folder_lock_times quick = {.renewal_s = 0.05, .patience_s = 0.5};
 
@@ -48,7 +48,7 @@ static void taken(void)
 
     if (!CHECK_STATUS(ghp_folder_lock_take(folder, quick, &lock), GHP_OK)) return;
     CHECK(exists());
-    refused("another job trains into '/tmp/ghp-folder-lock-");
+    refused("another job trains into '/tmp/ghp-test-");
     ghp_folder_lock_release(lock);
     CHECK(!exists());
 }
@@ -140,13 +140,12 @@ static void check_odd(void)
 
 int main(void)
 {
-    if (mkdtemp(folder) == NULL) return 1;
+    folder = check_folder();
     snprintf(path, sizeof path, "%s/checkpoint.lock", folder);
     taken();
     check_renewal();
     check_killed();
     check_elsewhere();
     check_odd();
-    rmdir(folder);
     return check_end();
 }

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/ghp-cache-XXXXXX";
+static const char *folder;
 static const struct ghp_measure m = {
     .backend_ops = &ghp_backend_reference, .element_bytes = 4, .cache_bytes = 1 << 20};
 
@@ -233,15 +233,11 @@ static void test_no_memory(void)
 
 int main(void)
 {
-    char command[64];
-
-    CHECK(mkdtemp(folder) != NULL);
+    folder = check_folder();
     test_merge();
     test_damaged();
     test_none();
     test_held();
     test_no_memory();
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    CHECK_EQ(system(command), 0);
     return check_end();
 }
