@@ -1,7 +1,7 @@
 # tests/tools/scratch.sh - sourced by the tools' tests: a folder of their own that goes with them, and how failures
 # are said. A test ends with [ $failures -eq 0 ], so that it tells all that is wrong at once.
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+scratch=$(mktemp -d) && cd "$scratch" || exit 1
+trap 'rm -rf "$scratch"' EXIT
 export XDG_CACHE_HOME=$PWD/cache # measurements of one test are no other's
 failures=0
 

@@ -90,12 +90,12 @@ within limited - "${inspect[@]}" --html made.html
 # MPI wants files of its own, so a full disk of the run's is a small file system
 mkdir disk
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=12k tmpfs disk 2>/dev/null; then
-    trap 'umount "$PWD/disk"; rm -rf "$PWD"' EXIT
+    trap 'umount "$scratch/disk"; rm -rf "$scratch"' EXIT
     head -c 9000 /dev/zero >disk/filled
     hard 'a full disk: --run' "${run[@]}" --run disk/run.json
     hard 'a full disk: --checkpoint' "${run[@]}" --checkpoint disk/kept
     hard 'a full disk: plan' "${plan[@]}" -o disk/plan.json
-    umount disk && trap 'rm -rf "$PWD"' EXIT
+    umount disk && trap 'rm -rf "$scratch"' EXIT
 else
     echo 'left out: no file system can be mounted here, so no full disk under ghp-run'
 fi

@@ -39,7 +39,7 @@ group() {
 }
 # the system takes a moment to see that a process has left
 leave() { for group in "${groups[@]}"; do waits 5 rmdir "$group" 2>/dev/null; done; }
-trap 'leave; rm -rf "$PWD"' EXIT
+trap 'leave; rm -rf "$scratch"' EXIT
 put() { echo "$2" 2>/dev/null >"$group/$1" || fail "cannot write $1"; }
 inside() { # inside GROUP... COMMAND...: in $n_groups control groups
     sh -c 'for g in '"${*:1:$n_groups}"'; do echo $$ >$g/cgroup.procs || exit 9; done; shift '"$n_groups"'; exec "$@"' \

@@ -3,8 +3,8 @@
 # tests/tools/plan/test_topology.sh - the machine decides the groups: on 4 nodes of 4 cores they lie inside nodes, and
 # another node size, or links the other way round, give another plan.
 set -eu
-cd "$(mktemp -d)"
-trap 'rm -rf "$PWD"' EXIT
+scratch=$(mktemp -d) && cd "$scratch" || exit 1
+trap 'rm -rf "$scratch"' EXIT
 model=$GHP_SOURCE/models/vgg16.json
 
 # machine FILE NODES CORES INTRA_Bps INTER_Bps

@@ -17,7 +17,7 @@ run() {
 hash() { sed -n 's/^ *"weights_hash": "\(.*\)",*$/\1/p' out; }
 says() { grep -qe "$1" err || fail "$2 does not say '$1', but: $(head -c 1500 err)"; }
 mounted=
-trap '[ -z "$mounted" ] || umount full; rm -rf "$PWD"' EXIT
+trap '[ -z "$mounted" ] || umount full; rm -rf "$scratch"' EXIT
 
 run --checkpoint whole || fail "a plain run exits $?: $(cat err)"
 want=$(hash)

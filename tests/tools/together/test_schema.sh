@@ -9,8 +9,8 @@ python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2>/dev/null || {
     echo "skipped: install python3-jsonschema to check files against docs/schema" >&2
     exit 77
 }
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+scratch=$(mktemp -d) && cd "$scratch" || exit 1
+trap 'rm -rf "$scratch"' EXIT
 
 model=$GHP_SOURCE/models/lenet5.json
 mkdir layer
