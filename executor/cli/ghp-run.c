@@ -255,6 +255,11 @@ static const struct ghp_opt options[] = {
          "first weights: random (by --seed), random:SEED, or FILE.safetensors, FILE.onnx or a "
          "FOLDER of transformers with all of the model's tensors; unless given, those of the ONNX "
          "file or folder that was planned"},
+    {.name = "init-except",
+     .kind = GHP_OPT_LIST,
+     .target = &chosen.init_except,
+     .argument = "PATTERN",
+     .help = "tensors not to take from it, such as a new head's 'fc.*'; may be repeated"},
     {.name = "guard",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.guard,
@@ -363,8 +368,7 @@ static const struct ghp_opt options[] = {
      .target = &chosen.bind,
      .choices = ghp_bind_names,
      .help =
-         "run on the cores that the plan names, with memory of their NUMA nodes: where possible, "
-         "or fail, or not"},
+         "run on the plan's cores, with memory of their NUMA nodes: if possible, or fail, or not"},
     {.name = "overlap",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.overlap,

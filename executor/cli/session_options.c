@@ -1,6 +1,7 @@
 /* executor/cli/session_options.c - see session_options.h. */
 #include "executor/cli/session_options.h"
 
+#include "core/base/text.h"
 #include "executor/data/data.h"
 #include "executor/platform/failpoint.h"
 #include "executor/state/checkpoint.h"
@@ -45,6 +46,7 @@ static enum ghp_status try_weights(const struct ghp_session_options *o)
     if (!o->dry_run || o->n_plans > 0 || o->model_path == NULL || o->resume) return GHP_OK;
     status = o->init != NULL ? ghp_init_parse(o->init, (uint64_t)o->seed, &choice)
                              : ghp_init_usual(o->model_path, (uint64_t)o->seed, &choice);
+    choice.except = &o->init_except;
     if (status == GHP_OK && choice.path != NULL) {
         ghp_network_takes_folded_norms = true; /* ghp-plan asks for the option */
         status = ghp_network_load(o->model_path, &model);
@@ -78,6 +80,10 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
     if (o->resume && o->init != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--resume takes the weights from the checkpoint; leave --init out");
+    if (o->init_except.n > 0 &&
+        (o->resume || (o->init != NULL && ghp_text_begins(o->init, "random"))))
+        return GHP_FAIL(GHP_ERR_USAGE, "--init-except is of a file of first weights; leave it out "
+                                       "with --resume and --init random");
     if ((o->resume || o->checkpoint_every > 0 || o->checkpoint_epochs != 1) &&
         o->checkpoint_folder == NULL)
         return GHP_FAIL(GHP_ERR_USAGE,

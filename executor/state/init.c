@@ -8,12 +8,13 @@
 #include "onnx/network.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 96 };
+enum { TEXT_BYTES = 96, EXCEPTED = -1 };
 
 static const struct ghp_init_ops *const kinds[] = {&ghp_init_safetensors, &ghp_init_onnx,
                                                    &ghp_init_huggingface};
@@ -76,7 +77,7 @@ struct match { /* one file and the model's list; owned but for the choice */
     void *file;
     struct ghp_tensors_list list;
     const char **have, **want; /* NULL-terminated names of the file, of the model */
-    int *item;                 /* the file's item of each of the model's tensors */
+    int *item;                 /* the file's item of each of the model's tensors, or EXCEPTED */
     bool oriented;             /* the file's tensors are as their module has them */
 };
 
@@ -171,8 +172,9 @@ static enum ghp_status fail_missing(const struct match *m, const char *name)
 
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' has no tensor '%s'%s; give a file of all tensors of the model, under its "
-                    "names",
-                    m->choice->path, name, nearest_text(name, m->have, nearest, sizeof nearest));
+                    "names, or draw this one by --init-except '%s'",
+                    m->choice->path, name, nearest_text(name, m->have, nearest, sizeof nearest),
+                    name);
 }
 
 static enum ghp_status fail_extra(const struct match *m, const char *name)
@@ -181,8 +183,9 @@ static enum ghp_status fail_extra(const struct match *m, const char *name)
 
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' has a tensor '%s' that the model has not%s; give a file of the model's "
-                    "tensors alone",
-                    m->choice->path, name, nearest_text(name, m->want, nearest, sizeof nearest));
+                    "tensors alone, or leave this one out by --init-except '%s'",
+                    m->choice->path, name, nearest_text(name, m->want, nearest, sizeof nearest),
+                    name);
 }
 
 static enum ghp_status check_dims(const struct match *m, const struct ghp_param *want, int item)
@@ -196,21 +199,70 @@ static enum ghp_status check_dims(const struct match *m, const struct ghp_param 
     if (have.n_dims == want->n_dims &&
         memcmp(have.dims, dims, (size_t)want->n_dims * sizeof *dims) == 0)
         return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "'%s': tensor '%s' is %s, but the model's is %s; give weights of this model",
-                    m->choice->path, want->name, dims_text(have.n_dims, have.dims, theirs),
-                    dims_text(want->n_dims, dims, ours));
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "'%s': tensor '%s' is %s, but the model's is %s; give weights of this model, or "
+        "draw this one by --init-except '%s'",
+        m->choice->path, want->name, dims_text(have.n_dims, have.dims, theirs),
+        dims_text(want->n_dims, dims, ours), want->name);
+}
+
+static bool is_excepted(const struct match *m, const char *name)
+{
+    const struct ghp_opt_list *except = m->choice->except;
+
+    for (int i = 0; except != NULL && i < except->n; i++)
+        if (fnmatch(except->item[i], name, 0) == 0) return true;
+    return false;
+}
+
+static bool names_one(const char *pattern, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        if (fnmatch(pattern, names[i], 0) == 0) return true;
+    return false;
+}
+
+/* Refuses a pattern that excepts nothing, and says which of the model's tensors are drawn. */
+static enum ghp_status check_except(const struct match *m)
+{
+    const struct ghp_opt_list *except = m->choice->except;
+    char nearest[2 * TEXT_BYTES], text[4 * TEXT_BYTES];
+    const char **drawn;
+    int n = 0;
+
+    if (except == NULL || except->n == 0) return GHP_OK;
+    for (int i = 0; i < except->n; i++)
+        if (!names_one(except->item[i], m->want) && !names_one(except->item[i], m->have))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "--init-except '%s' names no tensor of the model or of '%s'%s; give a "
+                            "name or a pattern such as 'fc.*'",
+                            except->item[i], m->choice->path,
+                            nearest_text(except->item[i], m->want, nearest, sizeof nearest));
+    drawn = ghp_alloc((size_t)m->list.n + 1, sizeof *drawn);
+    if (drawn == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < m->list.n; i++)
+        if (is_excepted(m, m->want[i])) drawn[n++] = m->want[i];
+    if (n > 0)
+        ghp_note("'%s': %d of %d tensors are drawn from the seed: %s", m->choice->path, n,
+                 m->list.n, ghp_text_join(drawn, text, sizeof text));
+    free(drawn);
+    return GHP_OK;
 }
 
 static enum ghp_status match_names(struct match *m)
 {
+    GHP_TRY(check_except(m));
     for (int i = 0; i < m->list.n; i++) {
+        m->item[i] = EXCEPTED;
+        if (is_excepted(m, m->want[i])) continue;
         m->item[i] = index_of(m->want[i], m->have);
         if (m->item[i] < 0) return fail_missing(m, m->want[i]);
         GHP_TRY(check_dims(m, m->list.items[i].param, m->item[i]));
     }
     for (int i = 0; m->have[i] != NULL; i++)
-        if (index_of(m->have[i], m->want) < 0) return fail_extra(m, m->have[i]);
+        if (index_of(m->have[i], m->want) < 0 && !is_excepted(m, m->have[i]))
+            return fail_extra(m, m->have[i]);
     return GHP_OK;
 }
 
@@ -227,6 +279,7 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker, i
     for (int i = 0; i < m->list.n; i++) {
         const struct ghp_tensor *t = &m->list.items[i];
 
+        if (m->item[i] == EXCEPTED) continue; /* it is drawn already */
         GHP_TRY_GOTO(status, m->choice->ops->read(m->file, m->item[i], element_bytes, whole), done);
         GHP_TRY_GOTO(status,
                      ghp_tensors_check_finite(m->choice->path, t->param->name, t->param->elements,

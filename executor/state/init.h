@@ -1,7 +1,8 @@
 /* executor/state/init.h - a training's first weights: drawn from a seed, or read from a file of named tensors.
  *
  * The file must hold exactly the model's tensors - weights and running statistics - whole, under the model's names,
- * with the model's dimensions; numbers are converted to the training's precision. Every worker reads it and keeps its
+ * with the model's dimensions; numbers are converted to the training's precision. Tensors can be excepted by name, such
+ * as those of a new head: the model's are drawn, the file's are left out. Every worker reads the file and keeps its
  * part. Moments start at zero either way.
  *
  * To add a kind of file: a struct ghp_init_ops in init_NAME.c and its row in init.c. A kind lists only what is a weight
@@ -9,6 +10,7 @@
 #ifndef GHP_EXECUTOR_STATE_INIT_H
 #define GHP_EXECUTOR_STATE_INIT_H
 
+#include "core/base/opts.h"
 #include "core/model/model.h"
 
 struct ghp_worker;
@@ -41,6 +43,8 @@ struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 
     uint64_t seed;                  /* of what is drawn */
     const struct ghp_init_ops *ops; /* NULL: drawn */
     const char *path;               /* borrowed; NULL: drawn */
+    /* patterns (fnmatch) of tensors that are not taken from the file; borrowed; NULL: none */
+    const struct ghp_opt_list *except;
 };
 
 /* What --init says: "random" (the training's own seed), "random:SEED", or a file's name.
@@ -75,7 +79,7 @@ enum ghp_status ghp_init_hash(const struct ghp_init_choice *choice, uint64_t *ha
 /* Fills the worker's weights and statistics, and zeroes its moments.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT naming a tensor that is missing, too much or of other
- *           dimensions, and the nearest name; GHP_ERR_NO_MEMORY
+ *           dimensions, and the nearest name, or a pattern that names none; GHP_ERR_NO_MEMORY
  * Local: every worker reads the file */
 enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_init_choice *choice);
 

@@ -330,6 +330,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
     double whole;
 
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
+    s->training_config.init.except = &o->init_except;
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));
     GHP_TRY(ghp_order_init(&s->training_config.order,
                            ghp_data_count(s->training_config.data, GHP_DATA_TRAIN),
@@ -357,6 +358,10 @@ static enum ghp_status find_own_weights(struct ghp_setup *s)
 
     GHP_TRY(ghp_network_find(e->plan.model_path, e->path, &s->network_path));
     status = ghp_init_usual(s->network_path, (uint64_t)s->options->seed, choice);
+    choice->except = &s->options->init_except;
+    if (status == GHP_OK && choice->path == NULL && s->options->init_except.n > 0)
+        return GHP_FAIL(GHP_ERR_INPUT, "--init-except is of a file's tensors, but this network has "
+                                       "no weights, so all are drawn; name a file with --init");
     if (status == GHP_OK && e->plan.model_weights && choice->path == NULL)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' had weights when it was planned, and has none now; put them back, "

@@ -58,7 +58,8 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t warmup_steps, decay_steps; /* 0: none */
     double least_rate;                 /* that the schedule decays to */
     int64_t seed;
-    const char *init;     /* NULL: random, by the seed */
+    const char *init; /* NULL: random, by the seed */
+    struct ghp_opt_list init_except;
     int64_t verify_steps; /* GHP_NOT_SET: no verification */
     int64_t ab_steps;     /* GHP_NOT_SET: no comparison; else timed steps of a turn, */
     int64_t ab_rounds, ab_warmup_steps; /* turns of each plan, steps before timing; >= 1 */

@@ -2,7 +2,7 @@
  *
  * First weights from a file: a checkpoint's weights come back bit for bit under another plan and without its momenta; a
  * file that other trainers write is read in half precision and its counters are left out; tensors that are missing, too
- * much or of other dimensions are refused by name. */
+ * much or of other dimensions are refused by name, and those that are excepted are drawn or left out. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/init.h"
 #include "executor/state/parameters.h"
@@ -62,10 +62,10 @@ static void write_file(const char *header)
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
 }
 
-static void check_value(struct ghp_worker *worker, const char *name, int at, double expected)
+static double value_of(struct ghp_worker *worker, const char *name, int at)
 {
     struct ghp_tensors_list list;
-    bool found = false;
+    double value = NAN;
 
     CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
@@ -73,12 +73,17 @@ static void check_value(struct ghp_worker *worker, const char *name, int at, dou
         double whole[8] = {0};
 
         if (strcmp(t->param->name, name) != 0) continue;
-        found = true;
         CHECK_STATUS(ghp_parameters_gather(worker, t, ghp_tensor_buffer_kind(t), whole), GHP_OK);
-        CHECK_NEAR(whole[at], expected, 0); /* every one of them is a double */
+        value = whole[at];
     }
-    CHECK(found);
     ghp_tensors_release(&list);
+    return value;
+}
+
+/* Every one of them is a double, so that nothing is rounded. */
+static void check_value(struct ghp_worker *worker, const char *name, int at, double expected)
+{
+    CHECK_NEAR(value_of(worker, name, at), expected, 0);
 }
 
 static void check_foreign(struct ghp_worker *worker, const struct ghp_init_choice *choice)
@@ -118,6 +123,41 @@ static void check_refusals(struct ghp_worker *worker, const struct ghp_init_choi
     CHECK_MESSAGE("not of floating-point numbers");
 }
 
+/* A file for another head: the tensors that are excepted are drawn as without a file, the others are its own. */
+static void check_except(struct ghp_worker *worker, struct ghp_init_choice choice)
+{
+    struct ghp_opt_list except = {{"fc.*"}, 1}, none = {{"head.*"}, 1}, bias = {{"fc.bias"}, 1};
+    struct ghp_init_choice drawn = {.seed = choice.seed};
+    double weight[6];
+
+    CHECK_STATUS(ghp_init_weights(worker, &drawn), GHP_OK);
+    for (int i = 0; i < 6; i++)
+        weight[i] = value_of(worker, "fc.weight", i);
+    choice.except = &except;
+    write_file("{" NORM COUNTER FC_BIAS
+               "\"fc.weight\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[60,72]}}");
+    CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_OK);
+    check_value(worker, "norm.weight", 0, 1);
+    for (int i = 0; i < 6; i++)
+        check_value(worker, "fc.weight", i, weight[i]);
+    choice.except = &bias;
+    CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_ERR_INPUT);
+    CHECK_MESSAGE("'fc.weight' is [3][2]");
+    CHECK_MESSAGE("--init-except 'fc.weight'");
+    choice.except = &none;
+    CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_ERR_INPUT);
+    CHECK_MESSAGE("--init-except 'head.*' names no tensor");
+    write_file(
+        "{" NORM COUNTER
+        "\"head.bias\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[56,60]}," FC_WEIGHT "}");
+    CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_ERR_INPUT);
+    CHECK_MESSAGE("no tensor 'fc.bias'");
+    none = (struct ghp_opt_list){{"head.*", "fc.bias"}, 2};
+    CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_OK);
+    check_value(worker, "fc.weight", 4, 65504);
+    check_value(worker, "fc.bias", 1, 0); /* biases are drawn as zeros */
+}
+
 static void check_file(void)
 {
     struct ghp_init_choice choice;
@@ -139,6 +179,7 @@ static void check_file(void)
     CHECK_STATUS(ghp_init_parse(path, 1, &choice), GHP_OK);
     check_foreign(worker, &choice);
     check_refusals(worker, &choice);
+    check_except(worker, choice);
     if (rank_of_world() == 0) CHECK_EQ(unlink(model), 0);
     ghp_worker_close(worker);
     free(splits);

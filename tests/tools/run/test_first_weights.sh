@@ -109,6 +109,21 @@ damaged_init wide "is \[4\]\[16\], but by config.json it is \[4\]\[8\]" \
     "sed -i 's/\"n_layer\": 1/\"n_layer\": 1, \"n_inner\": 8/' config.json"
 damaged_init missing "has no tensor 'transformer.ln_f.bias'" "sed -i 's/\"ln_f.bias\"/\"ln_f.axis\"/' model.safetensors"
 
+# ---- weights for another head: the remedies that are named work, and ghp-run says what it draws
+trained=$(loss net.plan --checkpoint learned)
+sed 's/ln_f.bias"/ln_f.axis"/' learned/checkpoint.safetensors >head.safetensors
+refused "no tensor '.*ln_f.bias'.* or draw this one by --init-except '.*ln_f.bias'" net.plan --init head.safetensors
+name=$(sed -n "s/.*--init-except '\(.*\)'.*/\1/p" err)
+refused "a tensor '.*ln_f.axis' that the model has not.* leave this one out by --init-except '.*axis'" net.plan \
+    --init head.safetensors --init-except "$name"
+mixed=$(loss net.plan --init head.safetensors --init-except "$name" --init-except '*ln_f.axis')
+[ -n "$mixed" ] && [ "$mixed" != "$trained" ] && [ "$mixed" != "$drawn" ] ||
+    fail "one bias is drawn: $mixed, whole: $trained, drawn: $drawn: $(cat err)"
+grep -q "1 of 20 tensors are drawn from the seed: $name" err || fail "what is drawn: $(cat err)"
+[ "$(loss net.plan --init-except '*')" = "$drawn" ] || fail "all of its own weights are excepted, and it is not drawn"
+refused "names no tensor" net.plan --init-except 'no.such.*'
+denied 2 "leave it out" "${train[@]}" net.plan --init random --init-except '*' "${options[@]}"
+
 # ---- ghp-plan warns of them before it searches: the plan does not depend on weights
 cp -r net missing
 sed -i 's/"ln_f.bias"/"ln_f.axis"/' missing/model.safetensors
