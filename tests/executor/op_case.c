@@ -164,15 +164,16 @@ static void add_activations(void)
 static void add_gathers(void)
 {
     /* channels in another order, rows backwards, columns in steps */
-    add((struct ghp_local){.op = GHP_OP_VIEW,
-                           .n = 2,
-                           .c = 6,
-                           .h = 4,
-                           .w = 5,
-                           .k = 6,
-                           .p = 3,
-                           .q = 2,
-                           .view = {4, 16, {2, 3, 3, 2}, {20, 40, -5, 3}}});
+    add((struct ghp_local){
+        .op = GHP_OP_VIEW,
+        .n = 2,
+        .c = 6,
+        .h = 4,
+        .w = 5,
+        .k = 6,
+        .p = 3,
+        .q = 2,
+        .view = {.n = 4, .offset = 16, .sizes = {2, 3, 3, 2}, .strides = {20, 40, -5, 3}}});
     /* one value of each channel, repeated: gradients meet */
     add((struct ghp_local){.op = GHP_OP_VIEW,
                            .n = 3,
@@ -180,7 +181,7 @@ static void add_gathers(void)
                            .k = 5,
                            .p = 3,
                            .q = 2,
-                           .view = {3, 0, {5, 3, 2}, {1, 0, 0}}});
+                           .view = {.n = 3, .sizes = {5, 3, 2}, .strides = {1, 0, 0}}});
     add((struct ghp_local){.op = GHP_OP_PAD,
                            .n = 2,
                            .c = 3,
@@ -368,8 +369,13 @@ const struct ghp_local *op_case_all(int *n)
             .op = GHP_OP_EMBEDDING, .n = 3, .c = 1, .h = 7, .k = 37, .vocabulary = 11});
         add((struct ghp_local){
             .op = GHP_OP_EMBEDDING, .n = 16, .c = 1, .h = 32, .k = 64, .vocabulary = 100});
-        add((struct ghp_local){ /* more places than a block has threads */
-            .op = GHP_OP_EMBEDDING, .n = 5, .c = 1, .h = 230, .k = 300, .vocabulary = 600});
+        add((struct ghp_local){/* more places than a block has threads */
+                               .op = GHP_OP_EMBEDDING,
+                               .n = 5,
+                               .c = 1,
+                               .h = 230,
+                               .k = 300,
+                               .vocabulary = 600});
         add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
         add((struct ghp_local){.op = GHP_OP_PREPEND, .n = 3, .c = 19, .h = 5, .p = 7, .q = 1});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});

@@ -88,7 +88,7 @@ static void check_table(void)
                               .k = 4,
                               .p = 1,
                               .q = 1,
-                              .view = {1, 3, {4}, {-1}}};
+                              .view = {.n = 1, .offset = 3, .sizes = {4}, .strides = {-1}}};
     struct ghp_local pad = {.op = GHP_OP_PAD,
                             .n = 1,
                             .c = 2,
