@@ -45,14 +45,27 @@ class Named(nn.Module):
         return (x[:, :, None, None] * self.gain + self.shift).flatten(1)
 
 
+class Attention(nn.Module):
+    """Its in_proj_weight is three layers' in ghp."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x, need_weights=False)[0][:, 0]
+
+
 def network(inputs, outputs, bias):
+    if isinstance(inputs, tuple):
+        return nn.Sequential(Attention(outputs), nn.Linear(outputs, 4))
     if bias is None:
         return nn.Sequential(Named(inputs), nn.ReLU(), nn.Linear(outputs, 4))
     return nn.Sequential(Product(inputs, outputs, bias), nn.ReLU(), nn.Linear(outputs, 4))
 
 
 CASES = {"square": (16, 16, False), "square with a bias": (16, 16, True), "wide": (16, 24, False), "to one": (16, 1, True),
-         "named": (16, 16, None)}
+         "named": (16, 16, None), "attention": ((6, 16), 16, True)}
 
 
 def tool(name, *arguments):
@@ -73,17 +86,22 @@ def train(network_file, *options):
 
 
 def find(trained, name, like):
-    """A tensor as docs/from-pytorch.md finds it: a parameter that is called otherwise has .weight or .bias behind."""
+    """A tensor as docs/from-pytorch.md finds it: under its name, with .weight or .bias behind, or in three parts."""
     for key in (name, name + ".weight", name + ".bias"):
         if key in trained:
             return trained[key].reshape(like.shape)
+    module, _, kind = name.rpartition(".in_proj_")
+    parts = ["%s.in_proj_weight.%s.%s" % (module, part, kind) for part in "qkv"]
+    if all(part in trained for part in parts):
+        return torch.cat([trained[part] for part in parts])
     return torch.full_like(like, float("nan"))
 
 
 def check(name, sizes, dynamo):
     torch.manual_seed(1)
     net = network(*sizes).train()
-    x, labels = torch.randn(32, sizes[0]), torch.randint(0, 4, (32,))
+    inputs = sizes[0] if isinstance(sizes[0], tuple) else (sizes[0],)
+    x, labels = torch.randn(32, *inputs), torch.randint(0, 4, (32,))
     numpy.save("data/images.npy", x.numpy())
     numpy.save("data/labels.npy", labels.numpy())
     options = {"dynamo": True, "optimize": False, "verbose": False} if dynamo else \
@@ -100,7 +118,7 @@ def check(name, sizes, dynamo):
               if not torch.allclose(find(trained, "momentum." + key, value), value)]
     close = [abs(losses[0] - loss.item()) < 1e-9]
     save_file({key: value.contiguous() for key, value in state.items()}, "state.safetensors")
-    own = [] if name == "named" else [["--init", "state.safetensors"]]
+    own = [] if name in ("named", "attention") else [["--init", "state.safetensors"]]
     for options in own + [["--init", "again.safetensors"]]:
         os.replace("trained/checkpoint.safetensors", "again.safetensors")
         close.append(train("net.onnx", *options)[0] == losses)
@@ -115,6 +133,6 @@ def check(name, sizes, dynamo):
 os.makedirs("data", exist_ok=True)
 CHOSEN = [(name, dynamo) for name in CASES for dynamo in (True, False)]
 if os.environ.get("GHP_TEST_FULL") != "1":
-    CHOSEN = [("square", True), ("square with a bias", False), ("named", True)]
+    CHOSEN = [("square", True), ("square with a bias", False), ("named", True), ("attention", True)]
 GOOD = [check(name, CASES[name], dynamo) for name, dynamo in CHOSEN]
 sys.exit(0 if all(GOOD) else 1)
