@@ -270,9 +270,18 @@ static enum ghp_status put_loss(struct ghp_onnx_import *im, int *last)
     return GHP_OK;
 }
 
-/* A map of classes for each pixel, as nn.CrossEntropyLoss takes it (batch, classes, rows, columns): a sequence of pixels,
- * each of which has a label. */
-static enum ghp_status of_pixels(struct ghp_onnx_import *im, bool *is)
+/* Whether the output is no vector yet, and its loss a softmax, which may be of each place of it. */
+static bool has_places(const struct ghp_onnx_import *im, const struct ghp_layer *loss)
+{
+    const struct ghp_onnx_array *x = &im->output;
+
+    return x->base == NULL && x->lead == 0 && x->joined == 0 && loss->op == GHP_OP_SOFTMAX_CE &&
+           im->model.layers[x->layer].op != GHP_OP_SOFTMAX_CE && !im->options.open_end;
+}
+
+/* A map of classes for each pixel, as nn.CrossEntropyLoss takes it (batch, classes, rows, columns), becomes a sequence of
+ * pixels. An array (batch, places, classes) is one if the file says its loss: ghp writes it so. */
+static enum ghp_status find_places(struct ghp_onnx_import *im)
 {
     struct ghp_onnx_array *x = &im->output;
     const int64_t dims[3] = {x->dims[0], x->dims[1], x->n == 4 ? x->dims[2] * x->dims[3] : 1};
@@ -282,10 +291,10 @@ static enum ghp_status of_pixels(struct ghp_onnx_import *im, bool *is)
 
     if (status != GHP_OK) ghp_status_prefix("%s", im->file->path);
     GHP_TRY(status);
-    *is = x->n == 4 && x->base == NULL && x->lead == 0 && x->joined == 0 && dims[1] > 1 &&
-          dims[2] > 1 && loss.op == GHP_OP_SOFTMAX_CE &&
-          im->model.layers[x->layer].op != GHP_OP_SOFTMAX_CE && !im->options.open_end;
-    if (!*is) return GHP_OK;
+    if (!has_places(im, &loss)) return GHP_OK;
+    if (x->n == 3 && ghp_onnx_loss_is_said(im->file) && x->dims[1] > 1 && x->dims[2] > 1)
+        return ghp_onnx_as_sequence(im, x);
+    if (x->n != 4 || dims[1] < 2 || dims[2] < 2) return GHP_OK;
     GHP_TRY(ghp_onnx_reshape(im, x, 3, dims));
     ghp_onnx_permute(x, (const int[]){0, 2, 1});
     im->pixels = true;
@@ -296,11 +305,10 @@ static enum ghp_status of_pixels(struct ghp_onnx_import *im, bool *is)
 static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
 {
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
-    bool pixels;
 
     if (im->output.scores != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "it is scores of an attention; give what comes of them");
-    GHP_TRY(of_pixels(im, &pixels));
+    GHP_TRY(find_places(im));
     vector.c = ghp_onnx_elements(&im->output);
     if (im->output.base == NULL && im->output.lead == 0 && ghp_onnx_are_rows(im, &im->output)) {
         *last = im->output.layer;

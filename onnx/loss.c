@@ -25,17 +25,29 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct ghp_layer *l
     return ghp_attributes_read(at, layer);
 }
 
+/* NULL: the file says nothing of its loss. */
+static const char *said(const struct ghp_onnx_file *file)
+{
+    for (int i = 0; i < file->n_texts; i++)
+        if (strcmp(file->texts[i].key, "ghp.loss") == 0) return file->texts[i].value;
+    return NULL;
+}
+
+bool ghp_onnx_loss_is_said(const struct ghp_onnx_file *file)
+{
+    return said(file) != NULL;
+}
+
 enum ghp_status ghp_onnx_loss_read(const struct ghp_onnx_file *file, struct ghp_layer *layer,
                                    char name[GHP_ONNX_LOSS_NAME])
 {
-    const char *value = "loss";
+    const char *value = said(file);
     enum ghp_status status;
     struct ghp_json doc;
     struct ghp_node root;
 
     *layer = (struct ghp_layer){.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
-    for (int i = 0; i < file->n_texts; i++)
-        if (strcmp(file->texts[i].key, "ghp.loss") == 0) value = file->texts[i].value;
+    if (value == NULL) value = "loss";
     snprintf(name, GHP_ONNX_LOSS_NAME, "%s", value[0] == '{' ? "loss" : value);
     if (value[0] != '{') return GHP_OK;
     GHP_TRY(ghp_json_parse(value, "ghp.loss", NULL, &doc));

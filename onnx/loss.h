@@ -22,6 +22,9 @@ enum { GHP_ONNX_LOSS_NAME = 97 };
 enum ghp_status ghp_onnx_loss_read(const struct ghp_onnx_file *file, struct ghp_layer *layer,
                                    char name[GHP_ONNX_LOSS_NAME]);
 
+/* Whether a file's metadata says its loss. */
+bool ghp_onnx_loss_is_said(const struct ghp_onnx_file *file);
+
 /* The metadata of a loss. text: freed by the caller. Returns GHP_OK; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_loss_write(const struct ghp_layer *loss, char **text);
 

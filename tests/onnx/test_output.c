@@ -29,7 +29,7 @@ static void check_maps(void)
     static const int64_t map[3] = {5, 4, 3}, boxes[2] = {6, 4}, pooled[3] = {5, 1, 1},
                          row[3] = {1, 1, 7};
     struct ghp_onnx_text hinge = {"ghp.loss", "{\"op\": \"hinge\"}"};
-    struct ghp_model model;
+    struct ghp_model model, again;
     char text[2048];
 
     begin_axes(3, map); /* of a segmentation: never one softmax over all */
@@ -37,6 +37,11 @@ static void check_maps(void)
     if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
         CHECK_EQ(model.layers[model.n_layers - 1].out.c, 5);
         CHECK_EQ(ghp_model_labels(&model), 12);
+        CHECK_STATUS(ghp_onnx_save(path, &model, NULL), GHP_OK); /* and comes back as it was */
+        if (CHECK_STATUS(ghp_onnx_load(path, &again), GHP_OK)) {
+            CHECK(again.hash == model.hash);
+            ghp_model_release(&again);
+        }
         ghp_model_release(&model);
     }
     begin_axes(3, map);
