@@ -270,7 +270,7 @@ static enum ghp_status put_loss(struct ghp_onnx_import *im, int *last)
     return GHP_OK;
 }
 
-/* Whether the output is no vector yet, and its loss a softmax, which may be of each place of it. */
+/* Whether the output may have several places, each with a softmax of its own. */
 static bool has_places(const struct ghp_onnx_import *im, const struct ghp_layer *loss)
 {
     const struct ghp_onnx_array *x = &im->output;

@@ -91,7 +91,7 @@ static enum ghp_status set_links(struct ghp_run_case *item)
 static void set_sockets(struct ghp_run_case *item)
 {
     const char *of = strstr(item->row->text[GHP_COLUMN_DEVICE], "nodes of ");
-    int sockets = of != NULL ? atoi(of + 9) : 0;
+    long sockets = of != NULL ? strtol(of + strlen("nodes of "), NULL, 10) : 0;
     double times = item->machine.packages > 0 ? (double)sockets / item->machine.packages : 1;
 
     if (item->machine.gpus.count > 0 || sockets < 1) return;
