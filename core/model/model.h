@@ -142,11 +142,31 @@ struct ghp_activation {
     double alpha, beta; /* see GHP_FUNCTION_LIST; 0 where not used */
 };
 
+/* rotary: how angles are scaled to longer samples (core/model/rotary.h): name, JSON text. */
+#define GHP_ROTARY_LIST(X)                                                                         \
+    X(UNSCALED, "none")                                                                            \
+    X(LINEAR, "linear")                                                                            \
+    X(LLAMA3, "llama3")                                                                            \
+    X(YARN, "yarn")
+
+enum ghp_rotary {
+#define GHP_ROTARY_ENUM(id, text) GHP_ROTARY_##id,
+    GHP_ROTARY_LIST(GHP_ROTARY_ENUM)
+#undef GHP_ROTARY_ENUM
+        GHP_ROTARY_COUNT
+};
+
 struct ghp_heads {   /* rotary, attention */
     int64_t size;    /* channels of a head */
     int64_t n, n_kv; /* attention: heads of queries, and of keys and values; n_kv divides n */
     bool causal;     /* attention: a position sees itself and those before it */
-    double base;     /* rotary: pair i turns by base^(-2 i / size) from one position to the next */
+    int64_t turned;  /* rotary: of a head's channels the first so many, even; others stay */
+    double base;     /* rotary: pair i turns by base^(-2 i / turned) from one position to the next */
+    enum ghp_rotary scaling;
+    double factor, slow, fast; /* of the scaling; llama3, yarn: turns over the original positions */
+    int64_t original;          /* llama3, yarn: positions that the network was trained on */
+    double amplitude;          /* yarn: of all turned channels; 1: as they are */
+    bool truncate;             /* yarn: pairs to whole ones */
 };
 
 /* view: which input element each output element is. Both count c, h, w, the last fastest (whatever memory does):
@@ -285,6 +305,7 @@ int ghp_model_find(const struct ghp_model *model,
                    const char *layer); /* index, or -1; of a complete model */
 const char *ghp_function_name(enum ghp_function function);
 const char *ghp_fill_name(enum ghp_fill fill);
+const char *ghp_rotary_name(enum ghp_rotary scaling);
 int64_t ghp_shape_elements(struct ghp_shape shape);
 /* Channels of so many pixels: a vector where it is one. */
 struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w);

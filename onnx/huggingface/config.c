@@ -4,6 +4,7 @@
 #include "onnx/huggingface/config_private.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,29 +128,101 @@ static enum ghp_status must(const struct ghp_node *at, const char *name, const c
     return check_must(at, &key);
 }
 
+/* Of pairs between fast and slow turns. */
+static enum ghp_status read_yarn(const struct ghp_node *at, struct ghp_heads *r)
+{
+    double mscale = 0, all = 0, amplitude = 0;
+
+    r->fast = 32;
+    r->slow = 1;
+    r->truncate = true;
+    GHP_TRY(ghp_json_opt_real(at, "beta_fast", 1e-6, 1e6, &r->fast));
+    GHP_TRY(ghp_json_opt_real(at, "beta_slow", 1e-6, 1e6, &r->slow));
+    GHP_TRY(ghp_json_opt_bool(at, "truncate", &r->truncate));
+    GHP_TRY(ghp_json_opt_real(at, "attention_factor", 1e-6, 1e6, &amplitude));
+    GHP_TRY(ghp_json_opt_real(at, "mscale", 0, 1e6, &mscale));
+    GHP_TRY(ghp_json_opt_real(at, "mscale_all_dim", 0, 1e6, &all));
+    r->amplitude = 1 + 0.1 * log(r->factor);
+    if (mscale > 0 && all > 0)
+        r->amplitude = (1 + 0.1 * mscale * log(r->factor)) / (1 + 0.1 * all * log(r->factor));
+    if (amplitude > 0) r->amplitude = amplitude;
+    return GHP_OK;
+}
+
+static enum ghp_status read_llama3(const struct ghp_node *at, struct ghp_heads *r)
+{
+    GHP_TRY(ghp_json_real(at, "low_freq_factor", 1e-6, 1e6, &r->slow));
+    return ghp_json_real(at, "high_freq_factor", 1e-6, 1e6, &r->fast);
+}
+
+/* How angles are scaled. */
+static enum ghp_status read_scaling(const struct ghp_node *at, struct ghp_hf_config *config)
+{
+    static const char *const types[] = {[GHP_ROTARY_UNSCALED] = "default",
+                                        [GHP_ROTARY_LINEAR] = "linear",
+                                        [GHP_ROTARY_LLAMA3] = "llama3",
+                                        [GHP_ROTARY_YARN] = "yarn",
+                                        NULL};
+    struct ghp_heads *r = &config->rotary;
+    int chosen = GHP_ROTARY_UNSCALED;
+
+    GHP_TRY(ghp_json_opt_choice(at, "type", types, &chosen));
+    GHP_TRY(ghp_json_opt_choice(at, "rope_type", types, &chosen));
+    r->scaling = (enum ghp_rotary)chosen;
+    if (chosen == GHP_ROTARY_UNSCALED) return GHP_OK;
+    if (config->family == GHP_HF_PHI3)
+        return ghp_json_fail(
+            at, GHP_ERR_INPUT,
+            "ghp has no scaled rotary positions of a phi3, which are its longrope; "
+            "it takes the type \"default\" alone");
+    r->original = config->context;
+    GHP_TRY(ghp_json_real(at, "factor", 1, 1e6, &r->factor));
+    GHP_TRY(ghp_json_opt_int(at, "original_max_position_embeddings", 1, MOST, &r->original));
+    if (chosen == GHP_ROTARY_LLAMA3) return read_llama3(at, r);
+    return chosen == GHP_ROTARY_YARN ? read_yarn(at, r) : GHP_OK;
+}
+
 /* Of rotary positions: newer files have all of it in an object, rope_parameters, older ones theta outside and the rest
  * in rope_scaling. */
 static enum ghp_status read_rope_object(const struct ghp_node *root, const char *name,
                                         struct ghp_hf_config *config)
 {
-    static const char *const keys[] = {"rope_theta", "rope_type", "type", "partial_rotary_factor",
+    static const char *const keys[] = {"rope_theta",
+                                       "rope_type",
+                                       "type",
+                                       "partial_rotary_factor",
+                                       "factor",
+                                       "low_freq_factor",
+                                       "high_freq_factor",
+                                       "original_max_position_embeddings",
+                                       "beta_fast",
+                                       "beta_slow",
+                                       "attention_factor",
+                                       "mscale",
+                                       "mscale_all_dim",
+                                       "truncate",
                                        NULL};
     struct ghp_node at;
 
     if (!has(root, name)) return GHP_OK;
     GHP_TRY(ghp_json_get(root, name, &at));
-    GHP_TRY(must(&at, "rope_type", "\"default\""));
-    GHP_TRY(must(&at, "type", "\"default\""));
-    GHP_TRY(must(&at, "partial_rotary_factor", "1.0"));
     GHP_TRY(ghp_json_only_keys(&at, keys));
-    return ghp_json_opt_real(&at, "rope_theta", 1e-12, 1e12, &config->theta);
+    GHP_TRY(ghp_json_opt_real(&at, "partial_rotary_factor", 1e-6, 1, &config->rotary_part));
+    GHP_TRY(ghp_json_opt_real(&at, "rope_theta", 1e-12, 1e12, &config->rotary.base));
+    return read_scaling(&at, config);
 }
 
 static enum ghp_status read_rope(const struct ghp_node *root, struct ghp_hf_config *config)
 {
-    GHP_TRY(must(root, "partial_rotary_factor", "1.0"));
+    config->rotary.amplitude = 1;
     GHP_TRY(read_rope_object(root, "rope_scaling", config));
-    return read_rope_object(root, "rope_parameters", config);
+    GHP_TRY(read_rope_object(root, "rope_parameters", config));
+    if (config->rotary_part == 1 || config->family == GHP_HF_PHI3 ||
+        config->family == GHP_HF_GPT_NEOX)
+        return GHP_OK;
+    return ghp_json_fail(root, GHP_ERR_INPUT,
+                         "ghp has no %s with partial_rotary_factor %g; it takes 1 alone",
+                         ghp_hf_family_keys[config->family].name, config->rotary_part);
 }
 
 /* Whether a list of the blocks' kinds has the one that sees a window alone. */
@@ -220,6 +293,7 @@ static enum ghp_status complete(const struct ghp_node *root, struct ghp_hf_confi
                              "of heads",
                              (long long)config->width, (long long)config->heads);
     if (config->head_width == 0) config->head_width = config->width / config->heads;
+    config->rotary.turned = (int64_t)((double)config->head_width * config->rotary_part);
     return GHP_OK;
 }
 
@@ -286,12 +360,14 @@ const struct ghp_hf_config *ghp_hf_config_find(const char *name)
     return NULL;
 }
 
-static void put_keys(json_t *root, const struct ghp_hf_key *keys,
+/* Writes the keys but those of `later`, which are read again. */
+static void put_keys(json_t *root, const struct ghp_hf_key *keys, const struct ghp_hf_key *later,
                      const struct ghp_hf_config *config, bool *failed)
 {
     for (const struct ghp_hf_key *key = keys; key != NULL && key->name != NULL; key++) {
         const void *field = (const char *)config + key->at;
 
+        if (ghp_hf_key_is_in(key->name, later)) continue;
         if ((key->kind == GHP_HF_SIZE || key->kind == GHP_HF_REQUIRED) &&
             *(const int64_t *)field > 0)
             ghp_json_put(root, key->name, json_integer(*(const int64_t *)field), failed);
@@ -333,13 +409,14 @@ json_t *ghp_hf_config_json(const struct ghp_hf_config *config, const json_t *ori
     ghp_json_put(root, "model_type", json_string(family->name), &failed);
     ghp_json_put(root, "dtype", json_string("float32"), &failed);
     if (origin == NULL) {
-        put_keys(root, family->shared, config, &failed);
-        put_keys(root, family->keys, config, &failed);
+        put_keys(root, family->shared, family->keys, config, &failed);
+        put_keys(root, family->keys, NULL, config, &failed);
         if (family->shared != NULL)
-            ghp_json_put(
-                root, "rope_parameters",
-                json_pack("{s:f, s:s}", "rope_theta", config->theta, "rope_type", "default"),
-                &failed);
+            ghp_json_put(root, "rope_parameters",
+                         json_pack("{s:f, s:s, s:f}", "rope_theta", config->rotary.base,
+                                   "rope_type", "default", "partial_rotary_factor",
+                                   config->rotary_part),
+                         &failed);
     }
     if (!failed) return root;
     json_decref(root);

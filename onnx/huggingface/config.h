@@ -7,6 +7,7 @@
 #define GHP_ONNX_HUGGINGFACE_CONFIG_H
 
 #include "core/base/json.h"
+#include "core/model/model.h"
 
 enum ghp_hf_family {
     GHP_HF_GPT2,
@@ -16,6 +17,7 @@ enum ghp_hf_family {
     GHP_HF_OLMO2,
     GHP_HF_PHI3,
     GHP_HF_OPT,
+    GHP_HF_GPT_NEOX,
     GHP_HF_FAMILIES
 };
 
@@ -35,10 +37,11 @@ struct ghp_hf_config {
     int64_t width;   /* channels of a position */
     int64_t inner;   /* of the layer between two linear ones */
     int64_t blocks, heads;
-    int64_t kv_heads;   /* of keys and values; divides heads */
-    int64_t head_width; /* channels of a head */
-    double epsilon;     /* of the norms */
-    double theta;       /* of the rotary positions */
+    int64_t kv_heads;        /* of keys and values; divides heads */
+    int64_t head_width;      /* channels of a head */
+    double epsilon;          /* of the norms */
+    double rotary_part;      /* of a head's channels, which turn by the position */
+    struct ghp_heads rotary; /* its base and scaling */
     enum ghp_hf_activation activation;
     bool attention_bias, mlp_bias;
     bool tied; /* the output layer's weights are the embedding's */
@@ -58,7 +61,8 @@ enum ghp_status ghp_hf_config_load(const char *folder, struct ghp_hf_config *con
 /* The config of a network that is known by its name (gpt2-124m and its larger ones), or NULL. */
 const struct ghp_hf_config *ghp_hf_config_find(const char *name);
 
-/* The same as a document that transformers reads, owned by the caller; NULL without memory.
+/* The same as a document that transformers reads, owned by the caller; NULL without memory. Scaled rotary positions are
+ * the origin's; without one they are not scaled.
  *
  * origin   a config.json of this network, whose other keys the document has too, or NULL */
 json_t *ghp_hf_config_json(const struct ghp_hf_config *config, const json_t *origin);

@@ -46,7 +46,8 @@ static const struct ghp_hf_key decoder_keys[] = {
     KEY("num_attention_heads", REQUIRED, heads, 0),
     KEY("num_key_value_heads", SIZE, kv_heads, 0),
     KEY("rms_norm_eps", REAL, epsilon, 1e-6),
-    KEY("rope_theta", REAL, theta, 10000),
+    KEY("rope_theta", REAL, rotary.base, 10000),
+    KEY("partial_rotary_factor", REAL, rotary_part, 1),
     KEY("initializer_range", REAL, deviation, 0.02),
     KEY("tie_word_embeddings", FLAG, tied, 0),
     KEY("hidden_act", ACTIVATION, activation, GHP_HF_SILU),
@@ -91,6 +92,18 @@ static const struct ghp_hf_key opt_keys[] = {
     MUST("layer_norm_elementwise_affine", "true"),
     END};
 
+static const struct ghp_hf_key gpt_neox_keys[] = {
+    KEY("layer_norm_eps", REAL, epsilon, 1e-5),
+    KEY("hidden_act", ACTIVATION, activation, GHP_HF_GELU),
+    KEY("attention_bias", FLAG, attention_bias, 1),
+    KEY("rotary_emb_base", REAL, rotary.base, 10000),
+    KEY("rotary_pct", REAL, rotary_part, 0.25),
+    KEY("hidden_dropout", RATIO, embedding_dropout, 0),
+    KEY("hidden_dropout", RATIO, residual_dropout, 0),
+    MUST("use_parallel_residual", "true"),
+    MUST("num_key_value_heads", "null"),
+    END};
+
 const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
     [GHP_HF_GPT2] = {"gpt2",
                      "GPT2LMHeadModel",
@@ -103,32 +116,34 @@ const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
                       "LlamaForCausalLM",
                       decoder_keys,
                       llama_keys,
-                      {"rope_scaling", "rope_parameters", "partial_rotary_factor", "pretraining_tp",
-                       NULL}},
+                      {"rope_scaling", "rope_parameters", "pretraining_tp", NULL}},
     [GHP_HF_MISTRAL] = {"mistral",
                         "MistralForCausalLM",
                         decoder_keys,
                         mistral_keys,
-                        {"rope_scaling", "rope_parameters", "partial_rotary_factor", "layer_types",
-                         NULL}},
+                        {"rope_scaling", "rope_parameters", "layer_types", NULL}},
     [GHP_HF_QWEN2] = {"qwen2",
                       "Qwen2ForCausalLM",
                       decoder_keys,
                       qwen2_keys,
-                      {"rope_scaling", "rope_parameters", "partial_rotary_factor", "layer_types",
-                       "use_sliding_window", "max_window_layers", NULL}},
+                      {"rope_scaling", "rope_parameters", "layer_types", "use_sliding_window",
+                       "max_window_layers", NULL}},
     [GHP_HF_OLMO2] = {"olmo2",
                       "Olmo2ForCausalLM",
                       decoder_keys,
                       olmo2_keys,
-                      {"rope_scaling", "rope_parameters", "partial_rotary_factor", NULL}},
+                      {"rope_scaling", "rope_parameters", NULL}},
     [GHP_HF_PHI3] = {"phi3",
                      "Phi3ForCausalLM",
                      decoder_keys,
                      phi3_keys,
-                     {"rope_scaling", "rope_parameters", "partial_rotary_factor",
-                      "original_max_position_embeddings", NULL}},
-    [GHP_HF_OPT] = {"opt", "OPTForCausalLM", NULL, opt_keys, {"word_embed_proj_dim", NULL}}};
+                     {"rope_scaling", "rope_parameters", "original_max_position_embeddings", NULL}},
+    [GHP_HF_OPT] = {"opt", "OPTForCausalLM", NULL, opt_keys, {"word_embed_proj_dim", NULL}},
+    [GHP_HF_GPT_NEOX] = {"gpt_neox",
+                         "GPTNeoXForCausalLM",
+                         decoder_keys,
+                         gpt_neox_keys,
+                         {"rope_scaling", "rope_parameters", NULL}}};
 
 /* "gelu_new" and "gelu_pytorch_tanh" are one function. */
 const char *const ghp_hf_activation_names[GHP_HF_ACTIVATIONS + 2] = {

@@ -163,21 +163,66 @@ static const struct row opt_end[] = {NORM("final_layer_norm", "layer_norm", "@")
                                      LINEAR("lm_head", "final_layer_norm", VOCABULARY, WIDTH, BARE),
                                      LAYER("loss", "softmax_cross_entropy", "lm_head"), END};
 
+static const struct row gpt_neox_begin[] = {TABLE("embed_in", "embedding", "@", VOCABULARY),
+                                            LAYER("emb_dropout", "embedding_dropout", "embed_in"),
+                                            END};
+
+#define NEOX_QKV(name, out)                                                                        \
+    FUSED(name, "input_layernorm", out, WIDTH, ATTENTION_BIAS, "attention.query_key_value")
+
+/* Both branches of a block read what it begins with. */
+static const struct row gpt_neox_block[] = {
+    NORM("input_layernorm", "layer_norm", "@"),
+    NEOX_QKV("attention.q", QUERIES),
+    NEOX_QKV("attention.k", KEYS),
+    NEOX_QKV("attention.v", KEYS),
+    LAYER("attention.q_rotary", "rotary", "attention.q"),
+    LAYER("attention.k_rotary", "rotary", "attention.k"),
+    LAYER("attention.heads", "attention", "attention.q_rotary", "attention.k_rotary",
+          "attention.v"),
+    LINEAR("attention.dense", "attention.heads", WIDTH, QUERIES, ATTENTION_BIAS),
+    LAYER("post_attention_dropout", "residual_dropout", "attention.dense"),
+    NORM("post_attention_layernorm", "layer_norm", "@"),
+    LINEAR("mlp.dense_h_to_4h", "post_attention_layernorm", INNER, WIDTH, BIASED),
+    LAYER("mlp.act", "act", "mlp.dense_h_to_4h"),
+    LINEAR("mlp.dense_4h_to_h", "mlp.act", WIDTH, INNER, BIASED),
+    LAYER("post_mlp_dropout", "residual_dropout", "mlp.dense_4h_to_h"),
+    LAYER("add_1", "add", "@", "post_attention_dropout"),
+    LAYER("add_2", "add", "add_1", "post_mlp_dropout"),
+    END};
+
+static const struct row gpt_neox_end[] = {
+    NORM("final_layer_norm", "layer_norm", "@"),
+    LINEAR("embed_out", "final_layer_norm", VOCABULARY, WIDTH, BARE),
+    LAYER("loss", "softmax_cross_entropy", "embed_out"), END};
+
 static const struct family {
     const char *prefix;
     const struct row *begin, *block, *end;
-    const char *block_name;   /* of block i: this and i */
-    bool transposed;          /* weights of blocks are [in][out] in files */
-    bool qkv_bias;            /* always */
-    int64_t unused_positions; /* rows of the table of positions before the first */
+    const char *block_name; /* of block i: this and i */
+    struct {
+        bool transposed;          /* weights of blocks are [in][out] in files */
+        bool qkv_bias;            /* always */
+        bool by_head;             /* fused rows take turns, a head each */
+        int64_t unused_positions; /* rows of the table of positions before the first */
+    } has;
 } families[GHP_HF_FAMILIES] = {
-    [GHP_HF_GPT2] = {"transformer.", gpt2_begin, gpt2_block, gpt2_end, "h", true, true, 0},
-    [GHP_HF_LLAMA] = {"model.", llama_begin, llama_block, llama_end, "layers", false, false, 0},
-    [GHP_HF_MISTRAL] = {"model.", llama_begin, llama_block, llama_end, "layers", false, false, 0},
-    [GHP_HF_QWEN2] = {"model.", llama_begin, llama_block, llama_end, "layers", false, true, 0},
-    [GHP_HF_OLMO2] = {"model.", llama_begin, olmo2_block, llama_end, "layers", false, false, 0},
-    [GHP_HF_PHI3] = {"model.", llama_begin, phi3_block, llama_end, "layers", false, false, 0},
-    [GHP_HF_OPT] = {"model.decoder.", opt_begin, opt_block, opt_end, "layers", false, false, 2}};
+#define FAMILY(prefix, table, middle, last, ...)                                                   \
+    {                                                                                              \
+        prefix, table##_begin, middle##_block, last##_end, "layers",                               \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+    [GHP_HF_GPT2] = {"transformer.", gpt2_begin, gpt2_block, gpt2_end, "h", {true, true, false, 0}},
+    [GHP_HF_LLAMA] = FAMILY("model.", llama, llama, llama, false, false, false, 0),
+    [GHP_HF_MISTRAL] = FAMILY("model.", llama, llama, llama, false, false, false, 0),
+    [GHP_HF_QWEN2] = FAMILY("model.", llama, llama, llama, false, true, false, 0),
+    [GHP_HF_OLMO2] = FAMILY("model.", llama, olmo2, llama, false, false, false, 0),
+    [GHP_HF_PHI3] = FAMILY("model.", llama, phi3, llama, false, false, false, 0),
+    [GHP_HF_OPT] = FAMILY("model.decoder.", opt, opt, opt, false, false, false, 2),
+    [GHP_HF_GPT_NEOX] = FAMILY("gpt_neox.", gpt_neox, gpt_neox, gpt_neox, false, false, true, 0)};
+#undef FAMILY
 
 const char *ghp_hf_prefix(enum ghp_hf_family family)
 {
@@ -251,7 +296,7 @@ static bool has_bias(const struct maker *m, const struct row *row)
 {
     switch (row->bias) {
     case BIASED: return true;
-    case QKV_BIAS: return m->config->attention_bias || m->family->qkv_bias;
+    case QKV_BIAS: return m->config->attention_bias || m->family->has.qkv_bias;
     case ATTENTION_BIAS: return m->config->attention_bias;
     case MLP_BIAS: return m->config->mlp_bias;
     default: return is(row, "layer_norm");
@@ -299,7 +344,25 @@ static double deviation(const struct ghp_hf_config *c, const struct row *row)
 /* Whether files have its weight as [in][out]. */
 static bool is_transposed(const struct maker *m, const struct row *row)
 {
-    return m->family->transposed && has_bias(m, row) && row->in != NONE;
+    return m->family->has.transposed && has_bias(m, row) && row->in != NONE;
+}
+
+static void put_rotary(const struct ghp_heads *r, json_t *layer, bool *failed)
+{
+    bool llama3 = r->scaling == GHP_ROTARY_LLAMA3;
+
+    ghp_json_put(layer, "base", json_real(r->base), failed);
+    ghp_json_put(layer, "rotary_size", json_integer(r->turned), failed);
+    ghp_json_put(layer, "scaling", json_string(ghp_rotary_name(r->scaling)), failed);
+    if (r->scaling == GHP_ROTARY_UNSCALED) return;
+    ghp_json_put(layer, "factor", json_real(r->factor), failed);
+    if (r->scaling == GHP_ROTARY_LINEAR) return;
+    ghp_json_put(layer, llama3 ? "low_freq_factor" : "beta_slow", json_real(r->slow), failed);
+    ghp_json_put(layer, llama3 ? "high_freq_factor" : "beta_fast", json_real(r->fast), failed);
+    ghp_json_put(layer, "original_positions", json_integer(r->original), failed);
+    if (llama3) return;
+    ghp_json_put(layer, "amplitude", json_real(r->amplitude), failed);
+    ghp_json_put(layer, "truncate", json_boolean(r->truncate), failed);
 }
 
 /* The keys of a layer's operation. */
@@ -325,8 +388,8 @@ static void put_attributes(struct maker *m, const struct row *row, json_t *layer
         ghp_json_put(layer, "kv_heads", json_integer(c->kv_heads), failed);
     }
     if (is(row, "rotary")) {
-        ghp_json_put(layer, "base", json_real(c->theta), failed);
         ghp_json_put(layer, "head_size", json_integer(c->head_width), failed);
+        put_rotary(&c->rotary, layer, failed);
     }
     if ((is(row, "linear") || is(row, "layer_norm")) && !has_bias(m, row))
         ghp_json_put(layer, "bias", json_false(), failed);
@@ -383,6 +446,17 @@ static struct ghp_hf_part *add_part(const struct maker *m, struct ghp_hf_tensor 
     return part;
 }
 
+/* Says where a part's rows are: all behind `first`, or a head at a time in turn with the other two. */
+static void place_part(const struct maker *m, const struct row *row, struct ghp_hf_part *part,
+                       int64_t first)
+{
+    bool by_head = m->family->has.by_head && row->file != NULL;
+
+    part->run = by_head ? m->config->head_width : part->rows;
+    part->step = by_head ? GHP_HF_PARTS * part->run : 0;
+    part->first = by_head ? first / part->rows * part->run : first;
+}
+
 /* A tensor of the file for a parameter of the row, or a further part of the one that the row before began. */
 static void add_tensor(struct maker *m, const struct row *row, const char *part)
 {
@@ -404,10 +478,10 @@ static void add_tensor(struct maker *m, const struct row *row, const char *part)
         t->n_dims = weight && row->in != NONE ? 2 : 1;
         t->dims[t->transposed] = 0;
         if (t->n_dims == 2) t->dims[!t->transposed] = size_of(m->config, row->in);
-        if (row->out == CONTEXT) t->dims[0] = m->family->unused_positions;
+        if (row->out == CONTEXT) t->dims[0] = m->family->has.unused_positions;
     }
     t->dims[t->transposed] += rows;
-    add_part(m, t, row, part)->first = t->dims[t->transposed] - rows;
+    place_part(m, row, add_part(m, t, row, part), t->dims[t->transposed] - rows);
 }
 
 static void add_rows(struct maker *m, const struct row *rows)

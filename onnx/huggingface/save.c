@@ -63,7 +63,8 @@ static struct ghp_hf_config guess(const struct ghp_model *model)
         .kv_heads = heads->heads.n_kv,
         .epsilon = norm->norm.epsilon,
         .deviation = 0.02, /* of no account: the weights are there */
-        .theta = layer_of(model, "layers.0.self_attn.q_rotary")->heads.base,
+        .rotary_part = 1,
+        .rotary.base = layer_of(model, "layers.0.self_attn.q_rotary")->heads.base,
         .tied = layer_of(model, "lm_head")->tied > 0};
 
     if (gpt2)
@@ -72,6 +73,7 @@ static struct ghp_hf_config guess(const struct ghp_model *model)
                                 : GHP_HF_GELU_TANH;
 
     if (config.heads > 0) config.head_width = heads->out.c / config.heads;
+    config.rotary.turned = config.head_width;
     return config;
 }
 
@@ -186,15 +188,17 @@ static enum ghp_status join(const struct saving *s, const struct ghp_hf_tensor *
     int64_t in = t->n_dims == 2 ? t->dims[!t->transposed] : 1, out = t->dims[t->transposed];
 
     for (int i = 0; i < t->n_parts; i++) {
-        int64_t rows = t->parts[i].rows, first = t->parts[i].first;
+        int64_t rows = t->parts[i].rows;
         const struct ghp_param *param = param_of(s->model, t->parts[i].param);
 
         GHP_ASSERT(param != NULL && param->elements == rows * in);
         GHP_TRY(s->source->read(s->source->context, param, part));
-        for (int64_t r = 0; r < rows; r++)
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t row = ghp_hf_row(&t->parts[i], r);
+
             for (int64_t c = 0; c < in; c++)
-                whole[t->transposed ? c * out + first + r : (first + r) * in + c] =
-                    part[r * in + c];
+                whole[t->transposed ? c * out + row : row * in + c] = part[r * in + c];
+        }
     }
     return GHP_OK;
 }

@@ -70,7 +70,8 @@ static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
 /* What files hold beside weights: masks, tables that are computed, and the output layer once more where it is tied. */
 static bool is_beside(const struct ghp_hf_weights *w, const char *name)
 {
-    static const char *const ends[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
+    static const char *const ends[] = {".attn.bias", ".attn.masked_bias", ".attention.bias",
+                                       ".attention.masked_bias", ".rotary_emb.inv_freq"};
     size_t n = strlen(name);
     char head[GHP_HF_NAME];
 
@@ -172,19 +173,19 @@ struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *w, int i)
 static void take_part(const struct ghp_hf_tensor *t, int part, int element_bytes, const void *whole,
                       void *values)
 {
-    int64_t rows = t->parts[part].rows, first = t->parts[part].first,
-            in = t->n_dims == 2 ? t->dims[!t->transposed] : 1, out = t->dims[t->transposed];
+    int64_t in = t->n_dims == 2 ? t->dims[!t->transposed] : 1, out = t->dims[t->transposed];
     size_t bytes = (size_t)element_bytes;
 
-    if (!t->transposed) {
-        memcpy(values, (const char *)whole + (size_t)(first * in) * bytes,
-               (size_t)(rows * in) * bytes);
-        return;
+    for (int64_t r = 0; r < t->parts[part].rows; r++) {
+        int64_t row = ghp_hf_row(&t->parts[part], r);
+        char *to = (char *)values + (size_t)(r * in) * bytes;
+
+        if (!t->transposed)
+            memcpy(to, (const char *)whole + (size_t)(row * in) * bytes, (size_t)in * bytes);
+        for (int64_t c = 0; t->transposed && c < in; c++)
+            memcpy(to + (size_t)c * bytes, (const char *)whole + (size_t)(c * out + row) * bytes,
+                   bytes);
     }
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < in; c++)
-            memcpy((char *)values + (size_t)(r * in + c) * bytes,
-                   (const char *)whole + (size_t)(c * out + first + r) * bytes, bytes);
 }
 
 enum ghp_status ghp_hf_weights_read_tensor(struct ghp_hf_weights *w, int tensor, float *values)

@@ -4,6 +4,7 @@
  * Files have tables of cosines and sines; ghp has the base of which they are made, and refuses other tables. */
 #include "onnx/operator/operator.h"
 
+#include "core/model/rotary.h"
 #include "onnx/operator/attention.h"
 #include "onnx/operator/rows.h"
 #include "onnx/read/attribute.h"
@@ -11,7 +12,6 @@
 #include "onnx/read/layer.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 struct tables { /* a row for each position */
     int64_t positions, pairs;
@@ -116,11 +116,14 @@ static bool are_halves(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
     return true;
 }
 
-/* The layer on an array of heads (of three axes: `named` of them), and output 0. */
+/* The layer on an array of heads (of three axes: `named` of them), and output 0.
+ *
+ * part   a part of each head may turn */
 static enum ghp_status put_layer(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                 const struct tables *t, int64_t named)
+                                 const struct tables *t, int64_t named, bool part)
 {
-    struct ghp_layer like = {.op = GHP_OP_ROTARY, .n_inputs = 1, .heads.size = 2 * t->pairs};
+    struct ghp_layer like = {
+        .op = GHP_OP_ROTARY, .n_inputs = 1, .heads = {.turned = 2 * t->pairs, .amplitude = 1}};
     struct ghp_onnx_heads heads;
     struct ghp_onnx_array x, made;
     bool turned;
@@ -132,11 +135,13 @@ static enum ghp_status put_layer(struct ghp_onnx_import *im, const struct ghp_on
                              "turns by angles that are not the position times base^(-2 i / size); "
                              "ghp has no scaled rotary positions");
     GHP_TRY(ghp_onnx_heads_of(im, node, &x, named, "input 0", &heads));
+    like.heads.size = part ? heads.channels.n / heads.n : like.heads.turned;
     if (heads.positions != t->positions || heads.channels.n != heads.n * like.heads.size)
         return ghp_onnx_fail(im, node,
                              "has tables of %" PRId64 " positions and %" PRId64
-                             " channels for another input; ghp turns all channels of a head",
-                             t->positions, like.heads.size);
+                             " channels for another input; give rotary_embedding_dim if a part of "
+                             "each head turns",
+                             t->positions, like.heads.turned);
     GHP_TRY(ghp_onnx_cut(im, node, heads.channels, ".turned", &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = x;
@@ -163,7 +168,7 @@ static enum ghp_status read_written_out(struct ghp_onnx_import *im,
     t.pairs = x->dims[3] / 2;
     GHP_TRY(read_table(im, node, 1, &t, &t.cosine));
     GHP_TRY(read_table(im, node, 2, &t, &t.sine));
-    return put_layer(im, node, &t, 0);
+    return put_layer(im, node, &t, 0, false);
 }
 
 /* ---- one node ---- */
@@ -217,19 +222,23 @@ static enum ghp_status read_rotary(struct ghp_onnx_import *im, const struct ghp_
 {
     struct tables t = {0};
     struct ghp_onnx_array *x;
+    int64_t turned = ghp_onnx_int(node, "rotary_embedding_dim", 0);
 
     if (node->n_inputs == 5) return read_written_out(im, node);
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    if (ghp_onnx_int(node, "interleaved", 0) != 0 ||
-        ghp_onnx_int(node, "rotary_embedding_dim", 0) != 0)
+    if (ghp_onnx_int(node, "interleaved", 0) != 0)
         return ghp_onnx_fail(im, node,
-                             "pairs neighbouring channels, or turns a part of them; ghp pairs the "
-                             "halves of a head");
+                             "pairs neighbouring channels; ghp pairs the halves of a head");
     t.positions = im->model.layers[x->layer].out.h;
     GHP_TRY(check_places(im, node, t.positions));
     GHP_TRY(read_cache(im, node, 1, &t, &t.cosine));
     GHP_TRY(read_cache(im, node, 2, &t, &t.sine));
-    return put_layer(im, node, &t, ghp_onnx_int(node, "num_heads", 0));
+    if (turned != 0 && turned != 2 * t.pairs)
+        return ghp_onnx_fail(im, node,
+                             "turns %" PRId64 " channels by tables of %" PRId64 " pairs; give "
+                             "tables of half as many columns as rotary_embedding_dim",
+                             turned, t.pairs);
+    return put_layer(im, node, &t, ghp_onnx_int(node, "num_heads", 0), turned != 0);
 }
 
 /* ---- writing ---- */
@@ -238,14 +247,14 @@ static enum ghp_status read_rotary(struct ghp_onnx_import *im, const struct ghp_
 static const char *put_table(struct ghp_onnx_export *ex, const struct ghp_layer *l, const char *end,
                              double (*of)(double angle))
 {
-    int64_t pairs = l->heads.size / 2;
+    int64_t pairs = l->heads.turned / 2;
     const int64_t dims[2] = {l->out.h, pairs};
     float *values = ghp_export_keep(ex, (size_t)(l->out.h * pairs), sizeof *values);
 
     for (int64_t i = 0; values != NULL && i < l->out.h * pairs; i++) {
-        double pair = (double)(i % pairs) / (double)pairs;
+        double angle = (double)(i / pairs) * ghp_rotary_angle(&l->heads, i % pairs);
 
-        values[i] = (float)of((double)(i / pairs) * pow(l->heads.base, -pair));
+        values[i] = (float)(l->heads.amplitude * of(angle));
     }
     return ghp_export_floats(ex, ghp_export_text(ex, l->name, end), dims, 2, values);
 }
@@ -281,12 +290,15 @@ static enum ghp_status write_rotary(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
     const char *inputs[5] = {ex->names[l->inputs[0]]};
+    struct ghp_onnx_node *node;
 
     inputs[1] = put_table(ex, l, ".cosines", cos);
     inputs[2] = put_table(ex, l, ".sines", sin);
     inputs[3] = put_places(ex, l, inputs[0]);
-    ghp_export_int(ex, ghp_export_node(ex, "RotaryEmbedding", l->name, inputs), "num_heads",
-                   l->out.c / l->heads.size);
+    node = ghp_export_node(ex, "RotaryEmbedding", l->name, inputs);
+    ghp_export_int(ex, node, "num_heads", l->out.c / l->heads.size);
+    if (l->heads.turned != l->heads.size)
+        ghp_export_int(ex, node, "rotary_embedding_dim", l->heads.turned);
     return GHP_OK;
 }
 

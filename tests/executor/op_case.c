@@ -240,10 +240,41 @@ static void add_rotary(void)
     static const struct ghp_local shapes[] = {
         {.n = 2, .c = 12, .h = 5, .heads = {.size = 6, .base = 100.0}},
         {.n = 1, .c = 32, .h = 131, .heads = {.size = 32, .base = 1e4}},
-        {.n = 2, .c = 128, .h = 200, .heads = {.size = 64, .base = 1e4}}};
+        {.n = 2, .c = 128, .h = 200, .heads = {.size = 64, .base = 1e4}},
+        /* a part of each head, and angles that are scaled */
+        {.n = 2, .c = 30, .h = 9, .heads = {.size = 10, .turned = 4, .base = 100.0}},
+        {.n = 1,
+         .c = 24,
+         .h = 70,
+         .heads = {.size = 12, .base = 100.0, .factor = 4, .scaling = GHP_ROTARY_LINEAR}},
+        {.n = 2,
+         .c = 32,
+         .h = 70,
+         .heads = {.size = 32,
+                   .base = 1e3,
+                   .factor = 8,
+                   .slow = 1,
+                   .fast = 4,
+                   .original = 32,
+                   .scaling = GHP_ROTARY_LLAMA3}},
+        {.n = 2,
+         .c = 48,
+         .h = 70,
+         .heads = {.size = 24,
+                   .turned = 20,
+                   .base = 1e3,
+                   .factor = 4,
+                   .slow = 1,
+                   .fast = 8,
+                   .original = 64,
+                   .amplitude = 1.25,
+                   .truncate = true,
+                   .scaling = GHP_ROTARY_YARN}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct ghp_local local = shapes[i];
         local.op = GHP_OP_ROTARY;
+        if (local.heads.turned == 0) local.heads.turned = local.heads.size;
+        if (local.heads.amplitude == 0) local.heads.amplitude = 1;
         add(local);
     }
 }

@@ -134,14 +134,45 @@ static double position_norm_at(const struct ghp_operand_set *set, struct place o
            op_case_get(set, set->args.at.w[0], o.k);
 }
 
+/* What a pair's angle is multiplied by: the factor's inverse of slow pairs, 1 of fast ones. */
+static double scale_at(const struct ghp_heads *h, int64_t pair, double turn)
+{
+    double length = 2 * acos(-1.0) / turn, original = (double)h->original, share;
+    if (h->scaling == GHP_ROTARY_UNSCALED) return 1.0;
+    if (h->scaling == GHP_ROTARY_LINEAR) return 1.0 / h->factor;
+    if (h->scaling == GHP_ROTARY_LLAMA3) {
+        if (length < original / h->fast) return 1.0;
+        if (length > original / h->slow) return 1.0 / h->factor;
+        share = (original / length - h->slow) / (h->fast - h->slow);
+        return (1.0 - share) / h->factor + share;
+    }
+    double to_pair = (double)h->turned / 2 / log(h->base);
+    double first = to_pair * log(original / (h->fast * 2 * acos(-1.0)));
+    double last = to_pair * log(original / (h->slow * 2 * acos(-1.0)));
+    if (h->truncate) {
+        first = floor(first);
+        last = ceil(last);
+    }
+    if (first < 0) first = 0;
+    if (last > (double)h->turned - 1) last = (double)h->turned - 1;
+    share = (double)pair < first  ? 0
+            : (double)pair > last ? 1
+                                  : ((double)pair - first) / (last - first);
+    return share / h->factor + 1.0 - share;
+}
+
 /* A complex number times e^(i angle); the first half of a head's channels are real parts. */
 static double rotary_at(const struct ghp_operand_set *set, struct place o)
 {
-    int64_t half = set->local.heads.size / 2, pair = o.k % half;
-    bool real = o.k / half % 2 == 0;
-    double angle = (double)o.p * exp(-(double)pair / (double)half * log(set->local.heads.base));
-    double other = x_at(set, o.n, o.p, 0, real ? o.k + half : o.k - half);
-    return x_at(set, o.n, o.p, 0, o.k) * cos(angle) + (real ? -other : other) * sin(angle);
+    const struct ghp_heads *heads = &set->local.heads;
+    int64_t half = heads->turned / 2, channel = o.k % heads->size, pair = channel % half;
+    bool real = channel < half;
+    double turn = exp(-(double)pair / (double)half * log(heads->base)), angle, other;
+    if (channel >= 2 * half) return x_at(set, o.n, o.p, 0, o.k);
+    angle = (double)o.p * turn * scale_at(heads, pair, turn);
+    other = x_at(set, o.n, o.p, 0, real ? o.k + half : o.k - half);
+    return heads->amplitude *
+           (x_at(set, o.n, o.p, 0, o.k) * cos(angle) + (real ? -other : other) * sin(angle));
 }
 
 /* One channel of a position: the softmax's terms are not scaled by their greatest. */

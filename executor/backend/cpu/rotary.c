@@ -5,15 +5,17 @@
  * parts, and errors stay far below a float's. */
 #ifndef KERNEL
 #include "core/model/precision.h"
+#include "core/model/rotary.h"
 #include "executor/backend/cpu/kernels_cpu.h"
 
-#include <math.h>
+#include <string.h>
 
 enum { PACE = 64 }; /* positions */
 
 /* Turns as complex numbers, each [pairs]; in a part's scratch. */
 struct turns {
     int64_t pairs;
+    double amplitude;
     double *real, *imaginary;           /* of the position */
     double *step_real, *step_imaginary; /* from one position to the next */
     float *cosine, *sine;               /* of the position, rounded */
@@ -21,7 +23,7 @@ struct turns {
 
 static int64_t part_bytes(const struct ghp_local *local)
 {
-    int64_t pairs = local->heads.size / 2;
+    int64_t pairs = local->heads.turned / 2;
 
     return ghp_align(pairs * (int64_t)(4 * sizeof(double) + 2 * sizeof(float)));
 }
@@ -36,9 +38,10 @@ static struct turns turns_of(const struct ghp_local *local, const struct ghp_ker
                              int part)
 {
     double *at = (double *)(void *)((char *)args->at.scratch + part * part_bytes(local));
-    int64_t pairs = local->heads.size / 2;
+    int64_t pairs = local->heads.turned / 2;
 
     return (struct turns){.pairs = pairs,
+                          .amplitude = local->heads.amplitude,
                           .real = at,
                           .imaginary = at + pairs,
                           .step_real = at + 2 * pairs,
@@ -50,7 +53,7 @@ static struct turns turns_of(const struct ghp_local *local, const struct ghp_ker
 static void begin(const struct ghp_local *local, const struct turns *turns, int64_t position)
 {
     for (int64_t i = 0; i < turns->pairs; i++) {
-        double angle = pow(local->heads.base, -(double)i / (double)turns->pairs);
+        double angle = ghp_rotary_angle(&local->heads, i);
 
         turns->step_real[i] = cos(angle);
         turns->step_imaginary[i] = sin(angle);
@@ -66,8 +69,8 @@ static void advance(const struct turns *turns, double sign)
     for (int64_t i = 0; i < turns->pairs; i++) {
         double real = turns->real[i], imaginary = turns->imaginary[i];
 
-        turns->cosine[i] = (float)real;
-        turns->sine[i] = (float)(sign * imaginary);
+        turns->cosine[i] = (float)(turns->amplitude * real);
+        turns->sine[i] = (float)(turns->amplitude * sign * imaginary);
         turns->real[i] = real * turns->step_real[i] - imaginary * turns->step_imaginary[i];
         turns->imaginary[i] = real * turns->step_imaginary[i] + imaginary * turns->step_real[i];
     }
@@ -85,13 +88,15 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_rotary[] = {
 
 #else /* the bodies, for each precision (cpu/precisions.h). Tensors are [n][position][head][size]. */
 
-/* All heads of a sample at one position; to may be from. */
-static void KERNEL(turn_heads)(const struct turns *turns, int64_t heads, const SCALAR *from,
-                               SCALAR *to)
+/* All heads of a sample at one position, of so many channels each; to may be from. */
+static void KERNEL(turn_heads)(const struct turns *turns, int64_t channels, int64_t size,
+                               const SCALAR *from, SCALAR *to)
 {
     int64_t half = turns->pairs;
 
-    for (int64_t head = 0; head < heads; head++, from += 2 * half, to += 2 * half) {
+    for (int64_t c = 0; c < channels; c += size, from += size, to += size) {
+        if (to != from && size > 2 * half)
+            memcpy(to + 2 * half, from + 2 * half, (size_t)(size - 2 * half) * sizeof *to);
 #pragma omp simd
         for (int64_t i = 0; i < half; i++) {
             float a = GET(from[i]), b = GET(from[i + half]);
@@ -116,7 +121,7 @@ static void KERNEL(turn)(const struct ghp_local *local, const struct ghp_kernel_
         for (int64_t n = 0; n < local->n; n++) {
             int64_t at = (n * local->h + p) * local->c;
 
-            KERNEL(turn_heads)(&turns, local->c / (2 * turns.pairs), from + at, to + at);
+            KERNEL(turn_heads)(&turns, local->c, local->heads.size, from + at, to + at);
         }
     }
 }

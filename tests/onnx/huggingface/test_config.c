@@ -40,7 +40,7 @@ static void check_values(void)
     CHECK_EQ(c.family, GHP_HF_LLAMA);
     CHECK(c.vocabulary == 7 && c.context == 5 && c.width == 4 && c.inner == 6 && c.blocks == 2);
     CHECK(c.heads == 2 && c.kv_heads == 1 && c.head_width == 2 && !c.tied);
-    CHECK(c.epsilon == 1e-6 && c.theta == 500);
+    CHECK(c.epsilon == 1e-6 && c.rotary.base == 500);
     CHECK_STATUS(load(llama_config, "\"head_dim\": 8, \"rope_scaling\": null, ", &c), GHP_OK);
     CHECK_EQ(c.head_width, 8);
 }
@@ -54,9 +54,10 @@ static void check_refusals(void)
                 {"\"scale_attn_weights\": false, ", "'scale_attn_weights'"},
                 {"\"add_cross_attention\": true, ", "'add_cross_attention'"}},
       llama[] = {{"\"sliding_window\": 4096, ", "'sliding_window': ghp has no 4096"},
-                 {"\"partial_rotary_factor\": 0.5, ", "'partial_rotary_factor': ghp has no 0.5"},
-                 {"\"rope_scaling\": {\"type\": \"dynamic\"}, ",
-                  "'rope_scaling.type': ghp has no \"dynamic\""},
+                 {"\"partial_rotary_factor\": 0.5, ",
+                  "no llama with partial_rotary_factor 0.5; it takes 1"},
+                 {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0.5}, ",
+                  "'rope_scaling.factor'"},
                  {"\"head_dim\": 0, ", "'head_dim'"}};
 
     for (size_t i = 0; i < sizeof gpt2 / sizeof gpt2[0]; i++)
@@ -77,8 +78,8 @@ static void check_refusals(void)
         "", GHP_ERR_FORMAT, "activation_function");
     check_refused("{\"model_type\": \"llama\", \"vocab_size\": 7, \"max_position_embeddings\": 5, "
                   "\"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 2, "
-                  "\"num_attention_heads\": 2, \"rope_parameters\": {\"rope_type\": \"yarn\"}}",
-                  "", GHP_ERR_INPUT, "'rope_parameters.rope_type': ghp has no \"yarn\"");
+                  "\"num_attention_heads\": 2, \"rope_parameters\": {\"rope_type\": \"dynamic\"}}",
+                  "", GHP_ERR_FORMAT, "'rope_parameters.rope_type': unknown name 'dynamic'");
 }
 
 /* What transformers writes of every network, and others add: none of it changes what is computed. */
@@ -138,7 +139,7 @@ static void check_same(const struct ghp_hf_config *a, const struct ghp_hf_config
     CHECK(a->family == b->family && a->vocabulary == b->vocabulary && a->context == b->context);
     CHECK(a->width == b->width && a->inner == b->inner && a->blocks == b->blocks);
     CHECK(a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_width == b->head_width);
-    CHECK(a->epsilon == b->epsilon && a->theta == b->theta);
+    CHECK(a->epsilon == b->epsilon && a->rotary.base == b->rotary.base);
     CHECK(a->tied == b->tied && a->activation == b->activation);
 }
 

@@ -35,7 +35,19 @@ CASES = {
     "mistral": ("Mistral", dict(num_key_value_heads=2, head_dim=16, sliding_window=POSITIONS), LLAMA_SPLIT),
     "qwen2": ("Qwen2", dict(num_key_value_heads=2, tie_word_embeddings=True), LLAMA_SPLIT),
     "olmo2": ("Olmo2", dict(num_key_value_heads=2), LLAMA_SPLIT),
-    "phi3": ("Phi3", dict(num_key_value_heads=2), LLAMA_SPLIT),
+    "phi3": ("Phi3", dict(num_key_value_heads=2, partial_rotary_factor=0.75), LLAMA_SPLIT),
+    "llama3": ("Llama", dict(num_key_value_heads=2, rope_parameters={
+        "rope_type": "llama3", "rope_theta": 100.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16}), LLAMA_SPLIT),
+    "linear": ("Llama", dict(num_key_value_heads=2, rope_parameters={
+        "rope_type": "linear", "rope_theta": 100.0, "factor": 4.0}), LLAMA_SPLIT),
+    "yarn": ("Qwen2", dict(num_key_value_heads=2, rope_parameters={
+        "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "beta_fast": 3.0, "beta_slow": 0.3,
+        "original_max_position_embeddings": 16}), LLAMA_SPLIT),
+    "gpt_neox": ("GPTNeoX", dict(rope_parameters={"rope_type": "default", "rope_theta": 100.0,
+                                                  "partial_rotary_factor": 0.5}),
+                 "*.attention.?=out:2,*.?_rotary=channel:2,*.attention.heads=channel:2,*.dense=in:2,"
+                 "*.dense_h_to_4h=out:2,*.mlp.act=channel:2,*.dense_4h_to_h=in:2,embed_in=rows:2,loss=channel:2"),
     "opt": ("OPT", dict(intermediate_size=None, ffn_dim=48, word_embed_proj_dim=32, dropout=0),
             "*.?_proj=out:2,*.self_attn.heads=channel:2,*.out_proj=in:2,*.fc1=out:2,*.act=channel:2,*.fc2=in:2,"
             "embed_tokens=rows:2,loss=channel:2"),

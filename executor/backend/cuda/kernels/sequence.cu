@@ -1,33 +1,43 @@
 // executor/backend/cuda/kernels/sequence.cu - operations on sequences: rotary.
+#include "core/model/rotary.h"
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
 namespace
 {
 
-// Channels i and pairs + i of each head, [n][position][head][channel], turned by sign x position x base^(-i / pairs);
-// `to` may be `from`.
+// Channels i and pairs + i of each head, [n][position][head][channel], turned by sign x position x ghp_rotary_angle;
+// the rest of a head stays. `to` may be `from`.
 struct rotary_job {
-    int64_t n, positions, heads, pairs;
-    double base;
+    int64_t n, positions, heads, pairs, size;
+    struct ghp_heads turns;
     float sign;
     const void *from;
     void *to;
 };
 
-// One thread a position and pair: its turn is the same for all samples and heads. The angle is in double, because it
+// One thread a position and a pair, or a channel that stays: a turn is the same for all samples and heads. The angle is in double, because it
 // may be many turns.
 template <typename T> __global__ void rotary_kernel(rotary_job j)
 {
-    for (int64_t item = first_item(); item < j.positions * j.pairs; item += item_stride()) {
-        int64_t position = item / j.pairs, pair = item % j.pairs, c = 2 * j.pairs * j.heads;
-        double real, imaginary;
+    int64_t items = j.size - j.pairs, c = j.size * j.heads;
 
-        sincos((double)position * pow(j.base, -(double)pair / (double)j.pairs), &imaginary, &real);
-        float cosine = (float)real, sine = j.sign * (float)imaginary;
+    for (int64_t item = first_item(); item < j.positions * items; item += item_stride()) {
+        int64_t position = item / items, pair = item % items;
+        double real = 0, imaginary = 0;
+
+        if (pair < j.pairs)
+            sincos((double)position * ghp_rotary_angle(&j.turns, pair), &imaginary, &real);
+        float cosine = (float)(j.turns.amplitude * real),
+              sine = j.sign * (float)(j.turns.amplitude * imaginary);
         for (int64_t n = 0; n < j.n; n++)
             for (int64_t head = 0; head < j.heads; head++) {
-                int64_t at = (n * j.positions + position) * c + 2 * j.pairs * head + pair;
+                int64_t at = (n * j.positions + position) * c + j.size * head + pair;
+
+                if (pair >= j.pairs) {
+                    ((T *)j.to)[at + j.pairs] = ((const T *)j.from)[at + j.pairs];
+                    continue;
+                }
                 float a = widen(((const T *)j.from)[at]), b = widen(((const T *)j.from)[at + j.pairs]);
 
                 ((T *)j.to)[at] = narrow<T>(a * cosine - b * sine);
@@ -44,13 +54,14 @@ cudaError_t rotate(struct ghp_launch launch, const struct ghp_local *l, float si
     job.n = l->n;
     job.positions = l->h;
     job.heads = l->c / l->heads.size;
-    job.pairs = l->heads.size / 2;
-    job.base = l->heads.base;
+    job.pairs = l->heads.turned / 2;
+    job.size = l->heads.size;
+    job.turns = l->heads;
     job.sign = sign;
     job.from = from;
     job.to = to;
     return by_type(launch, [&](auto type) {
-        enqueue(rotary_kernel<decltype(type)>, blocks_for(job.positions * job.pairs), kThreads, 0,
+        enqueue(rotary_kernel<decltype(type)>, blocks_for(job.positions * (job.size - job.pairs)), kThreads, 0,
                 launch.stream, job);
     });
 }
