@@ -88,7 +88,7 @@ static void set_splits(const struct ghp_scaling_case *item, enum ghp_scaling_kin
 
         if (linear)
             now = kind == GHP_SCALING_RULE ? rule_tp_size(item, model->layers[v].out.c) : tp_size;
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         if (now < 2 || v > last) continue;
         splits[v].tp_size = now;
         splits[v].kind = !linear ? GHP_SPLIT_CHANNEL : v == last ? GHP_SPLIT_IN : GHP_SPLIT_OUT;

@@ -233,7 +233,7 @@ static struct ghp_local layer_local(const struct ghp_model *model, int layer,
                                     const struct ghp_profile *profile, const int64_t *samples,
                                     int n_samples)
 {
-    struct ghp_split data = {GHP_SPLIT_DATA, 1};
+    struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
     struct ghp_local best = ghp_local_of(model, layer, data, (struct ghp_problem){1, 1});
 
     for (int i = 0; i < n_samples; i++) {

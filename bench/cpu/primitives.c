@@ -102,7 +102,7 @@ static enum ghp_status collect(const struct ghp_model *model, struct floor *f)
     struct ghp_program program = {0};
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < model->n_layers; i++)
-        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     enum ghp_status status = ghp_lower(&lowering, splits, 0, &program);
     free(splits);
     GHP_TRY(status);

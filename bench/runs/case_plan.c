@@ -74,7 +74,7 @@ static void set_splits(struct ghp_run_case *item, int tp)
     for (int v = 0; v < item->model.n_layers; v++) {
         const struct ghp_layer *layer = &item->model.layers[v];
 
-        item->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        item->splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         if (tp < 2 || layer->op == GHP_OP_INPUT) continue;
         item->splits[v].kind =
             transformer ? transformer_split(&item->model, layer) : filter_split(layer);

@@ -126,7 +126,7 @@ enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split 
         kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
     GHP_TRY(ghp_json_choice(at, "split", kinds, &kind));
     GHP_TRY(ghp_json_int(at, "tp_size", 1, MAX_TP_SIZE, &tp_size));
-    *split = (struct ghp_split){(enum ghp_split_kind)kind, (int)tp_size};
+    *split = (struct ghp_split){.kind = (enum ghp_split_kind)kind, .tp_size = (int)tp_size};
     return GHP_OK;
 }
 

@@ -67,7 +67,7 @@ enum ghp_status ghp_plan_make_data(struct ghp_plan *plan)
                                                                      : baseline->reason);
     GHP_TRY(copy_recompute(plan, baseline->recompute, &recompute));
     for (int i = 0; i < plan->model.n_layers; i++)
-        plan->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        plan->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     free(plan->shares);
     free(plan->recompute);
     plan->shares = NULL;

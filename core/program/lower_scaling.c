@@ -24,7 +24,8 @@ static enum ghp_status check_batches_layer(const struct ghp_lowering *lowering, 
                         l->name, text, name);
     }
     if (l->n_params > 0 && lowering->problem.workers > 1 &&
-        ghp_layer_reduce_tp_size(lowering, layer, (struct ghp_split){GHP_SPLIT_DATA, 1}) == 0)
+        ghp_layer_reduce_tp_size(lowering, layer,
+                                 (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1}) == 0)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "layer '%s' takes statistics of the global batch, so no worker has a "

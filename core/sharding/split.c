@@ -237,15 +237,19 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
 
 struct ghp_split ghp_split_of_tied(struct ghp_split table)
 {
-    if (table.kind == GHP_SPLIT_ROWS) return (struct ghp_split){GHP_SPLIT_OUT, table.tp_size};
-    if (table.kind == GHP_SPLIT_OUT) return (struct ghp_split){GHP_SPLIT_IN, table.tp_size};
+    if (table.kind == GHP_SPLIT_ROWS)
+        return (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = table.tp_size};
+    if (table.kind == GHP_SPLIT_OUT)
+        return (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = table.tp_size};
     return table;
 }
 
 struct ghp_split ghp_split_of_owner(struct ghp_split product)
 {
-    if (product.kind == GHP_SPLIT_OUT) return (struct ghp_split){GHP_SPLIT_ROWS, product.tp_size};
-    if (product.kind == GHP_SPLIT_IN) return (struct ghp_split){GHP_SPLIT_OUT, product.tp_size};
+    if (product.kind == GHP_SPLIT_OUT)
+        return (struct ghp_split){.kind = GHP_SPLIT_ROWS, .tp_size = product.tp_size};
+    if (product.kind == GHP_SPLIT_IN)
+        return (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = product.tp_size};
     return product;
 }
 
@@ -273,7 +277,7 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
     for (int m = 1; m <= problem.workers; m++) {
         if (problem.workers % m != 0) continue;
         for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; kind++) {
-            struct ghp_split split = {(enum ghp_split_kind)kind, m};
+            struct ghp_split split = {.kind = (enum ghp_split_kind)kind, .tp_size = m};
             if (split_fits(layer, split) && ghost_batches_fit(layer, split, problem) && n < max)
                 splits[n++] = split;
         }

@@ -61,7 +61,7 @@ static enum ghp_status predict_data(const struct ghp_setup *setup,
 
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < setup->model->n_layers; v++)
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     lowering.method.bucket_bytes = BUCKET_BYTES;
     if (setup->way == GHP_EXPECT_SHARDED) status = ghp_sync_parse("sharded", &lowering.method.sync);
     if (setup->micro_batches > 1) {
@@ -115,8 +115,8 @@ static double step_flops(const struct ghp_setup *setup)
     double flops = 0;
 
     for (int v = 0; v < setup->model->n_layers; v++) {
-        struct ghp_local local =
-            ghp_local_of(setup->model, v, (struct ghp_split){GHP_SPLIT_DATA, 1}, one);
+        struct ghp_local local = ghp_local_of(
+            setup->model, v, (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1}, one);
 
         flops += 3 * (double)ghp_local_flops(&local, GHP_PASS_FORWARD);
     }

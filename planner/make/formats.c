@@ -15,7 +15,7 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *lowering,
     enum ghp_status status = data == NULL || found == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
     for (size_t v = 0; v < layers && data != NULL; v++)
-        data[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        data[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     if (status == GHP_OK)
         status = ghp_memory_format_decide(lowering, splits != NULL ? splits : data, profile, found,
                                           &choice);

@@ -118,7 +118,7 @@ static bool choose_data(struct recompute_search *r)
     for (int v = 0; v < r->layers; v++) {
         int choice;
 
-        r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        r->splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         choice = ghp_instance_find(in, v, r->splits[v]);
         offered = offered && choice >= 0 && r->job->domain->choice[in->first_choice[v] + choice];
     }

@@ -61,7 +61,7 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
         int n =
             ghp_split_choices(&r->model->layers[v], placement.problem, choices, GHP_MAX_CHOICES);
 
-        r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        r->splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         for (int i = 0; i < n && v >= r->cut; i++) {
             bool better = choices[i].tp_size > r->splits[v].tp_size ||
                           (choices[i].tp_size == r->splits[v].tp_size &&
@@ -83,7 +83,8 @@ static void couple(const struct ruling *r, const struct ghp_staging *s)
         if (owner == v) continue;
         if (!ghp_split_same(ghp_split_of_tied(r->splits[owner]), r->splits[v]) ||
             !ghp_stage_partner_takes(r->model, s, v, r->splits[v].tp_size))
-            r->splits[owner] = r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+            r->splits[owner] = r->splits[v] =
+                (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     }
 }
 

@@ -246,7 +246,7 @@ static enum ghp_status find_splits(const struct ghp_partition_job *job, int bloc
         a->splits = ghp_alloc((size_t)layers, sizeof *a->splits);
         if (a->splits == NULL) return GHP_NO_MEMORY();
         for (int v = 0; v < layers; v++)
-            a->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+            a->splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         return GHP_OK;
     }
     own.deadline_s = ghp_now_s() + time_share * (job->deadline_s - ghp_now_s());

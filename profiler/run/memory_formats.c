@@ -75,7 +75,8 @@ static int choose_splits(struct splitting *s, int choice)
         int n =
             ghp_split_choices(&model->layers[v], s->lowering.problem, s->choices, GHP_MAX_CHOICES);
 
-        s->splits[v] = choice < n ? s->choices[choice] : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        s->splits[v] = choice < n ? s->choices[choice]
+                                  : (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         if (model->layers[v].tied != 0)
             s->splits[v] = ghp_split_of_tied(s->splits[ghp_model_owner(model, v)]);
         most = n > most ? n : most;

@@ -96,10 +96,10 @@ struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp
         enum ghp_layout_kind input =
             l->n_inputs == 0 ? GHP_LAYOUT_BATCH : ghp_split_layouts(splits[l->inputs[0]]).y.kind;
 
-        splits[i] = (struct ghp_split){sequence_kind(l, input), m};
+        splits[i] = (struct ghp_split){.kind = sequence_kind(l, input), .tp_size = m};
         if (l->tied > 0) splits[i] = ghp_split_of_tied(splits[ghp_model_owner(model, i)]);
         if (ghp_split_check(l, splits[i], problem) != GHP_OK)
-            splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+            splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     }
     return splits;
 }
@@ -112,7 +112,7 @@ static void couple(const struct ghp_model *model, const struct ghp_staging *s,
 
     if (!ghp_stage_takes_tp_size(s, ghp_stage_of(s, tied), whole, tp_size) ||
         !ghp_stage_partner_takes(model, s, tied, tp_size))
-        splits[owner] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[owner] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     splits[tied] = ghp_split_of_tied(splits[owner]);
 }
 

@@ -60,7 +60,8 @@ static void run_layer(struct pass *pass, int i)
     const struct ghp_model *model = &pass->of->import->model;
     const struct ghp_layer *layer = &model->layers[i];
     struct ghp_problem problem = {1, pass->of->batch};
-    struct ghp_local local = ghp_local_of(model, i, (struct ghp_split){GHP_SPLIT_DATA, 1}, problem);
+    struct ghp_local local =
+        ghp_local_of(model, i, (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1}, problem);
     double metrics[GHP_METRIC_COUNT] = {0};
     struct ghp_kernel_arguments args = {.training = pass->of->training,
                                         .stat_count = pass->of->batch * local.h * local.w,

@@ -399,7 +399,7 @@ static struct ghp_profile varied(const struct ghp_program *program)
 
 static void test_subset(void)
 {
-    struct ghp_split splits[8] = {{GHP_SPLIT_DATA, 1}};
+    struct ghp_split splits[8] = {{.kind = GHP_SPLIT_DATA, .tp_size = 1}};
     struct ghp_profile profile, subset, again;
     struct ghp_program program;
     struct ghp_model model;
@@ -408,9 +408,9 @@ static void test_subset(void)
     CHECK_STATUS(ghp_model_parse(net, "net", &model), GHP_OK);
     CHECK_EQ(model.n_layers, 8);
     for (int i = 0; i < model.n_layers; i++)
-        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    splits[ghp_model_find(&model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 4};
-    splits[ghp_model_find(&model, "c")] = (struct ghp_split){GHP_SPLIT_IN, 2};
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    splits[ghp_model_find(&model, "l")] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 4};
+    splits[ghp_model_find(&model, "c")] = (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = 2};
     if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     profile = varied(&program);
     CHECK_STATUS(ghp_profile_subset(&profile, &program, &subset), GHP_OK);

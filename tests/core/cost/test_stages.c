@@ -223,7 +223,7 @@ static void check_many(void)
         if (i > 0) c->staging.stage[i].first_layer = ghp_model_find(&c->model, firsts[i]);
     }
     for (int l = 0; l < c->model.n_layers; l++)
-        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        c->splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     for (int p = 0; p < GHP_PIPELINE_COUNT; p++) {
         clock_t began = clock();
         double few_s, more_s, many_s;
@@ -253,7 +253,7 @@ static void check_cuts(void)
     for (int i = 0; i < 3; i++)
         c->staging.stage[i].workers = 1;
     for (int l = 0; l < c->model.n_layers; l++)
-        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        c->splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     for (int a = 1; a < c->model.n_layers; a++)
         for (int b = a + 1; b < c->model.n_layers; b++) {
             c->staging.stage[1].first_layer = a;
@@ -283,7 +283,7 @@ static void check_gradients(void)
     c->whole = (struct ghp_problem){.workers = 1, .global_batch = 8};
     c->staging.micro_batches = 4;
     for (int l = 0; l < c->model.n_layers; l++)
-        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        c->splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     struct ghp_lowering lowering = lowering_of(c);
     lowering.element_bytes = 2;
     if (!CHECK_STATUS(ghp_lower_all(&lowering, c->splits, &programs), GHP_OK)) return;
@@ -327,7 +327,7 @@ static void check_memory(void)
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &c->model), GHP_OK);
     c->whole = (struct ghp_problem){.workers = 2, .global_batch = 512};
     for (int l = 0; l < c->model.n_layers; l++)
-        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        c->splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     plain = peak_of(c);
     c->staging.micro_batches = 8;
     few = peak_of(c);

@@ -91,11 +91,15 @@ static void test_divided(void)
     if (!CHECK_STATUS(parse(8, ATTENTION("\"heads\":6,\"kv_heads\":2"), &model), GHP_OK)) return;
     at = ghp_model_find(&model, "it");
     it = &model.layers[at];
-    CHECK_STATUS(ghp_split_check(it, (struct ghp_split){GHP_SPLIT_CHANNEL, 4}, problem),
-                 GHP_ERR_INPUT);
+    CHECK_STATUS(
+        ghp_split_check(it, (struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 4}, problem),
+        GHP_ERR_INPUT);
     CHECK_MESSAGE("2 heads are not a multiple of 4; use TP size 2");
-    CHECK_STATUS(ghp_split_check(it, (struct ghp_split){GHP_SPLIT_CHANNEL, 2}, problem), GHP_OK);
-    local = ghp_local_of(&model, at, (struct ghp_split){GHP_SPLIT_CHANNEL, 2}, problem);
+    CHECK_STATUS(
+        ghp_split_check(it, (struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, problem),
+        GHP_OK);
+    local = ghp_local_of(&model, at, (struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2},
+                         problem);
     ghp_local_key(&local, key);
     CHECK_TEXT(key, "attention n4 c20 h4 w1 heads3 kv1 size4 causal");
     CHECK(local.slice[0] == 12 && local.slice[1] == 4 && local.slice[2] == 4 && local.k == 12);

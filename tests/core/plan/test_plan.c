@@ -47,10 +47,11 @@ static void add_alternative(struct ghp_plan *plan)
     struct ghp_lowering lowering = ghp_plan_lowering(plan, &whole);
     struct ghp_prediction second_best = {0};
 
-    *a = (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_IN, 2}};
+    *a = (struct ghp_alternative){.layer = 1, .split = {.kind = GHP_SPLIT_IN, .tp_size = 2}};
     a->n_changes = 1;
     a->changes = ghp_alloc(1, sizeof *a->changes);
-    a->changes[0] = (struct ghp_change){ghp_model_find(&plan->model, "r"), {GHP_SPLIT_CHANNEL, 2}};
+    a->changes[0] = (struct ghp_change){ghp_model_find(&plan->model, "r"),
+                                        {.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}};
     ghp_alternative_splits(a, plan->splits, layers, splits);
     CHECK_STATUS(ghp_plan_predict(&lowering, splits, &whole, &second_best), GHP_OK);
     a->step_s = second_best.step_s;
@@ -59,9 +60,9 @@ static void add_alternative(struct ghp_plan *plan)
     a->n_choices = 2;
     a->choices = ghp_alloc(2, sizeof *a->choices);
     a->choices[0] = (struct ghp_choice_cost){
-        {GHP_SPLIT_DATA, 1}, step_s, 1e-3, 2e-3, 0.1, 0.2, 0.3, 1e-5, 4096};
-    a->choices[1] =
-        (struct ghp_choice_cost){{GHP_SPLIT_IN, 2}, step_s * 1.5, 1, 2, 3, 4, 5, 6, 8192};
+        {.kind = GHP_SPLIT_DATA, .tp_size = 1}, step_s, 1e-3, 2e-3, 0.1, 0.2, 0.3, 1e-5, 4096};
+    a->choices[1] = (struct ghp_choice_cost){
+        {.kind = GHP_SPLIT_IN, .tp_size = 2}, step_s * 1.5, 1, 2, 3, 4, 5, 6, 8192};
     a->n_break_even = 2;
     a->break_even[0] =
         (struct ghp_break_even){GHP_QUANTITY_INTER_BANDWIDTH, 1.25e9, 1.0 / 3 * 1e9, NAN};
@@ -78,7 +79,8 @@ static void check_alternative(const struct ghp_plan *plan)
     const struct ghp_alternative *a = &plan->alternatives[0];
 
     CHECK_EQ(plan->n_alternatives, 1);
-    CHECK(a->layer == 1 && ghp_split_same(a->split, (struct ghp_split){GHP_SPLIT_IN, 2}));
+    CHECK(a->layer == 1 &&
+          ghp_split_same(a->split, (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = 2}));
     CHECK(a->n_changes == 1 && a->n_choices == 2 && a->n_break_even == 2);
     CHECK_EQ(a->changes[0].layer, ghp_model_find(&plan->model, "r"));
     CHECK_EQ(a->choices[1].split.tp_size, 2);
@@ -105,8 +107,9 @@ static struct ghp_plan make_plan(void)
     CHECK_STATUS(ghp_model_parse(net, "net", &plan.model), GHP_OK);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
     for (int i = 0; i < plan.model.n_layers; i++)
-        plan.splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-    plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+        plan.splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    plan.splits[ghp_model_find(&plan.model, "l")] =
+        (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 2};
     plan.strategy = GHP_STRATEGY_AUTO;
     plan.profile_path = copy_text("p.json");
     plan.profile_hash = whole.hash;
@@ -165,7 +168,7 @@ static void test_round_trip(void)
     CHECK_EQ(again.splits[ghp_model_find(&again.model, "l")].tp_size, 2);
     CHECK(again.profile_hash == whole.hash);
     CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.problem), 2);
-    again.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 4};
+    again.splits[1] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 4};
     CHECK_EQ(ghp_plan_canonical_groups(&again.model, again.splits, again.problem), 1);
     CHECK_STATUS(ghp_plan_check(&again), GHP_ERR_INPUT);
     CHECK_MESSAGE("larger groups");
@@ -192,7 +195,8 @@ static void test_data(void)
     CHECK_EQ(plan.method.bucket_bytes, 4096);
     CHECK_NEAR(plan.predicted.step_s, plan.baselines[0].predicted.step_s, 0);
     CHECK_STATUS(ghp_plan_check(&plan), GHP_OK);
-    plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+    plan.splits[ghp_model_find(&plan.model, "l")] =
+        (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 2};
     plan.baselines[0].feasible = false;
     plan.baselines[0].reason = copy_text("needs 3 GiB");
     CHECK_STATUS(ghp_plan_make_data(&plan), GHP_ERR_INFEASIBLE);

@@ -34,7 +34,7 @@ static void lower(const char *path, struct ghp_problem problem, const char *divi
     CHECK_STATUS(ghp_model_load(path, &l->model), GHP_OK);
     splits = ghp_alloc((size_t)l->model.n_layers, sizeof *splits);
     for (int i = 0; i < l->model.n_layers; i++)
-        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     splits[layer_of(&l->model, divided)] = split;
     CHECK_STATUS(ghp_lower(&lowering, splits, 0, &l->program), GHP_OK);
     CHECK_STATUS(ghp_program_check(&l->program), GHP_OK);
@@ -235,7 +235,8 @@ static void check_own(void)
     struct lowered l;
     int own = 0, norms = 0;
 
-    lower(resnet, (struct ghp_problem){1, 8}, "a.relu1", (struct ghp_split){GHP_SPLIT_DATA, 1}, &l);
+    lower(resnet, (struct ghp_problem){1, 8}, "a.relu1",
+          (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1}, &l);
     CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a.bn1")), "stats relu ");
     CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a.bn2")), "stats add relu ");
     CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "b.bn2")), "stats ");
@@ -286,7 +287,7 @@ static void check_masks(struct ghp_split of_pool, int expected)
 /* Sums are priced with the mask where they take it, before any program is fused. */
 static void check_sums(void)
 {
-    const struct ghp_split data = {GHP_SPLIT_DATA, 1};
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
     struct lowered l;
     int sums = 0, masked = 0;
 
@@ -318,7 +319,7 @@ static void check_recomputed(void)
     splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
     recompute = ghp_alloc((size_t)model.n_layers, sizeof *recompute);
     for (int i = 0; i < model.n_layers; i++)
-        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     recompute[layer_of(&model, "a.add")] = true;
     staging.recompute = recompute;
     CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK);
@@ -333,8 +334,9 @@ static void check_recomputed(void)
 
 CHECK_TEST(fuse)
 {
-    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2},
-                           in = {GHP_SPLIT_IN, 2};
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
+                           out = {.kind = GHP_SPLIT_OUT, .tp_size = 2},
+                           in = {.kind = GHP_SPLIT_IN, .tp_size = 2};
 
     check_program("second", data, "second", "bias relu update");
     check_program("small", data, "small", "bias update");
@@ -344,11 +346,11 @@ CHECK_TEST(fuse)
     check_program("fc", in, "fc", "");
     check_model();
     check_norms(data, true);
-    check_norms((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, false);
+    check_norms((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, false);
     check_own();
     check_recomputed();
     check_sums();
     check_masks(data, 2);
-    check_masks((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, 1);
+    check_masks((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, 1);
     return check_end();
 }

@@ -95,7 +95,7 @@ static void check_program(const char *path, struct ghp_split split, struct ghp_m
     CHECK_STATUS(ghp_model_load(path, &model), GHP_OK);
     splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
     for (int i = 0; i < model.n_layers; i++)
-        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     splits[1] = split;
     CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK);
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
@@ -127,7 +127,8 @@ static const struct ghp_lr_scaling *batches_scaling(void)
 
 static void test_programs(void)
 {
-    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
+                           out = {.kind = GHP_SPLIT_OUT, .tp_size = 2};
     struct ghp_staging staging = {
         .n = 2, .micro_batches = 2, .stage = {{.workers = 2}, {.first_layer = 5, .workers = 2}}};
     struct ghp_method served = {.sync = sync_of("bsp")};

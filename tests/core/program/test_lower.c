@@ -196,7 +196,7 @@ static void test_placement(void)
                                         .staging = &staging};
         struct ghp_program program;
         for (int l = 0; l < model.n_layers; l++) {
-            splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+            splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
             recompute[l] = ghp_stage_may_recompute(&model.layers[l]) && draw(3) == 0;
         }
         if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) break;
@@ -225,7 +225,7 @@ static void test_memory_by_hand(void)
     CHECK_EQ(model.n_layers, 8); /* input conv conv.bias relu pool flat fc loss */
     struct ghp_split splits[8];
     for (int l = 0; l < 8; l++)
-        splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     struct ghp_lowering lowering = {.model = &model, .problem = {1, 2}, .element_bytes = 4};
     struct ghp_program program;
     if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
@@ -270,9 +270,11 @@ static void test_who_reduces(void)
 {
     struct ghp_model model;
     if (!CHECK_STATUS(ghp_model_parse(chain, "chain", &model), GHP_OK)) return;
-    struct ghp_split data = {GHP_SPLIT_DATA, 1}, in = {GHP_SPLIT_IN, 2},
-                     channel = {GHP_SPLIT_CHANNEL, 2}, full = {GHP_SPLIT_FULL, 2},
-                     out = {GHP_SPLIT_OUT, 2};
+    struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
+                     in = {.kind = GHP_SPLIT_IN, .tp_size = 2},
+                     channel = {.kind = GHP_SPLIT_CHANNEL, .tp_size = 2},
+                     full = {.kind = GHP_SPLIT_FULL, .tp_size = 2},
+                     out = {.kind = GHP_SPLIT_OUT, .tp_size = 2};
     struct ghp_split splits[8] = {channel, in, channel, channel, channel, channel, in, full};
     struct ghp_lowering lowering = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
     struct ghp_program program;
@@ -296,7 +298,7 @@ static void test_who_reduces(void)
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
     CHECK_EQ(count_kind(&program, GHP_INSTR_RESHARD), 2); /* gather the input; fc partial -> full */
     ghp_program_release(&program);
-    splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 3};
+    splits[1] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 3};
     CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_ERR_INPUT);
     lowering.problem.global_batch = 7;
     CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_ERR_INPUT);
@@ -316,7 +318,8 @@ static enum ghp_status some_scratch(void *context, const struct ghp_local *local
 static void test_hash(void)
 {
     struct ghp_model model;
-    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
+                           out = {.kind = GHP_SPLIT_OUT, .tp_size = 2};
     struct ghp_split splits[8] = {data, data, data, data, data, data, out, data};
     struct ghp_lowering lowering = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
     struct ghp_program program;

@@ -36,7 +36,7 @@ static void open(const char *path, const char *scaling, struct lowered *l)
                                         .method.scaling = named(scaling)};
     l->splits = ghp_alloc((size_t)l->model.n_layers, sizeof *l->splits);
     for (int i = 0; i < l->model.n_layers; i++)
-        l->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        l->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
 }
 
 static void close(struct lowered *l)
@@ -115,11 +115,11 @@ static void check_refusals(void)
     l.lowering.method.sync = (struct ghp_sync){.ops = &ghp_sync_local, .argument = 4};
     refuse(&l, "'local'");
     l.lowering.method.sync = (struct ghp_sync){0};
-    l.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+    l.splits[1] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 2};
     refuse(&l, l.model.layers[1].name);
     l.lowering.method.scaling = named("lars");
     CHECK_STATUS(lower(&l), GHP_OK);
-    l.splits[1] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    l.splits[1] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     stages.stage[0].workers = stages.stage[1].workers = 1;
     stages.stage[1].first_layer = 4;
     l.lowering.staging = &stages;

@@ -122,7 +122,7 @@ static void open(const char *path, int workers, struct lowered *l)
                                         .method.sync = local(4)};
     l->splits = ghp_alloc((size_t)l->model.n_layers, sizeof *l->splits);
     for (int i = 0; i < l->model.n_layers; i++)
-        l->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        l->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     CHECK_STATUS(lower(l), GHP_OK);
     CHECK_STATUS(ghp_program_check(&l->program), GHP_OK);
 }
@@ -150,10 +150,10 @@ static void check_refusals(struct ghp_sync sync)
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), "micro-batches") != NULL);
     l.lowering.staging = NULL;
-    l.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+    l.splits[1] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 2};
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), l.model.layers[1].name) != NULL);
-    l.splits[1] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    l.splits[1] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     for (int i = 0; i < l.model.n_layers; i++)
         l.model.layers[i].norm.ghost_batch = l.model.layers[i].op == GHP_OP_BATCH_NORM ? 2 : 0;
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);

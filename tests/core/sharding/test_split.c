@@ -112,12 +112,17 @@ static void test_choices(void)
     struct ghp_split splits[GHP_MAX_CHOICES];
     struct ghp_problem four = {4, 8};
     CHECK_EQ(ghp_split_choices(&conv, four, splits, GHP_MAX_CHOICES), 3); /* data, out:2, out:4 */
-    CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_IN, 2}, four), GHP_ERR_INPUT);
+    CHECK_STATUS(
+        ghp_split_check(&conv, (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = 2}, four),
+        GHP_ERR_INPUT);
     CHECK_MESSAGE("use data");
-    CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_OUT, 3}, four), GHP_ERR_INPUT);
+    CHECK_STATUS(
+        ghp_split_check(&conv, (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 3}, four),
+        GHP_ERR_INPUT);
     CHECK_MESSAGE("divisor of 4");
-    CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_FULL, 2}, four),
-                 GHP_ERR_INPUT);
+    CHECK_STATUS(
+        ghp_split_check(&conv, (struct ghp_split){.kind = GHP_SPLIT_FULL, .tp_size = 2}, four),
+        GHP_ERR_INPUT);
     CHECK_MESSAGE("data, out, in");
     struct ghp_layer table = {.name = "e",
                               .op = GHP_OP_EMBEDDING,
@@ -125,28 +130,34 @@ static void test_choices(void)
                               .out = ghp_shape_sequence(8, 5)};
     CHECK_EQ(ghp_split_choices(&table, four, splits, GHP_MAX_CHOICES),
              5); /* data, out:2, rows:2, out:4, rows:4 of which the last have padding */
-    CHECK(!ghp_split_is_even(&table, (struct ghp_split){GHP_SPLIT_ROWS, 4}));
-    CHECK_STATUS(
-        ghp_split_check(&table, (struct ghp_split){GHP_SPLIT_OUT, 3}, (struct ghp_problem){3, 6}),
-        GHP_ERR_INPUT);
+    CHECK(!ghp_split_is_even(&table, (struct ghp_split){.kind = GHP_SPLIT_ROWS, .tp_size = 4}));
+    CHECK_STATUS(ghp_split_check(&table, (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 3},
+                                 (struct ghp_problem){3, 6}),
+                 GHP_ERR_INPUT);
     CHECK_MESSAGE("8 channels are not a multiple of 3");
-    CHECK_STATUS(ghp_split_check(&table, (struct ghp_split){GHP_SPLIT_IN, 2}, four), GHP_ERR_INPUT);
+    CHECK_STATUS(
+        ghp_split_check(&table, (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = 2}, four),
+        GHP_ERR_INPUT);
     CHECK_MESSAGE("data, out, rows");
     struct ghp_layer loss = {.name = "l",
                              .op = GHP_OP_SOFTMAX_CE,
                              .in = ghp_shape_image(10, 1, 1),
                              .out = ghp_shape_image(10, 1, 1)};
     CHECK_EQ(ghp_split_choices(&loss, four, splits, GHP_MAX_CHOICES), 3); /* data, full:2, full:4 */
-    CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_POSITION, 2}, four),
-                 GHP_ERR_INPUT);
+    CHECK_STATUS(
+        ghp_split_check(&loss, (struct ghp_split){.kind = GHP_SPLIT_POSITION, .tp_size = 2}, four),
+        GHP_ERR_INPUT);
     CHECK_MESSAGE("use one of data, full");
-    CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_FULL, 4}, four), GHP_OK);
+    CHECK_STATUS(
+        ghp_split_check(&loss, (struct ghp_split){.kind = GHP_SPLIT_FULL, .tp_size = 4}, four),
+        GHP_OK);
 }
 
 /* Positions of a sequence, where each depends on itself alone. */
 static void test_positions(void)
 {
-    const struct ghp_split two = {GHP_SPLIT_POSITION, 2}, four = {GHP_SPLIT_POSITION, 4};
+    const struct ghp_split two = {.kind = GHP_SPLIT_POSITION, .tp_size = 2},
+                           four = {.kind = GHP_SPLIT_POSITION, .tp_size = 4};
     struct ghp_layer norm = {.name = "n",
                              .op = GHP_OP_LAYER_NORM,
                              .in = ghp_shape_sequence(12, 6),
@@ -165,7 +176,7 @@ static void test_positions(void)
     norm.in = norm.out = ghp_shape_sequence(12, 6);
     CHECK_STATUS(ghp_split_check(&norm, two, problem), GHP_ERR_INPUT);
     CHECK_EQ(ghp_split_sharers(two), 1);
-    CHECK_EQ(ghp_split_sharers((struct ghp_split){GHP_SPLIT_FULL, 2}), 2);
+    CHECK_EQ(ghp_split_sharers((struct ghp_split){.kind = GHP_SPLIT_FULL, .tp_size = 2}), 2);
 }
 
 /* Layers that share parameters hold the same parts of them, in one stage or two. */
@@ -176,8 +187,10 @@ static void test_tied(void)
         "\"layers\":[{\"name\":\"e\",\"op\":\"embedding\",\"channels\":6},{\"name\":\"o\",\"op\":"
         "\"linear\",\"features\":8,\"tied\":\"e\",\"bias\":false},"
         "{\"name\":\"l\",\"op\":\"softmax_cross_entropy\"}]}";
-    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, rows = {GHP_SPLIT_ROWS, 2},
-                           out = {GHP_SPLIT_OUT, 2}, in = {GHP_SPLIT_IN, 2};
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
+                           rows = {.kind = GHP_SPLIT_ROWS, .tp_size = 2},
+                           out = {.kind = GHP_SPLIT_OUT, .tp_size = 2},
+                           in = {.kind = GHP_SPLIT_IN, .tp_size = 2};
     struct ghp_split splits[4] = {data, data, data, data}, choices[GHP_MAX_CHOICES];
     struct ghp_problem two = {2, 8};
     struct ghp_staging staging = {.n = 2,

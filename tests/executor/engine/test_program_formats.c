@@ -42,8 +42,8 @@ static enum ghp_status lower(struct lowered *l, struct ghp_backend *backend,
     if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l->model), GHP_OK)) exit(1);
     for (int i = 0; i < l->model.n_layers; i++) {
         bool split = strcmp(l->model.layers[i].name, split_layer) == 0;
-        splits[i] = split ? (struct ghp_split){GHP_SPLIT_OUT, problem.workers}
-                          : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[i] = split ? (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = problem.workers}
+                          : (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     }
     const struct ghp_lowering lowering = {.model = &l->model,
                                           .problem = problem,
@@ -246,7 +246,7 @@ static void check_stages(void)
     ghp_kernels_init(&l.kernels, ops, fast, NULL);
     if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l.model), GHP_OK)) exit(1);
     for (int v = 0; v < 32; v++)
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     const struct ghp_staging staging = {
         .n = 2,
         .micro_batches = 1,

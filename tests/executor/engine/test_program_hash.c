@@ -409,7 +409,7 @@ static void check_remote(struct ghp_comm *world)
     CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
     CHECK(b.model.n_layers <= 64);
     for (int v = 0; v < b.model.n_layers; v++)
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     recompute[ghp_model_find(&b.model, "k")] = true;
     recompute[ghp_model_find(&b.model, "attention")] = true;
     s.stage[1].first_layer = ghp_model_find(&b.model, "v");
@@ -436,8 +436,9 @@ static void check_uneven(struct ghp_comm *world)
         CHECK(b.model.n_layers <= 64);
         s.stage[1].first_layer = b.model.n_layers - 1;
         for (int v = 0; v < b.model.n_layers; v++)
-            splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-        splits[b.model.n_layers - 1] = (struct ghp_split){GHP_SPLIT_CHANNEL, workers};
+            splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+        splits[b.model.n_layers - 1] =
+            (struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = workers};
         b.rank_plan.splits = splits;
         b.rank_plan.lowering.staging = &s;
         check_training(&b, world, -3);
@@ -468,7 +469,7 @@ static void check_served(const char *network, int workers, int servers)
     case_model(network, &plan.model);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
     for (int v = 0; v < plan.model.n_layers; v++)
-        plan.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        plan.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     init_profile(&plan.profile, 4, false);
     lowering = ghp_plan_lowering(&plan, &plan.profile);
     CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, &plan.profile, &plan.predicted), GHP_OK);

@@ -29,17 +29,17 @@ static struct ghp_plan two_layers(const struct ghp_profile *profile)
     CHECK_STATUS(ghp_model_parse(net, "two", &plan.model), GHP_OK);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
     for (int v = 0; v < plan.model.n_layers; v++)
-        plan.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        plan.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     lowering = ghp_plan_lowering(&plan, profile);
     CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, profile, &second_best), GHP_OK);
-    plan.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+    plan.splits[1] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 2};
     CHECK_STATUS(ghp_plan_predict(&lowering, plan.splits, profile, &plan.predicted), GHP_OK);
     CHECK_STATUS(ghp_lower(&lowering, plan.splits, 0, &program), GHP_OK);
     CHECK_STATUS(ghp_profile_subset(profile, &program, &plan.profile), GHP_OK);
     plan.alternatives = ghp_alloc(1, sizeof *plan.alternatives);
     plan.n_alternatives = 1;
     plan.alternatives[0] = (struct ghp_alternative){
-        .layer = 1, .split = {GHP_SPLIT_DATA, 1}, .step_s = second_best.step_s};
+        .layer = 1, .split = {.kind = GHP_SPLIT_DATA, .tp_size = 1}, .step_s = second_best.step_s};
     ghp_program_release(&program);
     return plan;
 }

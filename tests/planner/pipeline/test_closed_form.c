@@ -149,11 +149,13 @@ static void premised_splits(const struct ghp_model *model, const struct row *row
         enum ghp_op op = model->layers[v].op;
         bool split = v > cut && k > 1;
 
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-        if (split && op == GHP_OP_LINEAR) splits[v] = (struct ghp_split){GHP_SPLIT_OUT, k};
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+        if (split && op == GHP_OP_LINEAR)
+            splits[v] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = k};
         if (split && op != GHP_OP_LINEAR && op != GHP_OP_SOFTMAX_CE)
-            splits[v] = (struct ghp_split){GHP_SPLIT_CHANNEL, k};
-        if (split && op == GHP_OP_SOFTMAX_CE) splits[v] = (struct ghp_split){GHP_SPLIT_FULL, k};
+            splits[v] = (struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = k};
+        if (split && op == GHP_OP_SOFTMAX_CE)
+            splits[v] = (struct ghp_split){.kind = GHP_SPLIT_FULL, .tp_size = k};
     }
 }
 
@@ -329,8 +331,9 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     for (int v = 0; v < plain->n_layers; v++) {
         bool linear = plain->layers[v].op == GHP_OP_LINEAR, rear = v > cut && v < last;
 
-        splits[v] = rear ? (struct ghp_split){linear ? GHP_SPLIT_IN : GHP_SPLIT_CHANNEL, k}
-                         : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = rear ? (struct ghp_split){.kind = linear ? GHP_SPLIT_IN : GHP_SPLIT_CHANNEL,
+                                              .tp_size = k}
+                         : (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     }
     if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);

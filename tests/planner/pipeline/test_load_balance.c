@@ -34,7 +34,7 @@ static double step_of(const struct truth *t, int64_t *shares)
 
     lowering.staging = &staging;
     for (int v = 0; v < MOST_LAYERS; v++)
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     CHECK_STATUS(ghp_staging_check(&staging, lowering.model, lowering.problem), GHP_OK);
     for (int r = 0; r < lowering.problem.workers; r++) {
         struct ghp_program program = {0};

@@ -174,7 +174,7 @@ static void try_case(uint64_t seed, const struct random_case *c, struct tally *t
 
     if (c->model.n_layers > MOST_LAYERS) return;
     for (int v = 0; v < c->model.n_layers; v++)
-        t.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        t.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     t.staging.micro_batches = seed % 3 == 0 ? 2 : 1;
     if (c->problem.global_batch % (t.staging.micro_batches * c->problem.workers) != 0 ||
         ghp_staging_check(&t.staging, &c->model, c->problem) != GHP_OK)

@@ -140,8 +140,8 @@ static int64_t peak_of(const struct ghp_lowering *lowering, const struct ghp_spl
 static void check_positions(void)
 {
     enum { WORKERS = 4 };
-    const struct ghp_split copy = {GHP_SPLIT_FULL, WORKERS},
-                           position = {GHP_SPLIT_POSITION, WORKERS};
+    const struct ghp_split copy = {.kind = GHP_SPLIT_FULL, .tp_size = WORKERS},
+                           position = {.kind = GHP_SPLIT_POSITION, .tp_size = WORKERS};
     struct ghp_split splits[64];
     struct ghp_model model;
     int64_t copied, divided, peak, less;
@@ -192,7 +192,7 @@ static void check_long_sequences(void)
     struct ghp_lowering lowering = {.model = &model, .problem = {1, 1}, .element_bytes = 4};
     CHECK(model.n_layers <= 16);
     for (int v = 0; v < model.n_layers; v++)
-        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     if (CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) {
         for (int i = 0; i < program.n_buffers; i++)
             CHECK(program.buffers[i].bytes * 8 < matrix);

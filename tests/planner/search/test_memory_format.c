@@ -115,7 +115,7 @@ static void open_bench(struct bench *b, const char *net)
     if (!CHECK_STATUS(ghp_model_parse(net, "net", &b->model), GHP_OK)) exit(1);
     CHECK_STATUS(ghp_profile_init(&b->profile, "onednn", "fast", 4), GHP_OK);
     for (int v = 0; v < b->model.n_layers; v++)
-        b->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        b->splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     add_entries(b, 1);
 }
 
@@ -230,7 +230,7 @@ static void test_split(enum ghp_split_kind kind, int workers)
 
         open_bench(&b, nets[0]);
         c = ghp_model_find(&b.model, "c");
-        b.splits[c] = (struct ghp_split){kind, workers};
+        b.splits[c] = (struct ghp_split){.kind = kind, .tp_size = workers};
         add_entries(&b, workers);
         CHECK(decide(&b));
         least = least_of_all(&b);
@@ -257,7 +257,8 @@ static void test_slices(void)
     for (int v = first; v < ghp_model_find(&b.model, "b"); v++)
         b.splits[v] = (struct ghp_split){
             b.model.layers[v].op == GHP_OP_CONV2D ? GHP_SPLIT_OUT : GHP_SPLIT_CHANNEL, 2};
-    b.splits[ghp_model_find(&b.model, "b")] = (struct ghp_split){GHP_SPLIT_IN, 2};
+    b.splits[ghp_model_find(&b.model, "b")] =
+        (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = 2};
     add_entries(&b, 2);
     decide(&b);
     CHECK(!b.nchw16c[first] && !b.nchw16c[first + 1]);
@@ -312,7 +313,7 @@ static void test_one_cost(void)
 
     open_bench(&b, nets[0]);
     c = ghp_model_find(&b.model, "c");
-    b.splits[c] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+    b.splits[c] = (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = 2};
     add_entries(&b, 2);
     for (int i = 0; i < b.profile.n_ops; i++)
         if (strstr(b.profile.ops[i].key, " c32 ") != NULL &&

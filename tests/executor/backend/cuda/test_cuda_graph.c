@@ -118,8 +118,9 @@ static void check_model(const char *path, int64_t batch, struct ghp_graph_target
 
     if (!CHECK_STATUS(ghp_model_load(path, &model), GHP_OK)) return;
     for (int i = 0; i < model.n_layers; i++) {
-        struct ghp_local local = ghp_local_of(&model, i, (struct ghp_split){GHP_SPLIT_DATA, 1},
-                                              (struct ghp_problem){1, batch});
+        struct ghp_local local =
+            ghp_local_of(&model, i, (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1},
+                         (struct ghp_problem){1, batch});
         bool known = false;
 
         if (local.op != GHP_OP_CONV2D) continue;
