@@ -43,7 +43,7 @@ static enum ghp_status put_layer(struct ghp_onnx_export *ex, int i)
             GHP_ERR_INPUT,
             "layer '%.96s' cannot be written as ONNX, for ghp has no ONNX operation for "
             "'%s'; keep the network as a model file",
-            l->name, facts->name);
+            l->name, ghp_op_name(l->op));
     ghp_export_since(ex, row->since);
     return row->write(ex, i);
 }

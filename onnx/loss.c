@@ -20,9 +20,9 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct ghp_layer *l
     GHP_TRY(ghp_json_choice(at, "op", losses, &found));
     if (!ghp_op_find(losses[found], &layer->op))
         return GHP_FAIL(GHP_ERR_INTERNAL, "'%s' is no operation; report this", losses[found]);
-    GHP_TRY(ghp_attributes_check_keys(at, layer->op));
+    GHP_TRY(ghp_attributes_check_keys(at, ghp_op_of(layer->op)));
     GHP_TRY(ghp_json_opt_text_n(at, "name", name, GHP_ONNX_LOSS_NAME));
-    return ghp_attributes_read(at, layer);
+    return ghp_attributes_read(at, ghp_op_of(layer->op), layer);
 }
 
 /* NULL: the file says nothing of its loss. */
@@ -66,7 +66,7 @@ enum ghp_status ghp_onnx_loss_write(const struct ghp_layer *loss, char **text)
     *text = NULL;
     ghp_attribute_put(at, "name", json_string(loss->name));
     ghp_attribute_put(at, "op", json_string(ghp_op_name(loss->op)));
-    ghp_attributes_write(loss, at);
+    ghp_attributes_write(loss, ghp_op_of(loss->op), at);
     if (!whole || at.json == NULL) {
         status = GHP_NO_MEMORY();
     } else if (loss->op == GHP_OP_SOFTMAX_CE && json_object_size(at.json) == 2) {

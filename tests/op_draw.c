@@ -90,11 +90,11 @@ enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model
                  "%s%s{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",
                  sizes[i], facts->takes_ids ? "" : "{\"name\":\"first\",\"op\":\"relu\"},",
                  facts->least_inputs > 2 ? "{\"name\":\"second\",\"op\":\"relu\"}," : "",
-                 facts->name, inputs[facts->least_inputs - 1], keys,
+                 ghp_op_name(op), inputs[facts->least_inputs - 1], keys,
                  facts->is_loss ? ""
                                 : ",{\"name\":\"flat\",\"op\":\"flatten\"},"
                                   "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}");
-        status = ghp_model_parse(text, facts->name, model);
+        status = ghp_model_parse(text, ghp_op_name(op), model);
         if (status != GHP_ERR_INPUT) break;
     }
     return status;

@@ -191,9 +191,9 @@ static void add_keys(const struct ghp_attribute *table, bool any, const char **k
     }
 }
 
-enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at, enum ghp_op op)
+enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at,
+                                          const struct ghp_op_facts *facts)
 {
-    const struct ghp_op_facts *facts = ghp_op_of(op);
     const char *keys[MAX_KEYS] = {"name", "op", "inputs"};
     size_t n = 3;
 
@@ -203,9 +203,10 @@ enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at, enum ghp_op
     return ghp_json_only_keys(at, keys);
 }
 
-enum ghp_status ghp_attributes_read(const struct ghp_node *at, struct ghp_layer *layer)
+enum ghp_status ghp_attributes_read(const struct ghp_node *at, const struct ghp_op_facts *facts,
+                                    struct ghp_layer *layer)
 {
-    const struct ghp_attribute *table = ghp_op_of(layer->op)->attributes;
+    const struct ghp_attribute *table = facts->attributes;
 
     GHP_TRY(read_table(at, table, layer));
     for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
@@ -301,7 +302,8 @@ static void put_table(const struct ghp_layer *layer, const struct ghp_attribute 
     }
 }
 
-void ghp_attributes_write(const struct ghp_layer *layer, struct ghp_json_object at)
+void ghp_attributes_write(const struct ghp_layer *layer, const struct ghp_op_facts *facts,
+                          struct ghp_json_object at)
 {
-    put_table(layer, ghp_op_of(layer->op)->attributes, at);
+    put_table(layer, facts->attributes, at);
 }

@@ -24,6 +24,7 @@ enum ghp_attribute_kind {
 };
 
 struct ghp_json_object; /* an object being written */
+struct ghp_op_facts;
 
 struct ghp_attribute {
     const char *key; /* NULL ends a table */
@@ -72,14 +73,17 @@ enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_a
 enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const char *key,
                                         int64_t *out, int *n);
 
-/* The keys of the layer's operation, but for its name, op and inputs, which are there.
+/* The keys of the layer's operation, whose facts these are, but for its name, op and inputs, which are there.
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT with line and column
  * Local */
-enum ghp_status ghp_attributes_read(const struct ghp_node *at, struct ghp_layer *layer);
+enum ghp_status ghp_attributes_read(const struct ghp_node *at, const struct ghp_op_facts *facts,
+                                    struct ghp_layer *layer);
 /* Refuses keys that the operation does not take. Returns GHP_OK; GHP_ERR_FORMAT. */
-enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at, enum ghp_op op);
+enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at,
+                                          const struct ghp_op_facts *facts);
 /* All that differ from their defaults. */
-void ghp_attributes_write(const struct ghp_layer *layer, struct ghp_json_object at);
+void ghp_attributes_write(const struct ghp_layer *layer, const struct ghp_op_facts *facts,
+                          struct ghp_json_object at);
 
 #endif

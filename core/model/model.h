@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* name, file of core/model/op and its `ghp_op_facts_FILE` */
+/* constant, name in files; core/model/op/FAMILY/NAME.c, or a file for several, has its `ghp_op_facts_NAME` */
 #define GHP_OP_LIST(X)                                                                             \
     X(INPUT, input)                                                                                \
     X(CONV2D, conv2d)                                                                              \
@@ -54,7 +54,7 @@
     X(BINARY_CE, binary_cross_entropy)
 
 enum ghp_op {
-#define GHP_OP_ENUM(id, file) GHP_OP_##id,
+#define GHP_OP_ENUM(id, name) GHP_OP_##id,
     GHP_OP_LIST(GHP_OP_ENUM)
 #undef GHP_OP_ENUM
         GHP_OP_COUNT

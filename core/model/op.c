@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#define OP_DECLARE(id, file) extern const struct ghp_op_facts ghp_op_facts_##file;
+#define OP_DECLARE(id, name) extern const struct ghp_op_facts ghp_op_facts_##name;
 GHP_OP_LIST(OP_DECLARE)
 #undef OP_DECLARE
 
 static const struct ghp_op_facts *const all[GHP_OP_COUNT] = {
-#define OP_ENTRY(id, file) [GHP_OP_##id] = &ghp_op_facts_##file,
+#define OP_ENTRY(id, name) [GHP_OP_##id] = &ghp_op_facts_##name,
     GHP_OP_LIST(OP_ENTRY)
 #undef OP_ENTRY
 };
@@ -27,16 +27,11 @@ const struct ghp_op_facts *const *ghp_op_all(void)
 bool ghp_op_find(const char *name, enum ghp_op *op)
 {
     for (int i = 0; i < GHP_OP_COUNT; i++) {
-        if (strcmp(name, all[i]->name) != 0) continue;
+        if (strcmp(name, ghp_op_name((enum ghp_op)i)) != 0) continue;
         *op = (enum ghp_op)i;
         return true;
     }
     return false;
-}
-
-const char *ghp_op_name(enum ghp_op op)
-{
-    return ghp_op_of(op)->name;
 }
 
 bool ghp_op_is_weighted(enum ghp_op op)
@@ -163,41 +158,4 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer)
     const struct ghp_local whole = ghp_local_whole(layer);
 
     return facts->flops != NULL ? facts->flops(&whole, GHP_PASS_FORWARD) : 0;
-}
-
-/* ---- for the facts ---- */
-
-int64_t ghp_flops_matrix(const struct ghp_local *local, enum ghp_pass pass)
-{
-    (void)pass;
-    return 2 * local->n * local->p * local->q * ghp_local_weight_elements(local);
-}
-
-int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind)
-{
-    if (kind == GHP_SPLIT_CHANNEL) return layer->in.c;
-    return kind == GHP_SPLIT_FULL ? 1 : 0;
-}
-
-int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind)
-{
-    if (kind == GHP_SPLIT_OUT) return layer->out.c;
-    return kind == GHP_SPLIT_IN ? layer->in.c : 0;
-}
-
-int64_t ghp_divides_samples(const struct ghp_layer *layer, enum ghp_split_kind kind)
-{
-    (void)layer;
-    return kind == GHP_SPLIT_FULL ? 1 : 0;
-}
-
-bool ghp_in_place_always(struct ghp_shape in)
-{
-    (void)in;
-    return true;
-}
-
-int32_t ghp_local_place(const struct ghp_local *local, const int64_t at[3])
-{
-    return (int32_t)((at[1] * local->w + at[2]) * local->c + at[0]);
 }

@@ -135,7 +135,6 @@ enum {
     (GHP_TAKES(VECTOR) | GHP_TAKES(SEQUENCE)) /* vectors, one or one a position */
 
 struct ghp_op_facts {
-    const char *name;                       /* in files */
     const struct ghp_attribute *attributes; /* ends with one without a key; NULL: there are none */
 
     /* ---- shape ---- */
@@ -233,10 +232,7 @@ struct ghp_local ghp_local_whole(const struct ghp_layer *layer);
 /* forward, per sample, multiply and add = 2 */
 int64_t ghp_layer_flops(const struct ghp_layer *layer);
 
-/* ---- for the facts ---- */
-
-/* Every weight is multiplied once a pixel. */
-int64_t ghp_flops_matrix(const struct ghp_local *local, enum ghp_pass pass);
+/* ---- for the facts (op_rules.c) ---- */
 
 int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind);
 int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind);

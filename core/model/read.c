@@ -162,13 +162,13 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct reader *read
         ops[i - 1] = ghp_op_name((enum ghp_op)i);
     GHP_TRY(ghp_json_choice(at, "op", ops, &op));
     op++;
-    GHP_TRY(ghp_attributes_check_keys(at, (enum ghp_op)op));
+    GHP_TRY(ghp_attributes_check_keys(at, ghp_op_of((enum ghp_op)op)));
     GHP_TRY_GOTO(status, read_name(at, reader, &name), out);
     GHP_TRY_GOTO(status, add_layer(reader, name, &layer), out);
     layer->op = (enum ghp_op)op;
     GHP_TRY_GOTO(status, read_inputs(at, reader, layer), out);
     layer->in = reader->model->layers[layer->inputs[0]].out;
-    GHP_TRY_GOTO(status, ghp_attributes_read(at, layer), out);
+    GHP_TRY_GOTO(status, ghp_attributes_read(at, ghp_op_of(layer->op), layer), out);
     GHP_TRY_GOTO(status, read_tied(at, reader, layer), out);
     status = ghp_model_complete_layer(reader->model, reader->model->n_layers - 1);
     if (status != GHP_OK) {

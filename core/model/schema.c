@@ -85,14 +85,14 @@ static void add_table(struct keys *keys, const struct ghp_attribute *table)
 }
 
 /* A layer of one operation; where `chooser` says which keys there are, of its choice. */
-static json_t *layer_schema(const struct ghp_op_facts *facts, const struct ghp_attribute *chooser,
-                            int choice)
+static json_t *layer_schema(enum ghp_op op, const struct ghp_attribute *chooser, int choice)
 {
+    const struct ghp_op_facts *facts = ghp_op_of(op);
     struct keys keys = {json_object(), json_array(), true};
     json_t *inputs = array_schema(name_schema(), facts->least_inputs, facts->most_inputs);
 
     add(&keys, "name", name_schema(), true);
-    add(&keys, "op", json_pack("{s:s}", "const", facts->name), true);
+    add(&keys, "op", json_pack("{s:s}", "const", ghp_op_name(op)), true);
     if (json_object_set_new(inputs, "uniqueItems", json_true()) != 0) keys.whole = false;
     add(&keys, "inputs", inputs, facts->least_inputs > 1);
     add_table(&keys, facts->attributes);
@@ -112,18 +112,18 @@ static json_t *layer_schema(const struct ghp_op_facts *facts, const struct ghp_a
                      "required", keys.required, "additionalProperties", 0);
 }
 
-static json_t *op_schema(const struct ghp_op_facts *facts)
+static json_t *op_schema(enum ghp_op op)
 {
-    const struct ghp_attribute *a = facts->attributes;
+    const struct ghp_attribute *a = ghp_op_of(op)->attributes;
     json_t *choices;
     bool whole = true;
 
     while (a != NULL && a->key != NULL && a->brings == NULL)
         a++;
-    if (a == NULL || a->key == NULL) return layer_schema(facts, NULL, 0);
+    if (a == NULL || a->key == NULL) return layer_schema(op, NULL, 0);
     choices = json_array();
     for (int i = 0; a->choices[i] != NULL && whole; i++)
-        whole = json_array_append_new(choices, layer_schema(facts, a, i)) == 0;
+        whole = json_array_append_new(choices, layer_schema(op, a, i)) == 0;
     if (whole) return json_pack("{s:o}", "oneOf", choices);
     json_decref(choices);
     return NULL;
@@ -135,14 +135,13 @@ static json_t *schema(void)
     json_t *names = json_array(), *cases = json_array();
     bool whole = true;
 
-    for (int op = 0; op < GHP_OP_COUNT && whole; op++) {
-        const struct ghp_op_facts *facts = ghp_op_of((enum ghp_op)op);
+    for (enum ghp_op op = 0; op < GHP_OP_COUNT && whole; op++) {
         json_t *one;
 
-        if (facts->is_input) continue;
-        one = json_pack("{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "op", "const", facts->name,
-                        "then", op_schema(facts));
-        whole = json_array_append_new(names, json_string(facts->name)) == 0 &&
+        if (ghp_op_of(op)->is_input) continue;
+        one = json_pack("{s:{s:{s:{s:s}}}, s:o}", "if", "properties", "op", "const",
+                        ghp_op_name(op), "then", op_schema(op));
+        whole = json_array_append_new(names, json_string(ghp_op_name(op))) == 0 &&
                 json_array_append_new(cases, one) == 0;
     }
     if (!whole) {

@@ -14,49 +14,6 @@
 
 /* ---- shapes ---- */
 
-enum ghp_status ghp_model_fail(const struct ghp_layer *layer, const char *problem)
-{
-    return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) %s", layer->name, ghp_op_name(layer->op),
-                    problem);
-}
-
-enum ghp_status ghp_shape_join(const struct ghp_model *model, struct ghp_layer *layer, bool concat)
-{
-    char mine[GHP_SHAPE_TEXT], other[GHP_SHAPE_TEXT];
-
-    layer->out = layer->in;
-    for (int i = 1; i < layer->n_inputs; i++) {
-        struct ghp_shape shape = model->layers[layer->inputs[i]].out;
-
-        int64_t channels = shape.c;
-
-        if (concat) shape.c = layer->in.c;
-        if (!ghp_shape_equal(shape, layer->in)) {
-            shape.c = channels;
-            return GHP_FAIL(
-                GHP_ERR_INPUT,
-                "layer '%s' (%s) joins '%s' of shape %s with '%s' of shape %s; make %s equal",
-                layer->name, ghp_op_name(layer->op), model->layers[layer->inputs[0]].name,
-                ghp_shape_format(layer->in, mine), model->layers[layer->inputs[i]].name,
-                ghp_shape_format(shape, other), concat ? "all but their channels" : "their shapes");
-        }
-        if (concat) layer->out.c += channels;
-    }
-    return GHP_OK;
-}
-
-static bool is_indexable(struct ghp_shape s)
-{
-    return s.c >= 1 && s.h >= 1 && s.w >= 1 && ghp_product_fits(s.c, s.h, GHP_MAX_INDEXED) &&
-           ghp_product_fits(s.c * s.h, s.w, GHP_MAX_INDEXED);
-}
-
-enum ghp_status ghp_shape_check_indexed(const struct ghp_layer *layer)
-{
-    if (is_indexable(layer->out) && is_indexable(layer->in)) return GHP_OK;
-    return ghp_model_fail(layer, "has more than 2^31 - 1 elements a sample; use smaller sizes");
-}
-
 static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
@@ -68,10 +25,10 @@ static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
                               "is out of place; make the input layer, and it alone, layer 0");
     if (least == most && layer->n_inputs != most)
         return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %d", layer->name,
-                        facts->name, layer->n_inputs, most);
+                        ghp_op_name(layer->op), layer->n_inputs, most);
     if (layer->n_inputs < least || layer->n_inputs > most)
         return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %d to %d", layer->name,
-                        facts->name, layer->n_inputs, least, most);
+                        ghp_op_name(layer->op), layer->n_inputs, least, most);
     for (int i = 0; i < layer->n_inputs; i++) {
         if (layer->inputs[i] < 0 || layer->inputs[i] >= index)
             return ghp_model_fail(layer,
@@ -118,7 +75,8 @@ static enum ghp_status check_axes(const struct ghp_layer *layer)
     while (facts->takes != wants[i].takes)
         i++;
     return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) takes %s, but its input is %s; %s", layer->name,
-                    facts->name, wants[i].what, ghp_shape_format(layer->in, text), wants[i].remedy);
+                    ghp_op_name(layer->op), wants[i].what, ghp_shape_format(layer->in, text),
+                    wants[i].remedy);
 }
 
 /* What a shape rule makes is an image, unless it says otherwise. */

@@ -50,7 +50,7 @@ static json_t *layer_json(const struct ghp_model *model, int i, bool *whole)
 
     ghp_attribute_put(at, "name", json_string(layer->name));
     ghp_attribute_put(at, "op", json_string(ghp_op_name(layer->op)));
-    ghp_attributes_write(layer, at);
+    ghp_attributes_write(layer, ghp_op_of(layer->op), at);
     if (layer->tied > 0)
         ghp_attribute_put(at, "tied", json_string(model->layers[layer->tied - 1].name));
     if (has_bias && !own_bias(model, i + 1)) ghp_attribute_put(at, "bias", json_false());

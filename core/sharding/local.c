@@ -41,7 +41,7 @@ void ghp_local_key(const struct ghp_local *local, char key[GHP_KEY_BYTES])
     const struct ghp_op_facts *facts = ghp_op_of(local->op);
     size_t used =
         (size_t)snprintf(key, GHP_KEY_BYTES, "%s n%" PRId64 " c%" PRId64 " h%" PRId64 " w%" PRId64,
-                         facts->name, local->n, local->c, local->h, local->w);
+                         ghp_op_name(local->op), local->n, local->c, local->h, local->w);
 
     if (facts->key != NULL) facts->key(local, key + used, GHP_KEY_BYTES - used);
 }

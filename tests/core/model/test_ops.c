@@ -72,7 +72,7 @@ static void check_facts(enum ghp_op op)
 
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
         writes |= facts->passes[pass].writes;
-    CHECK(ghp_op_find(facts->name, &found) && found == op);
+    CHECK(ghp_op_find(ghp_op_name(op), &found) && found == op);
     CHECK(facts->is_input != ghp_op_has_pass(op, GHP_PASS_FORWARD));
     CHECK((facts->params[0].part != NULL) == ((writes & GHP_AT_DW) != 0));
     CHECK((facts->saved_bytes[0] != NULL) == ((writes & GHP_AT_SAVED) != 0));
@@ -102,7 +102,7 @@ static void check_schema(void)
         choices = json_object_get(layer, "oneOf");
         keys = json_object_get(choices != NULL ? json_array_get(choices, 0) : layer, "properties");
         CHECK_TEXT(json_string_value(json_object_get(json_object_get(keys, "op"), "const")),
-                   facts->name);
+                   ghp_op_name((enum ghp_op)op));
         for (const struct ghp_attribute *a = facts->attributes; a != NULL && a->key != NULL; a++)
             CHECK(json_object_get(keys, a->key) != NULL);
         CHECK(facts->has_bias == (json_object_get(keys, "bias") != NULL));

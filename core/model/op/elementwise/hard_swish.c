@@ -2,7 +2,6 @@
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_hard_swish = {
-    .name = "hard_swish",
     .least_inputs = 1,
     .most_inputs = 1,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},

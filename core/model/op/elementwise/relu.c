@@ -2,7 +2,6 @@
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_relu = {
-    .name = "relu",
     .least_inputs = 1,
     .most_inputs = 1,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},

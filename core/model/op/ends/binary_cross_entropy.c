@@ -23,7 +23,6 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 }
 
 const struct ghp_op_facts ghp_op_facts_binary_cross_entropy = {
-    .name = "binary_cross_entropy",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

@@ -5,7 +5,6 @@
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_hinge = {
-    .name = "hinge",
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,

@@ -2,7 +2,6 @@
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_input = {
-    .name = "input",
     .is_input = true,
     .runs_once = true,
 };

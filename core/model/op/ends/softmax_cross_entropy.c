@@ -62,7 +62,6 @@ static int64_t stats_numbers(const struct ghp_local *local)
 }
 
 const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
-    .name = "softmax_cross_entropy",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

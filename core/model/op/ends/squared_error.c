@@ -4,7 +4,6 @@
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_squared_error = {
-    .name = "squared_error",
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,

@@ -15,7 +15,6 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 }
 
 const struct ghp_op_facts ghp_op_facts_add = {
-    .name = "add",
     .least_inputs = 2,
     .most_inputs = GHP_MAX_INPUTS,
     .shape = shape,

@@ -31,7 +31,6 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 }
 
 const struct ghp_op_facts ghp_op_facts_concat = {
-    .name = "concat",
     .least_inputs = 2,
     .most_inputs = GHP_MAX_INPUTS,
     .shape = shape,

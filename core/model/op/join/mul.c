@@ -8,7 +8,6 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 }
 
 const struct ghp_op_facts ghp_op_facts_mul = {
-    .name = "mul",
     .least_inputs = 2,
     .most_inputs = 2,
     .shape = shape,

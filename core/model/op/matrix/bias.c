@@ -5,7 +5,6 @@
 static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_FIXED, {0}};
 
 const struct ghp_op_facts ghp_op_facts_bias = {
-    .name = "bias",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

@@ -63,6 +63,16 @@ static void key(const struct ghp_local *local, char *text, size_t n)
              w->dilation_h, w->dilation_w, w->groups);
 }
 
+/* Every weight is multiplied once a pixel. */
+static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
+{
+    const struct ghp_window *w = &local->window;
+
+    (void)pass;
+    return 2 * local->n * local->p * local->q * local->k *
+           (local->c / (w->groups > 1 ? w->groups : 1)) * w->r * w->s;
+}
+
 bool ghp_conv_has_tiles(const struct ghp_local *local)
 {
     const struct ghp_window *w = &local->window;
@@ -92,7 +102,6 @@ static bool wants_blocks(const struct ghp_local *local, enum ghp_pass pass)
 }
 
 const struct ghp_op_facts ghp_op_facts_conv2d = {
-    .name = "conv2d",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
@@ -102,7 +111,7 @@ const struct ghp_op_facts ghp_op_facts_conv2d = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY | GHP_AT_W, GHP_AT_DX},
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
-    .flops = ghp_flops_matrix,
+    .flops = flops,
     .divides = divides,
     .localize = localize,
     .wants_blocks = wants_blocks,

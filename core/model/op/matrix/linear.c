@@ -32,13 +32,19 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     return GHP_OK;
 }
 
+/* Every weight is multiplied once a position. */
+static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
+{
+    (void)pass;
+    return 2 * local->n * local->p * local->q * local->k * local->c;
+}
+
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
     snprintf(text, n, " k%" PRId64, local->k);
 }
 
 const struct ghp_op_facts ghp_op_facts_linear = {
-    .name = "linear",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
@@ -48,7 +54,7 @@ const struct ghp_op_facts ghp_op_facts_linear = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY | GHP_AT_W, GHP_AT_DX},
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
-    .flops = ghp_flops_matrix,
+    .flops = flops,
     .divides = ghp_divides_matrix,
     .pads = 1u << GHP_SPLIT_OUT,
     .key = key,

@@ -15,7 +15,6 @@ static bool in_place(struct ghp_shape in)
 }
 
 const struct ghp_op_facts ghp_op_facts_flatten = {
-    .name = "flatten",
     .least_inputs = 1,
     .most_inputs = 1,
     .shape = shape,

@@ -89,7 +89,6 @@ static int32_t source(const struct ghp_local *local, const int64_t out[3])
 }
 
 const struct ghp_op_facts ghp_op_facts_pad = {
-    .name = "pad",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

@@ -93,7 +93,6 @@ static int64_t stats_numbers(const struct ghp_local *local)
 }
 
 const struct ghp_op_facts ghp_op_facts_batch_norm = {
-    .name = "batch_norm",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

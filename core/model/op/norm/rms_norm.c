@@ -21,7 +21,6 @@ static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
 }
 
 const struct ghp_op_facts ghp_op_facts_rms_norm = {
-    .name = "rms_norm",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

@@ -45,7 +45,6 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 }
 
 const struct ghp_op_facts ghp_op_facts_avg_pool = {
-    .name = "avg_pool",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

@@ -9,7 +9,6 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 }
 
 const struct ghp_op_facts ghp_op_facts_global_avg_pool = {
-    .name = "global_avg_pool",
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_IMAGES,

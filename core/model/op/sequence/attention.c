@@ -127,7 +127,6 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 }
 
 const struct ghp_op_facts ghp_op_facts_attention = {
-    .name = "attention",
     .attributes = attributes,
     .least_inputs = 3,
     .most_inputs = 3,

@@ -12,7 +12,6 @@ static const struct ghp_attribute attributes[] = {{.key = "deviation",
                                                   {0}};
 
 const struct ghp_op_facts ghp_op_facts_position_embedding = {
-    .name = "position_embedding",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

@@ -34,7 +34,6 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 }
 
 const struct ghp_op_facts ghp_op_facts_prepend = {
-    .name = "prepend",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,

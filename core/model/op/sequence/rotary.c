@@ -141,7 +141,6 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 }
 
 const struct ghp_op_facts ghp_op_facts_rotary = {
-    .name = "rotary",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
