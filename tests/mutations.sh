@@ -156,8 +156,8 @@ mistake bytes-not-counted executor/mixing/mixer.c 's/m->count.sent_bytes += mess
 mistake degree-of-another core/program/graph.c 's/1 - ghp_graph_degree(graph, workers, v) \* share/share + 0 * v/' \
     core/program/graph
 # learning rates by norms: ratios that nobody cuts, gains that fall
-mistake ratio-not-cut core/optimizer/lr_scaling.c 's/return \*cut ? n : s;/return s;/' core/optimizer/lr_scaling
-mistake gains-not-summed core/optimizer/lr_scaling.c 's/gain\[j\] += scaling/gain[j] = scaling/' core/optimizer/lr_scaling
+mistake ratio-not-cut core/optimizer/tensor_rates.c 's/return \*cut ? n : s;/return s;/' core/optimizer/tensor_rates
+mistake gains-not-summed core/optimizer/tensor_rates.c 's/gain\[j\] += rates/gain[j] = rates/' core/optimizer/tensor_rates
 # pushes: to one worker alone, rates of w's that are not 1, weights that are sent and kept
 mistake push-to-the-same-one executor/mixing/mix_push.c \
     's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/train/push:np4

@@ -393,8 +393,8 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 
 static enum ghp_status make_squares(struct ghp_buffer_assignment *k)
 {
-    bool by_tensor = ghp_lr_scaling_takes_norms(k->lowering->method.scaling);
-    int64_t n = ghp_norm_sums(k->lowering->model, k->lowering->method.scaling) + by_tensor;
+    bool by_tensor = k->program->rates != NULL;
+    int64_t n = ghp_norm_sums(k->lowering->model, k->program->rates) + by_tensor;
 
     if (!ghp_method_clips(&k->lowering->method) && !by_tensor) return GHP_OK;
     return demand_persistent(

@@ -162,8 +162,7 @@ static enum ghp_status emit_norm(const struct ghp_emitter *e)
     instr = ghp_emitter_add(e, GHP_INSTR_NORM_REDUCE, point);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
-    instr->bytes =
-        ghp_norm_sums(e->lowering->model, e->lowering->method.scaling) * (int64_t)sizeof(double);
+    instr->bytes = ghp_norm_sums(e->lowering->model, e->program->rates) * (int64_t)sizeof(double);
     return GHP_OK;
 }
 

@@ -117,7 +117,7 @@ struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct
         .placement = e->placement,
         .element_bytes = lowering->element_bytes,
         .optimizer = ghp_lowering_optimizer(lowering),
-        .rates = ghp_lr_scaling_takes_norms(method->scaling) ? method->scaling : NULL,
+        .rates = method->scaling != NULL ? method->scaling->rule : NULL,
         .micro_batches = ghp_staging_micro_batches(lowering->staging),
         .replicas = ghp_sync_replicas(method->sync, lowering->problem.workers),
         .is_recordable = lowering->staging == NULL && method->sync.servers == 0 &&

@@ -60,7 +60,7 @@ enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *lowering,
                         ghp_sync_ops_of(lowering->method.sync)->name,
                         lowering->method.scaling->name);
     GHP_TRY(check_staging(lowering));
-    for (int i = 0; i < lowering->model->n_layers && lowering->method.scaling->batches; i++)
+    for (int i = 0; i < lowering->model->n_layers && lowering->method.scaling->rule->batches; i++)
         GHP_TRY(check_batches_layer(lowering, i, splits != NULL ? &splits[i] : NULL));
     return GHP_OK;
 }
@@ -70,7 +70,7 @@ enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
 {
     struct ghp_instr *norm;
 
-    if (e->lowering->method.scaling == NULL || !e->lowering->method.scaling->batches) return GHP_OK;
+    if (!ghp_lr_scaling_takes_batches(e->lowering->method.scaling)) return GHP_OK;
     norm = ghp_emitter_add(e, GHP_INSTR_WORKER_NORM, ghp_emitter_point(e, layer, true));
     if (norm == NULL) return GHP_NO_MEMORY();
     norm->layer = layer;

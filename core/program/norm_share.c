@@ -45,9 +45,9 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int b
                                               : b->elements * (replica + 1) / replicas / 16 * 16};
 }
 
-int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_lr_scaling *scaling)
+int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_rate_rule *rates)
 {
-    return ghp_lr_scaling_takes_norms(scaling) ? 2 * ghp_norm_place(model, model->n_layers, 0) : 1;
+    return rates != NULL ? 2 * ghp_norm_place(model, model->n_layers, 0) : 1;
 }
 
 int ghp_norm_place(const struct ghp_model *model, int layer, int slot)

@@ -109,8 +109,7 @@ struct ghp_program {
     struct ghp_placement placement; /* its place among the stages */
     int element_bytes;              /* 2, 4 or 8: core/model/precision.h */
     const struct ghp_optimizer *optimizer;
-    /* By whose norms learning rates follow the batch; NULL: they follow none. */
-    const struct ghp_lr_scaling *rates;
+    const struct ghp_rate_rule *rates; /* by which learning rates follow norms; NULL: by none */
     int micro_batches;
     int replicas; /* workers whose weights differ between two steps; 1: none do */
     /* It has one batch in one stage, and all steps are alike: a device may record them. */
@@ -159,9 +158,9 @@ struct ghp_norm_share {
 struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer);
 
 /* The doubles that a NORM_REDUCE sums: one of all gradients or, where rates follow norms, of each parameter of the
- * model in its order of layers and slots that of its gradients, then the other norm (core/optimizer/lr_scaling.h). The
+ * model in its order of layers and slots that of its gradients, then the other norm (core/optimizer/tensor_rates.h). The
  * buffer has one more then: the sum of the gradients' squares. */
-int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_lr_scaling *scaling);
+int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_rate_rule *rates);
 /* A parameter's place in that order. */
 int ghp_norm_place(const struct ghp_model *model, int layer, int slot);
 

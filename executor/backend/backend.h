@@ -108,6 +108,8 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     bool scales; /* on a processor: gradients are multiplied by `scale`; no squares then */
     double scale;
     bool decays; /* false: without weight decay */
+    bool
+        directed; /* on a processor: `direct` has moved the moments; weights move by their direction */
     struct ghp_hyperparameters given;
     /* Told of weights or moments that are not finite any more, as of this layer and step; NULL: nobody asks. */
     struct ghp_not_finite *not_finite;
@@ -115,6 +117,12 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     uint64_t step; /* on a device: hyperparameters->update_step is in its place */
     const struct ghp_step_hyperparameters
         *hyperparameters; /* in device memory, in place of those given; or NULL */
+};
+
+/* Sums that get the squares of a direction's elements [first, end), and of the weights there. */
+struct ghp_direction_squares {
+    int64_t first, end;
+    double *directions, *weights;
 };
 
 struct ghp_buffer_extent { /* n of a tensor, of so many bytes each */
@@ -223,6 +231,10 @@ struct ghp_backend_ops {
     bool (*has_update)(const struct ghp_optimizer *optimizer);
     /* By an optimizer whose update it has. */
     enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);
+    /* The first half of an update: its moments move. The direction that they give, with the decay, is what `update`
+     * moves weights by afterwards. NULL on a device. */
+    enum ghp_status (*direct)(struct ghp_backend *backend, const struct ghp_update *update,
+                              const struct ghp_direction_squares *squares);
     /* n updates by one optimizer at once; NULL: one after the other is as good. */
     enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
                                   int n);

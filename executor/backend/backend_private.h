@@ -31,6 +31,11 @@ struct ghp_update_kernel {
     const struct ghp_optimizer *optimizer; /* NULL ends a table */
     float (*run_float)(const struct ghp_update *update, struct ghp_range at);
     double (*run_double)(const struct ghp_update *update, struct ghp_range at);
+    /* In two halves: the moments and the direction's squares, then the weights, as `run` returns; or NULL. */
+    void (*direct_float)(const struct ghp_update *update, const struct ghp_direction_squares *to);
+    void (*direct_double)(const struct ghp_update *update, const struct ghp_direction_squares *to);
+    float (*move_float)(const struct ghp_update *update, struct ghp_range at);
+    double (*move_double)(const struct ghp_update *update, struct ghp_range at);
 };
 
 /* Passes on what a kernel of an update returned, from any thread. */

@@ -242,7 +242,7 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->updates);
     free(w->update_of);
     free(w->squares);
-    ghp_lr_scaling_close(&w->rates);
+    ghp_tensor_rates_close(&w->rates);
     free(w->results);
     free(w->prepared);
     ghp_program_release(&w->program);

@@ -225,7 +225,7 @@ enum ghp_status ghp_worker_return_mean(struct ghp_worker *worker);
 bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);
 
 /* What learning rates by norms have learnt; NULL: they follow none. A checkpoint writes its values. */
-const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *worker);
+const struct ghp_tensor_rates *ghp_worker_rates(const struct ghp_worker *worker);
 
 /* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */
 void ghp_worker_rest(struct ghp_worker *worker);

@@ -38,7 +38,7 @@ struct ghp_worker {
     struct ghp_update *updates;              /* those that run at once */
     int *update_of;                          /* of each of these: its gradient's buffer */
     struct ghp_squares *squares;             /* what a NORM squares */
-    struct ghp_lr_scaling_state rates;       /* of learning rates by norms; no tensors: none */
+    struct ghp_tensor_rates rates;           /* of learning rates by norms; no rule: none */
     struct ghp_channel *channel;             /* NULL: no other stages */
     struct ghp_channel *servers;             /* NULL: no servers */
     struct ghp_p2p_message *server_messages; /* one a server */

@@ -14,16 +14,14 @@ enum { VALUE_BYTES = 32 };
 /* Values that the scaling keeps from step to step. */
 static int values_of(const struct ghp_worker *worker)
 {
-    const struct ghp_lr_scaling_state *rates = ghp_worker_rates(worker);
+    const struct ghp_tensor_rates *rates = ghp_worker_rates(worker);
 
-    return rates != NULL && ghp_worker_program(worker)->lowering.method.scaling->batches
-               ? GHP_LR_SCALING_VALUES * rates->tensors
-               : 0;
+    return rates != NULL && rates->rule->batches ? GHP_TENSOR_RATES_VALUES * rates->tensors : 0;
 }
 
 enum ghp_status ghp_checkpoint_rates_text(const struct ghp_worker *worker, char **text)
 {
-    const struct ghp_lr_scaling_state *rates = ghp_worker_rates(worker);
+    const struct ghp_tensor_rates *rates = ghp_worker_rates(worker);
     int n = values_of(worker);
     size_t room = ((size_t)n + 1) * VALUE_BYTES, used;
 
@@ -50,7 +48,7 @@ enum ghp_status ghp_checkpoint_read_rates(const char *path, const struct ghp_saf
                                           struct ghp_worker *worker)
 {
     const char *at = ghp_safetensors_metadata(file, ghp_checkpoint_rates_key);
-    const struct ghp_lr_scaling_state *rates = ghp_worker_rates(worker);
+    const struct ghp_tensor_rates *rates = ghp_worker_rates(worker);
     const char *mine =
         rates != NULL ? ghp_worker_program(worker)->lowering.method.scaling->name : "none";
     int length = at != NULL ? (int)strcspn(at, " ") : 4;

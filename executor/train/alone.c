@@ -53,8 +53,7 @@ enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec,
         alone->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     rank_plan.splits = alone->splits;
     rank_plan.lowering.staging = NULL;
-    if (ghp_lr_scaling_takes_norms(like->lowering.method.scaling) &&
-        like->lowering.method.scaling->batches) {
+    if (ghp_lr_scaling_takes_batches(like->lowering.method.scaling)) {
         alone->batches.micro_batches =
             like->lowering.problem.workers * ghp_staging_micro_batches(like->lowering.staging);
         rank_plan.lowering.staging = &alone->batches;

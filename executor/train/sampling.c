@@ -63,7 +63,7 @@ static enum ghp_status check(const struct ghp_sampling_request *r)
                         "--sampler srg takes the norm of each sample's gradient, so it trains one "
                         "sample a worker in a step, not %" PRId64 " over %d; plan with --batch %d",
                         problem->global_batch, problem->workers, problem->workers);
-    if (rank_plan->lowering.method.scaling != NULL && rank_plan->lowering.method.scaling->batches)
+    if (ghp_lr_scaling_takes_batches(rank_plan->lowering.method.scaling))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg weights gradients, whose norms --lr-scaling %s compares; "
                         "plan with --lr-scaling none",

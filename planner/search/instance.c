@@ -120,7 +120,7 @@ static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_size
 {
     if (tp_size > 1 &&
         (ghp_sync_wants_data(in->lowering->method.sync) ||
-         (in->lowering->method.scaling != NULL && in->lowering->method.scaling->batches)))
+         ghp_lr_scaling_takes_batches(in->lowering->method.scaling)))
         return false;
     if (in->lowering->staging == NULL) return tp_sizes % tp_size == 0;
     return ghp_stage_takes_tp_size(in->lowering->staging, in->stage[v], in->lowering->problem,

@@ -20,7 +20,7 @@ static enum ghp_status work(const struct ghp_lowering *lowering, const struct gh
 static void assign_norm(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_program *program = k->program;
-    const struct ghp_lr_scaling *scaling = k->lowering->method.scaling;
+    const struct ghp_rate_rule *rates = program->rates;
     int64_t elements = 0;
 
     for (int i = 0; i < program->n_buffers; i++) {
@@ -31,8 +31,8 @@ static void assign_norm(const struct ghp_buffer_assignment *k, struct ghp_instr 
         share = ghp_norm_share_of(program, i);
         elements += share.end - share.first;
     }
-    if (scaling != NULL && scaling->weights) elements *= 2;
-    if (scaling != NULL && scaling->directions) elements *= 2; /* and moments */
+    if (rates != NULL && rates->weights) elements *= 2;
+    if (rates != NULL && rates->directions) elements *= 2; /* and moments */
     instr->bytes = elements * ghp_parameter_bytes(program->element_bytes);
 }
 

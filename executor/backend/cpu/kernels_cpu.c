@@ -96,7 +96,9 @@ static void update_part(void *context, struct ghp_share share)
 {
     const struct update_job *job = context;
     struct ghp_range at = ghp_share_of(share, job->update->elements, UPDATE_GRAIN);
-    ghp_update_judge(job->update, (double)job->kernel->run_float(job->update, at));
+    ghp_update_judge(job->update,
+                     (double)(job->update->directed ? job->kernel->move_float
+                                                    : job->kernel->run_float)(job->update, at));
 }
 
 bool ghp_cpu_kernel_has_update(const struct ghp_optimizer *optimizer)
@@ -110,6 +112,14 @@ enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct 
     GHP_ASSERT(job.kernel != NULL);
     ghp_parallel(update->elements < ALONE_ELEMENTS ? 1 : backend->config.threads, update_part,
                  &job);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_cpu_kernel_direct(struct ghp_backend *backend, const struct ghp_update *update,
+                                      const struct ghp_direction_squares *squares)
+{
+    (void)backend;
+    ghp_update_kernel_find(ghp_cpu_updates, update->optimizer)->direct_float(update, squares);
     return GHP_OK;
 }
 

@@ -94,6 +94,8 @@ extern const struct ghp_update_kernel *const ghp_cpu_updates[];
 
 bool ghp_cpu_kernel_has_update(const struct ghp_optimizer *optimizer);
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update);
+enum ghp_status ghp_cpu_kernel_direct(struct ghp_backend *backend, const struct ghp_update *update,
+                                      const struct ghp_direction_squares *squares);
 enum ghp_status ghp_cpu_kernel_square(struct ghp_backend *backend,
                                       const struct ghp_square_sum *sum);
 enum ghp_status ghp_cpu_kernel_accumulate(struct ghp_backend *backend, void *to, const void *from,

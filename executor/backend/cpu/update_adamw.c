@@ -32,5 +32,47 @@ static float update_float(const struct ghp_update *update, struct ghp_range at)
     return off;
 }
 
-const struct ghp_update_kernel ghp_cpu_update_adamw[] = {{&ghp_optimizer_adamw, update_float, NULL},
+/* ---- in two halves ---- */
+
+/* Of element i: m' / (sqrt(v') + epsilon) + decay w. */
+static float direction(const struct ghp_update *update, int64_t i)
+{
+    const struct ghp_hyperparameters *h = &update->given;
+    float m = ((const float *)update->moment[0])[i] / (float)h->correction1;
+    float v = ((const float *)update->moment[1])[i] / (float)h->correction2;
+    float decay = (float)(update->decays ? h->weight_decay : 0);
+    return m / (sqrtf(v) + (float)h->epsilon) + decay * ((const float *)update->w)[i];
+}
+
+static void direct_float(const struct ghp_update *update, const struct ghp_direction_squares *to)
+{
+    float *m = update->moment[0], *v = update->moment[1];
+    const float *dw = update->dw;
+    float beta1 = (float)update->given.beta1, beta2 = (float)update->given.beta2;
+    for (int64_t i = 0; i < update->elements; i++) {
+        m[i] = beta1 * m[i] + (1 - beta1) * dw[i];
+        v[i] = beta2 * v[i] + (1 - beta2) * dw[i] * dw[i];
+    }
+    for (int64_t i = to->first; i < to->end; i++) {
+        double q = (double)direction(update, i), w = (double)((const float *)update->w)[i];
+        *to->directions += q * q;
+        *to->weights += w * w;
+    }
+}
+
+static float move_float(const struct ghp_update *update, struct ghp_range at)
+{
+    float *w = update->w, rate = (float)update->given.learning_rate, off = 0;
+    const float *m = update->moment[0], *v = update->moment[1];
+    for (int64_t i = at.first; i < at.end; i++) {
+        w[i] -= rate * direction(update, i);
+        off += (w[i] - w[i]) + (m[i] - m[i]) + (v[i] - v[i]);
+    }
+    return off;
+}
+
+const struct ghp_update_kernel ghp_cpu_update_adamw[] = {{.optimizer = &ghp_optimizer_adamw,
+                                                          .run_float = update_float,
+                                                          .direct_float = direct_float,
+                                                          .move_float = move_float},
                                                          {.optimizer = NULL}};

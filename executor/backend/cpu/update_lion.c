@@ -24,5 +24,5 @@ static float update_float(const struct ghp_update *update, struct ghp_range at)
     return off;
 }
 
-const struct ghp_update_kernel ghp_cpu_update_lion[] = {{&ghp_optimizer_lion, update_float, NULL},
-                                                        {.optimizer = NULL}};
+const struct ghp_update_kernel ghp_cpu_update_lion[] = {
+    {.optimizer = &ghp_optimizer_lion, .run_float = update_float}, {.optimizer = NULL}};

@@ -21,5 +21,5 @@ static float update_float(const struct ghp_update *update, struct ghp_range at)
     return off;
 }
 
-const struct ghp_update_kernel ghp_cpu_update_sgd[] = {{&ghp_optimizer_sgd, update_float, NULL},
-                                                       {.optimizer = NULL}};
+const struct ghp_update_kernel ghp_cpu_update_sgd[] = {
+    {.optimizer = &ghp_optimizer_sgd, .run_float = update_float}, {.optimizer = NULL}};

@@ -301,6 +301,7 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .release = onednn_release,
     .has_update = ghp_cpu_kernel_has_update,
     .update = ghp_cpu_kernel_update,
+    .direct = ghp_cpu_kernel_direct,
     .square = ghp_cpu_kernel_square,
     .accumulate = ghp_cpu_kernel_accumulate,
     .accumulate_masked = ghp_cpu_kernel_accumulate_masked,

@@ -204,6 +204,7 @@ const struct ghp_backend_ops ghp_backend_reference = {
     .release = reference_release,
     .has_update = ghp_reference_has_update,
     .update = ghp_reference_update,
+    .direct = ghp_reference_direct,
     .square = ghp_reference_square,
     .accumulate = ghp_reference_accumulate,
 };

@@ -44,10 +44,12 @@ extern const struct ghp_reference_kernel *const ghp_reference_tables[];
 /* Updates of all optimizers, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
 extern const struct ghp_update_kernel *const ghp_reference_updates[];
 
-/* struct ghp_backend_ops: square, has_update, update, accumulate (update.c) */
+/* struct ghp_backend_ops: square, has_update, update, direct, accumulate (update.c) */
 enum ghp_status ghp_reference_square(struct ghp_backend *backend, const struct ghp_square_sum *sum);
 bool ghp_reference_has_update(const struct ghp_optimizer *optimizer);
 enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct ghp_update *update);
+enum ghp_status ghp_reference_direct(struct ghp_backend *backend, const struct ghp_update *update,
+                                     const struct ghp_direction_squares *squares);
 enum ghp_status ghp_reference_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                          struct ghp_buffer_extent extent);
 

@@ -16,9 +16,22 @@ enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct g
         ghp_update_kernel_find(ghp_reference_updates, update->optimizer);
 
     GHP_ASSERT(kernel != NULL);
-    ghp_update_judge(update, backend->config.element_bytes == 4
-                                 ? (double)kernel->run_float(update, all)
-                                 : kernel->run_double(update, all));
+    ghp_update_judge(
+        update,
+        backend->config.element_bytes == 4
+            ? (double)(update->directed ? kernel->move_float : kernel->run_float)(update, all)
+            : (update->directed ? kernel->move_double : kernel->run_double)(update, all));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_reference_direct(struct ghp_backend *backend, const struct ghp_update *update,
+                                     const struct ghp_direction_squares *squares)
+{
+    const struct ghp_update_kernel *kernel =
+        ghp_update_kernel_find(ghp_reference_updates, update->optimizer);
+
+    (backend->config.element_bytes == 4 ? kernel->direct_float : kernel->direct_double)(update,
+                                                                                        squares);
     return GHP_OK;
 }
 

@@ -29,4 +29,5 @@ UPDATE(float)
 UPDATE(double)
 
 const struct ghp_update_kernel ghp_reference_update_lion[] = {
-    {&ghp_optimizer_lion, update_float, update_double}, {.optimizer = NULL}};
+    {.optimizer = &ghp_optimizer_lion, .run_float = update_float, .run_double = update_double},
+    {.optimizer = NULL}};

@@ -25,4 +25,5 @@ UPDATE(float)
 UPDATE(double)
 
 const struct ghp_update_kernel ghp_reference_update_sgd[] = {
-    {&ghp_optimizer_sgd, update_float, update_double}, {.optimizer = NULL}};
+    {.optimizer = &ghp_optimizer_sgd, .run_float = update_float, .run_double = update_double},
+    {.optimizer = NULL}};

@@ -306,7 +306,7 @@ static enum ghp_status run_norm_reduce(struct ghp_worker *w, int i, const struct
     (void)previous;
     if (w->prepared[i].comm != NULL) GHP_TRY(ghp_worker_sum(w, i, instr->at.y, instr->bytes));
     return ghp_in_flight_squares(w->in_flight,
-                                 w->rates.tensors > 0 ? ghp_worker_advance_rates(w, sums) : sums);
+                                 w->rates.rule != NULL ? ghp_worker_advance_rates(w, sums) : sums);
 }
 
 const struct ghp_run_kind ghp_run_kind_norm_reduce = {.run = run_norm_reduce,

@@ -1,9 +1,9 @@
 /* executor/engine/worker/update.c - weights by gradients: one instruction's updates, or all that are ready at once; and
- * norms: of all gradients together, or of each tensor's where learning rates follow them (core/optimizer/lr_scaling.h),
+ * norms: of all gradients together, or of each tensor's where learning rates follow them (core/optimizer/tensor_rates.h),
  * with the factors that follow from all workers' sums. These are in host memory alone.
  *
- * By lamb the moments move when the norms are taken, for the norm is of the direction that they give; the weights move
- * with all other updates, by the same direction again. */
+ * If the norms are of directions, moments move when the norms are taken; the weights move with all other updates, by the
+ * same direction again. */
 #include "executor/engine/worker_private.h"
 
 #include "core/base/finite.h"
@@ -117,66 +117,18 @@ enum ghp_status ghp_worker_open_rates(struct ghp_worker *w)
     const struct ghp_model *model = w->program.model;
 
     if (w->program.rates == NULL) return GHP_OK;
-    return ghp_lr_scaling_open(ghp_norm_place(model, model->n_layers, 0), &w->rates);
+    return ghp_tensor_rates_open(w->program.rates, ghp_norm_place(model, model->n_layers, 0),
+                                 &w->rates);
 }
 
-const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
+const struct ghp_tensor_rates *ghp_worker_rates(const struct ghp_worker *w)
 {
-    return w->program.rates != NULL ? &w->rates : NULL;
+    return w->rates.rule != NULL ? &w->rates : NULL;
 }
-
-/* lamb */
-
-#define LAMB(number, root)                                                                         \
-    /* Of element i: m' / (sqrt(v') + epsilon) + decay w. */                                       \
-    static number direction_##number(const struct ghp_update *u, int64_t i)                        \
-    {                                                                                              \
-        const struct ghp_hyperparameters *h = &u->given;                                           \
-        number m = ((const number *)u->moment[0])[i] / (number)h->correction1;                     \
-        number v = ((const number *)u->moment[1])[i] / (number)h->correction2;                     \
-        number decay = (number)(u->decays ? h->weight_decay : 0);                                  \
-                                                                                                   \
-        return m / (root(v) + (number)h->epsilon) + decay * ((const number *)u->w)[i];             \
-    }                                                                                              \
-    static void advance_##number(const struct ghp_update *u)                                       \
-    {                                                                                              \
-        number *m = u->moment[0], *v = u->moment[1];                                               \
-        const number *d = u->dw;                                                                   \
-        number beta1 = (number)u->given.beta1, beta2 = (number)u->given.beta2;                     \
-                                                                                                   \
-        for (int64_t i = 0; i < u->elements; i++) {                                                \
-            m[i] = beta1 * m[i] + (1 - beta1) * d[i];                                              \
-            v[i] = beta2 * v[i] + (1 - beta2) * d[i] * d[i];                                       \
-        }                                                                                          \
-    }                                                                                              \
-    /* Returns 0, or NaN where a weight or a moment is not finite. */                              \
-    static number move_##number(const struct ghp_update *u)                                        \
-    {                                                                                              \
-        number *w = u->w, rate = (number)u->given.learning_rate, off = 0;                          \
-        const number *m = u->moment[0], *v = u->moment[1];                                         \
-                                                                                                   \
-        for (int64_t i = 0; i < u->elements; i++) {                                                \
-            w[i] -= rate * direction_##number(u, i);                                               \
-            off += (w[i] - w[i]) + (m[i] - m[i]) + (v[i] - v[i]);                                  \
-        }                                                                                          \
-        return off;                                                                                \
-    }                                                                                              \
-    static void square_##number(const struct ghp_update *u, struct ghp_norm_share at,              \
-                                double *directions, double *weights)                               \
-    {                                                                                              \
-        for (int64_t i = at.first; i < at.end; i++) {                                              \
-            double q = (double)direction_##number(u, i), w = (double)((const number *)u->w)[i];    \
-                                                                                                   \
-            *directions += q * q;                                                                  \
-            *weights += w * w;                                                                     \
-        }                                                                                          \
-    }
-LAMB(float, sqrtf)
-LAMB(double, sqrt)
 
 /* One piece: its moments, and its part of both norms. What lies in an optimizer shard is all its own, or another's. */
-static void square_direction(const struct ghp_worker *w, const struct ghp_update *u, int buffer,
-                             double *sums)
+static enum ghp_status square_direction(const struct ghp_worker *w, const struct ghp_update *u,
+                                        int buffer, double *sums)
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
     struct ghp_norm_share at = ghp_norm_share_of(&w->program, buffer);
@@ -185,16 +137,11 @@ static void square_direction(const struct ghp_worker *w, const struct ghp_update
 
     if (u->elements < b->elements)
         at = (struct ghp_norm_share){.end = at.first < at.end ? u->elements : 0};
-    if (parameter_bytes(w) == 8) {
-        advance_double(u);
-        square_double(u, at, directions, weights);
-    } else {
-        advance_float(u);
-        square_float(u, at, directions, weights);
-    }
+    return w->exec.backend_ops->direct(
+        w->exec.backend, u, &(struct ghp_direction_squares){at.first, at.end, directions, weights});
 }
 
-static void square_directions(struct ghp_worker *w, double *sums)
+static enum ghp_status square_directions(struct ghp_worker *w, double *sums)
 {
     for (int i = 0; i < w->program.n_instrs; i++) {
         int n;
@@ -202,8 +149,9 @@ static void square_directions(struct ghp_worker *w, double *sums)
         if (ghp_worker_instr(w, i)->kind != GHP_INSTR_UPDATE) continue;
         n = list_updates(w, i, &w->step, w->updates);
         for (int p = 0; p < n; p++)
-            square_direction(w, &w->updates[p], w->update_of[p], sums);
+            GHP_TRY(square_direction(w, &w->updates[p], w->update_of[p], sums));
     }
+    return GHP_OK;
 }
 
 /* Adds the squares of some elements at an address. */
@@ -259,7 +207,7 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
         of = (struct ghp_squares){(char *)w->address[b] + at.first * bytes,
                                   {at.end - at.first, (int)bytes}};
         GHP_TRY(add_squares(w, instr, of, &sums[place]));
-        if (!w->program.rates->weights) continue;
+        if (!w->rates.rule->weights) continue;
         of.of = (char *)ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, buffer->layer, buffer->slot, NULL) +
                 at.first * bytes;
         GHP_TRY(add_squares(w, instr, of, &sums[place + w->rates.tensors]));
@@ -272,13 +220,12 @@ static enum ghp_status square_tensors(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     double *sums = w->address[instr->at.y];
-    int zeroed = w->program.rates->weights ? 2 * w->rates.tensors : w->rates.tensors;
+    int zeroed = w->rates.rule->weights ? 2 * w->rates.tensors : w->rates.tensors;
 
     for (int j = 0; j < zeroed; j++)
         sums[j] = 0;
-    if (!w->program.rates->directions) return square_shares(w, instr, sums);
-    square_directions(w, sums);
-    return GHP_OK;
+    if (!w->rates.rule->directions) return square_shares(w, instr, sums);
+    return square_directions(w, sums);
 }
 
 const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums)
@@ -286,10 +233,10 @@ const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums)
     int tensors = w->rates.tensors;
     double *all = &sums[2 * (int64_t)tensors];
 
-    ghp_lr_scaling_advance(w->program.rates, &w->rates, batches_of(w), &w->step.hyperparameters,
-                           &(struct ghp_lr_scaling_norms){sums, sums + tensors});
+    ghp_tensor_rates_advance(&w->rates, batches_of(w), &w->step.hyperparameters,
+                             &(struct ghp_tensor_norms){sums, sums + tensors});
     *all = 0;
-    for (int j = 0; j < tensors && !w->program.rates->directions; j++)
+    for (int j = 0; j < tensors && !w->rates.rule->directions; j++)
         *all += sums[j];
     return all;
 }
@@ -299,22 +246,14 @@ static void scale_update(const struct ghp_worker *w, int buffer, struct ghp_upda
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
     struct ghp_hyperparameters *h = &update->given;
-    bool by_sgd = w->program.rates->weights && !w->program.rates->directions;
 
     h->learning_rate *= w->rates.factors[ghp_norm_place(w->program.model, b->layer, b->slot)];
-    if (!by_sgd) return;
+    update->directed = w->rates.rule->directions;
+    if (!w->rates.rule->weights || update->directed) return;
     update->scales = true; /* the rate is in what the momentum sums up */
     update->scale = h->learning_rate;
     h->weight_decay *= h->learning_rate;
     h->learning_rate = 1;
-}
-
-/* lamb's, when its moments have moved. */
-static void move_weights(const struct ghp_worker *w, const struct ghp_update *update)
-{
-    double off = parameter_bytes(w) == 8 ? move_double(update) : (double)move_float(update);
-
-    if (off != 0) ghp_not_finite_note(update->not_finite, update->step, update->layer);
 }
 
 /* ---- updates ---- */
@@ -417,7 +356,7 @@ static enum ghp_status run_norm(struct ghp_worker *w, int i, const struct ghp_st
     int n = 0;
 
     (void)previous;
-    if (w->rates.tensors > 0) return square_tensors(w, i);
+    if (w->rates.rule != NULL) return square_tensors(w, i);
     for (int b = 0; b < w->program.n_buffers; b++) {
         const struct ghp_buffer *buffer = &w->program.buffers[b];
         struct ghp_norm_share share;
@@ -485,11 +424,8 @@ static enum ghp_status run_update(struct ghp_worker *w, int i, const struct ghp_
     if (w->exec.backend_ops->update_all != NULL) return update_together(w, i, of);
     n = list_updates(w, i, of, w->updates);
     for (int p = 0; p < n; p++) {
-        if (w->rates.tensors > 0) scale_update(w, w->update_of[p], &w->updates[p]);
-        if (w->rates.tensors > 0 && w->program.rates->directions)
-            move_weights(w, &w->updates[p]);
-        else
-            GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
+        if (w->rates.rule != NULL) scale_update(w, w->update_of[p], &w->updates[p]);
+        GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
     }
     return add_stats_deltas(w, i);
 }

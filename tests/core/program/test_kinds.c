@@ -120,8 +120,7 @@ static struct ghp_sync sync_of(const char *text)
 static const struct ghp_lr_scaling *batches_scaling(void)
 {
     for (int i = 0; ghp_lr_scaling_names[i] != NULL; i++)
-        if (ghp_lr_scaling_at(i) != NULL && ghp_lr_scaling_at(i)->batches)
-            return ghp_lr_scaling_at(i);
+        if (ghp_lr_scaling_takes_batches(ghp_lr_scaling_at(i))) return ghp_lr_scaling_at(i);
     return NULL;
 }
 

@@ -75,7 +75,9 @@ static void check_norms(const struct lowered *l, int micro_batches)
         for (int p = 0; p < l->model.layers[instr->layer].n_params; p++)
             CHECK(instr->at.dw[p] >= 0 && instr->at.dw[p] == l->program.instrs[i - 1].at.dw[p]);
     }
-    CHECK_EQ(own, l->lowering.method.scaling->batches ? micro_batches * learning : 0);
+    CHECK_EQ(own, ghp_lr_scaling_takes_batches(l->lowering.method.scaling)
+                      ? micro_batches * learning
+                      : 0);
     CHECK_EQ(all, 1);
 }
 

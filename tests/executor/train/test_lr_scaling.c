@@ -296,10 +296,10 @@ static void check_scalings(struct bench *b)
         check_same(b, run);
         check_same(b, (struct run){.what = "data", .splits = data, .sync = ghp_sync_at(1)});
         check_same(b, (struct run){.what = "micro-batches", .splits = data, .staging = &parts});
-        if (b->rank_plan.lowering.method.scaling->weights)
+        if (b->rank_plan.lowering.method.scaling->rule->weights)
             check_same(
                 b, (struct run){.what = "mixed splits", .splits = mixed, .sync = ghp_sync_at(1)});
-        if (b->rank_plan.lowering.method.scaling->batches && workers > 1)
+        if (b->rank_plan.lowering.method.scaling->rule->batches && workers > 1)
             CHECK(train(b, run, true) > limit);
     }
     run.fault = GHP_FAULT_DROP_REDUCTION;
