@@ -143,7 +143,7 @@ mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform |
     executor/data/sampler
 mistake gradients-unweighted executor/engine/worker/step.c \
     's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/train/sampling:np3
-mistake shares-not-kept executor/mixing/mix_gossip.c 's/.has_share = true,//' executor/train/mixing:np3
+mistake shares-not-kept core/program/sync/gossip.c 's/.keeps_share = true,//' executor/train/mixing:np3
 # gradients of asp whose age nobody counts, bytes that nobody counts, a matrix of neighbours whose rows sum to less
 # than 1
 mistake step-drawn-too executor/mixing/mix_served.c \
@@ -161,10 +161,10 @@ mistake gains-not-summed core/optimizer/tensor_rates.c 's/gain\[j\] += rates/gai
 # pushes: to one worker alone, rates of w's that are not 1, weights that are sent and kept
 mistake push-to-the-same-one executor/mixing/mix_push.c \
     's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/train/push:np4
-mistake rate-not-by-weight executor/mixing/mixer.c \
-    's/m->ops->whole_shares ? 1 \/ m->count.share : 1;/m->ops->whole_shares ? 1 : 1;/' executor/train/push:np4
+mistake rate-not-by-weight executor/engine/worker.h \
+    's/mixing->whole_shares ? 1 \/ numbers->share : 1;/mixing->whole_shares ? 1 : 1;/' executor/train/push:np4
 mistake push-not-halved executor/mixing/mix_push.c \
-    's/m->count.share -= (double)m->push.sent;//' executor/train/push:np4
+    's/m->place.numbers->share -= (double)p->sent;//' executor/train/push:np4
 mistake relu-not-fused core/program/fuse.c \
     's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/program/fuse
 mistake recomputed-not-written core/program/fuse.c \

@@ -103,6 +103,21 @@ struct ghp_ranks ghp_emitter_replica_group(const struct ghp_emitter *e, int tp_s
                                                                 e->placement.problem.workers));
 }
 
+static struct ghp_mix_terms mix_of(struct ghp_sync sync)
+{
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
+
+    if (ops->mixing == NULL) return (struct ghp_mix_terms){0};
+    return (struct ghp_mix_terms){.scheme = ops->name,
+                                  .argument = sync.argument,
+                                  .chance = (double)sync.argument / GHP_SYNC_SURE,
+                                  .other = sync.other,
+                                  .groups = sync.groups,
+                                  .leader_period =
+                                      sync.groups > 0 ? ghp_sync_leader_period(sync) : 0,
+                                  .graph = sync.graph};
+}
+
 struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct ghp_split *splits)
 {
     const struct ghp_lowering *lowering = e->lowering;
@@ -123,7 +138,7 @@ struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct
         .is_recordable = lowering->staging == NULL && method->sync.servers == 0 &&
                          ghp_sync_replicas(method->sync, lowering->problem.workers) == 1,
         .servers = method->sync.servers,
-        .scheme = method->sync,
         .mixing = ghp_lowering_sync(lowering)->mixing,
+        .mix = mix_of(method->sync),
         .n_points = 1};
 }

@@ -98,6 +98,15 @@ struct ghp_bucket {
     int ready_point; /* backward point of its last member */
 };
 
+struct ghp_mix_terms {         /* how a MIX goes: struct ghp_sync says it of a plan */
+    const char *scheme;        /* by this name executor/mixing has it */
+    int argument;              /* steps, by the scheme's own rule; or a */
+    double chance;             /* of 0 to 1 */
+    bool other;                /* by its other rule */
+    int groups, leader_period; /* of workers, each with a leader; steps between leaders of all */
+    struct ghp_graph graph;    /* of neighbours */
+};
+
 struct ghp_program {
     /* What it was lowered from, except for scratch and formats; and one split a layer. They are for code that lowers
      * another program or places weights: the engine and mixing read neither. All pointers are borrowed. */
@@ -115,8 +124,8 @@ struct ghp_program {
     /* It has one batch in one stage, and all steps are alike: a device may record them. */
     bool is_recordable;
     int servers;                           /* ranks that have weights; 0: there are none */
-    struct ghp_sync scheme;                /* with the argument that its MIX goes by */
     const struct ghp_mixing_facts *mixing; /* NULL: weights do not mix */
+    struct ghp_mix_terms mix;              /* of a program whose weights mix */
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;

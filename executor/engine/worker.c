@@ -206,10 +206,11 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec,
                      ghp_pace_open(&w->program, run->paced_by, run->emulated_step_s, &w->pace),
                      fail);
     if (run->mixing != NULL)
-        GHP_TRY_GOTO(
-            status,
-            run->mixing->open(&(struct ghp_mixer_place){&w->exec, &w->run, &w->program}, &w->mixer),
-            fail);
+        GHP_TRY_GOTO(status,
+                     run->mixing->open(
+                         &(struct ghp_mixer_place){&w->exec, &w->run, &w->program, &w->mix_numbers},
+                         &w->mixer),
+                     fail);
     choose_dropped(w);
     choose_metrics_boundary(w);
     GHP_ASSERT(w->metrics >= 0);
@@ -298,19 +299,25 @@ struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *w)
     return w->mixer != NULL ? w->run.mixing->counted(w->mixer) : (struct ghp_mix_count){0};
 }
 
-int ghp_worker_mixer_numbers(struct ghp_worker *w, double **numbers)
+double *ghp_worker_mix_number(struct ghp_worker *w)
 {
-    *numbers = NULL;
-    return w->mixer != NULL ? w->run.mixing->numbers(w->mixer, numbers) : 0;
+    if (w->mixer == NULL) return NULL;
+    if (w->program.mixing->keeps_share) return &w->mix_numbers.share;
+    return w->program.mixing->keeps_loss ? &w->mix_numbers.lost : NULL;
 }
 
 /* A layer's part of a copy of all weights, where it lies in the weights. */
 static void *part_of_copy(struct ghp_worker *w, int c, char *weight)
 {
-    char *weights = w->mixer != NULL ? w->address[w->program.buckets[0].weights] : NULL;
+    int i = 0;
 
-    if (weights == NULL || weight == NULL) return NULL;
-    return (char *)w->run.mixing->copy(w->mixer, c) + (weight - weights);
+    if (w->mixer == NULL || weight == NULL) return NULL;
+    GHP_ASSERT(c < w->program.mixing->copies);
+    while (ghp_worker_instr(w, i)->kind != GHP_INSTR_MIX)
+        i++;
+    return (char *)w->address[ghp_worker_instr(w, i)->at.scratch] +
+           c * ghp_worker_instr(w, i)->bytes +
+           (weight - (char *)w->address[w->program.buckets[0].weights]);
 }
 
 int64_t ghp_worker_late_steps(const struct ghp_worker *w)

@@ -36,12 +36,26 @@ struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/
     int64_t led_least, led_most; /* lsgd: pulls in which a worker led its group; of all workers */
 };
 
+/* What a worker's mixes have learnt: the worker has it, and a checkpoint what mixing->keeps_* say. */
+struct ghp_mix_numbers {
+    double share; /* as of struct ghp_mix_count */
+    double lost;  /* sum of its mean losses since workers told each other theirs */
+};
+
+/* What the rate of the next updates is multiplied by. */
+static inline double ghp_mix_rate(const struct ghp_mixing_facts *mixing,
+                                  const struct ghp_mix_numbers *numbers)
+{
+    return mixing->whole_shares ? 1 / numbers->share : 1;
+}
+
 struct ghp_mixer; /* executor/mixing/mixer.h */
 
 struct ghp_mixer_place { /* in a worker; borrowed until close */
     const struct ghp_exec_context *exec;
     const struct ghp_run_options *run;
     const struct ghp_program *program;
+    struct ghp_mix_numbers *numbers;
 };
 
 /* Who mixes a worker's weights; what each does is said in executor/mixing/mixer.h. */
@@ -53,13 +67,7 @@ struct ghp_mixer_hooks {
     enum ghp_status (*start)(struct ghp_mixer *mixer);
     enum ghp_status (*mix)(struct ghp_mixer *mixer, const struct ghp_step *of);
     enum ghp_status (*settle)(struct ghp_mixer *mixer);
-    bool (*is_served)(const struct ghp_mixer *mixer);
-    enum ghp_status (*read)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-    enum ghp_status (*write)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-    void (*note)(struct ghp_mixer *mixer, const double *metrics);
-    void *(*copy)(struct ghp_mixer *mixer, int c);
-    int (*numbers)(struct ghp_mixer *mixer, double **numbers);
-    double (*rate)(const struct ghp_mixer *mixer);
+    enum ghp_status (*move)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind, bool receives);
     struct ghp_mix_count (*counted)(struct ghp_mixer *mixer);
 };
 
@@ -184,8 +192,9 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *worker);
 /* Between steps: of mixes nothing is under way. Collective over all workers. */
 enum ghp_status ghp_worker_settle_mixes(struct ghp_worker *worker);
-/* Numbers of this worker's own that a checkpoint has besides its tensors, when mixes have settled; between steps. */
-int ghp_worker_mixer_numbers(struct ghp_worker *worker, double **numbers);
+/* A number of this worker's own that a checkpoint has besides its tensors, when mixes have settled; between steps.
+ * NULL: it has none. */
+double *ghp_worker_mix_number(struct ghp_worker *worker);
 /* Steps whose computing took longer than the emulated step (engine/pace.h). */
 int64_t ghp_worker_late_steps(const struct ghp_worker *worker);
 /* Said after a step: its times do not count. */

@@ -46,6 +46,7 @@ struct ghp_worker {
     bool gave_weights;                       /* to the servers */
     struct ghp_hyperparameters pushed;       /* of the step that is pushed */
     struct ghp_mixer *mixer;                 /* NULL: no mixes of weights */
+    struct ghp_mix_numbers mix_numbers;
     char *saved_states; /* running statistics of its own, while the mean of all is in their place */
     struct ghp_p2p_thread *p2p_thread;
     struct ghp_message *messages; /* sends and receives, in list order */

@@ -17,12 +17,12 @@ struct level { /* the workers of one leader */
 /* The group's, where there are several, and that of all workers. Returns   how many */
 static int levels_of(const struct ghp_mixer *m, struct level levels[2])
 {
-    const struct ghp_sync *sync = &m->place.program->scheme;
-    int n = 0, size = m->workers / sync->groups;
+    const struct ghp_mix_terms *terms = m->terms;
+    int n = 0, size = m->workers / terms->groups;
 
-    if (sync->groups > 1)
-        levels[n++] = (struct level){m->rank / size * size, size, sync->argument, m->copies[0]};
-    levels[n] = (struct level){0, m->workers, ghp_sync_leader_period(*sync), m->copies[n]};
+    if (terms->groups > 1)
+        levels[n++] = (struct level){m->rank / size * size, size, terms->argument, m->copies[0]};
+    levels[n] = (struct level){0, m->workers, terms->leader_period, m->copies[n]};
     return n + 1;
 }
 
@@ -86,7 +86,7 @@ static enum ghp_status pass_on(struct ghp_mixer *m, const struct level *l, int l
 /* x + c (y - x) keeps the bits of x where y is x; the fault's x (1 - c) + c y does not. */
 static void pull_to(struct ghp_mixer *m, double by, struct ghp_flat leader)
 {
-    if (m->place.run->fault == GHP_FAULT_ROUNDED_PULL) {
+    if (ghp_mixer_has(m, GHP_FAULT_ROUNDED_PULL)) {
         ghp_flat_add(m->x, -by, m->x);
         ghp_flat_add(m->x, by, leader);
     } else {
@@ -100,42 +100,50 @@ static enum ghp_status follow(struct ghp_mixer *m, const struct level *l,
     int leader = ghp_mixer_leader(losses, l->first, l->count);
 
     GHP_TRY(pass_on(m, l, leader));
-    if (m->place.run->fault == GHP_FAULT_DROP_REDUCTION) ghp_flat_copy(l->leader, m->x);
+    if (ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION)) ghp_flat_copy(l->leader, m->x);
     pull_to(m, pull, l->leader);
     return GHP_OK;
 }
 
 static void count_leaders(struct ghp_mixer *m, const struct ghp_control_message *losses)
 {
-    int groups = m->place.program->scheme.groups, size = m->workers / groups;
+    int groups = m->terms->groups, size = m->workers / groups;
+    int64_t *led = m->own; /* how often each worker led a group */
 
     for (int g = 0; g < groups; g++)
-        m->led[ghp_mixer_leader(losses, g * size, size)]++;
+        led[ghp_mixer_leader(losses, g * size, size)]++;
+    m->count.led_least = m->count.led_most = led[0];
+    for (int i = 1; i < m->workers; i++) {
+        if (led[i] < m->count.led_least) m->count.led_least = led[i];
+        if (led[i] > m->count.led_most) m->count.led_most = led[i];
+    }
 }
 
 static enum ghp_status mix_lsgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
     struct ghp_control *control = m->place.exec->transport->control;
     int64_t done = (int64_t)of->index + 1;
+    double *lost = &m->place.numbers->lost;
     const struct ghp_control_message *losses;
     struct level levels[2];
     int n = levels_of(m, levels);
 
     for (int i = 0; i < n; i++) /* where there was a leader before */
         if (done > levels[i].every) pull_to(m, pull / (double)levels[i].every, levels[i].leader);
-    if (done % m->place.program->scheme.argument != 0) return GHP_OK;
+    if (done % m->terms->argument != 0) return GHP_OK;
     m->world->label = "the leaders' losses";
-    GHP_TRY(control->ops->tell(control, m->world, m->lost, &losses));
+    GHP_TRY(control->ops->tell(control, m->world, (struct ghp_control_message){.value = *lost},
+                               &losses));
     count_leaders(m, losses);
     for (int i = 0; i < n; i++)
         if (done % levels[i].every == 0) GHP_TRY(follow(m, &levels[i], losses));
-    m->lost.value = 0;
+    *lost = 0;
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_lsgd = {.sync = &ghp_sync_lsgd,
+const struct ghp_mixer_ops ghp_mixer_lsgd = {.name = "lsgd",
                                              .other_slots = SLOTS,
                                              .in_step = true,
                                              .in_pieces = true,
-                                             .has_lost = true,
+                                             .own_bytes_each = sizeof(int64_t),
                                              .mix = mix_lsgd};

@@ -3,49 +3,55 @@
  * is waited for, so no graph can stand still. */
 #include "executor/mixing/mixer_private.h"
 
-#include <stdlib.h>
-
 enum { MEAN, ARRIVES, ALSO_ARRIVES }; /* copies */
 enum { SLOTS = 2 };                   /* a message to and from each neighbour */
 
-static enum ghp_status find_neighbours(struct ghp_mixer *m)
-{
-    const struct ghp_graph *graph = &m->place.program->scheme.graph;
+struct neighbours { /* a mixer's own */
+    int n;
+    int at[]; /* by rank */
+};
 
-    m->neighbours = ghp_alloc((size_t)m->workers, sizeof *m->neighbours);
-    if (m->neighbours == NULL) return GHP_NO_MEMORY();
+static void find_neighbours(struct ghp_mixer *m)
+{
+    struct neighbours *neighbours = m->own;
+
     for (int u = 0; u < m->workers; u++)
-        if (ghp_graph_joins(graph, m->workers, m->rank, u)) m->neighbours[m->n_neighbours++] = u;
-    return GHP_OK;
+        if (ghp_graph_joins(&m->terms->graph, m->workers, m->rank, u))
+            neighbours->at[neighbours->n++] = u;
 }
 
 /* Neighbour i's weights, into one of two copies. */
 static enum ghp_status expect(struct ghp_mixer *m, int i)
 {
-    if (i >= m->n_neighbours) return GHP_OK;
+    const struct neighbours *neighbours = m->own;
+
+    if (i >= neighbours->n) return GHP_OK;
     return ghp_mixer_post(m, i,
                           (struct ghp_p2p_message){.data = m->copies[ARRIVES + i % 2].at,
                                                    .bytes = m->instr->bytes,
-                                                   .peer = m->neighbours[i],
+                                                   .peer = neighbours->at[i],
                                                    .tag = GHP_MIX_TAG_X,
                                                    .receives = true});
 }
 
 static enum ghp_status send_all(struct ghp_mixer *m)
 {
-    for (int i = 0; i < m->n_neighbours; i++)
+    const struct neighbours *neighbours = m->own;
+
+    for (int i = 0; i < neighbours->n; i++)
         GHP_TRY(ghp_mixer_post(m, m->workers + i,
                                (struct ghp_p2p_message){.data = m->x.at,
                                                         .bytes = m->instr->bytes,
-                                                        .peer = m->neighbours[i],
+                                                        .peer = neighbours->at[i],
                                                         .tag = GHP_MIX_TAG_X}));
     return GHP_OK;
 }
 
 static enum ghp_status mix_dgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    const struct ghp_graph *graph = &m->place.program->scheme.graph;
-    bool deaf = m->place.run->fault == GHP_FAULT_DROP_REDUCTION; /* adds its own instead */
+    const struct ghp_graph *graph = &m->terms->graph;
+    const struct neighbours *neighbours = m->own;
+    bool deaf = ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION); /* adds its own instead */
 
     (void)of;
     GHP_TRY(expect(m, 0));
@@ -53,10 +59,10 @@ static enum ghp_status mix_dgd(struct ghp_mixer *m, const struct ghp_step *of)
     GHP_TRY(send_all(m));
     ghp_flat_clear(m->copies[MEAN]);
     ghp_flat_add(m->copies[MEAN], ghp_graph_weight(graph, m->workers, m->rank, m->rank), m->x);
-    for (int i = 0; i < m->n_neighbours; i++) {
+    for (int i = 0; i < neighbours->n; i++) {
         GHP_TRY(ghp_mixer_wait(m, i, 1, "a neighbour's weights"));
         ghp_flat_add(m->copies[MEAN],
-                     ghp_graph_weight(graph, m->workers, m->rank, m->neighbours[i]),
+                     ghp_graph_weight(graph, m->workers, m->rank, neighbours->at[i]),
                      deaf && i == 0 ? m->x : m->copies[ARRIVES + i % 2]);
         GHP_TRY(expect(m, i + 2));
     }
@@ -65,8 +71,10 @@ static enum ghp_status mix_dgd(struct ghp_mixer *m, const struct ghp_step *of)
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_dgd = {.sync = &ghp_sync_dgd,
+const struct ghp_mixer_ops ghp_mixer_dgd = {.name = "dgd",
                                             .slots = SLOTS,
                                             .in_step = true,
+                                            .own_bytes = sizeof(struct neighbours),
+                                            .own_bytes_each = sizeof(int),
                                             .prepare = find_neighbours,
                                             .mix = mix_dgd};

@@ -17,10 +17,14 @@
 /* Messages: w and w z, sent and received. */
 enum { SENT_WORD, SENT, TAKEN_WORD, TAKEN, SLOTS };
 
-static bool has(const struct ghp_mixer *m, enum ghp_fault fault)
-{
-    return m->place.run->fault == fault;
-}
+struct push {             /* a mixer's own */
+    float sent, received; /* shares of the messages under way */
+    /* ---- overlap ---- */
+    double held;        /* of what has come and is not in x */
+    bool expects;       /* a message of the step `next` may come */
+    int64_t next, last; /* step whose message comes next; in which one was sent last */
+    int64_t due;        /* waited for: of this step and before */
+};
 
 static int hop(const struct ghp_mixer *m, int64_t step)
 {
@@ -34,16 +38,18 @@ static int hop(const struct ghp_mixer *m, int64_t step)
 /* Half of w, as it is sent; the rest stays. */
 static double part(struct ghp_mixer *m)
 {
-    m->push.sent = (float)(m->count.share / 2);
-    m->count.share -= (double)m->push.sent;
-    return (double)m->push.sent;
+    struct push *p = m->own;
+
+    p->sent = (float)(m->place.numbers->share / 2);
+    m->place.numbers->share -= (double)p->sent;
+    return (double)p->sent;
 }
 
 static enum ghp_status post_both(struct ghp_mixer *m, int peer, void *header, struct ghp_flat all,
                                  bool receives)
 {
     struct ghp_p2p_message message = {.data = header,
-                                      .bytes = sizeof m->push.sent,
+                                      .bytes = sizeof(float),
                                       .peer = peer,
                                       .tag = GHP_MIX_TAG_SHARE,
                                       .receives = receives};
@@ -57,27 +63,30 @@ static enum ghp_status post_both(struct ghp_mixer *m, int peer, void *header, st
 
 static enum ghp_status send(struct ghp_mixer *m, int64_t step, struct ghp_flat all)
 {
+    struct push *p = m->own;
+
     m->count.exchanges++;
-    m->count.sent_share += (double)m->push.sent;
-    return post_both(m, (m->rank + hop(m, step)) % m->workers, &m->push.sent, all, false);
+    m->count.sent_share += (double)p->sent;
+    return post_both(m, (m->rank + hop(m, step)) % m->workers, &p->sent, all, false);
 }
 
 static enum ghp_status expect(struct ghp_mixer *m, int64_t step, struct ghp_flat all)
 {
-    int peer = (m->rank + m->workers - hop(m, step)) % m->workers;
+    struct push *p = m->own;
 
-    return post_both(m, peer, &m->push.received, all, true);
+    return post_both(m, (m->rank + m->workers - hop(m, step)) % m->workers, &p->received, all,
+                     true);
 }
 
 /* x, which times `kept` is this worker's, gets what others sent. */
 static void add(struct ghp_mixer *m, double kept, struct ghp_flat sent, double of_sent)
 {
-    double sum = m->count.share + of_sent;
+    double sum = m->place.numbers->share + of_sent;
 
     m->count.taken_share += of_sent;
-    if (has(m, GHP_FAULT_DROP_REDUCTION)) return;
-    if (!has(m, GHP_FAULT_NO_MIXING)) ghp_flat_combine(m->x, kept / sum, sent, 1 / sum);
-    m->count.share = sum;
+    if (ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION)) return;
+    if (!ghp_mixer_has(m, GHP_FAULT_NO_MIXING)) ghp_flat_combine(m->x, kept / sum, sent, 1 / sum);
+    m->place.numbers->share = sum;
 }
 
 /* ---- sgp ---- */
@@ -85,21 +94,22 @@ static void add(struct ghp_mixer *m, double kept, struct ghp_flat sent, double o
 static enum ghp_status mix_sgp(struct ghp_mixer *m, const struct ghp_step *of)
 {
     int64_t step = (int64_t)of->index;
+    const struct push *p = m->own;
     double sent = part(m);
 
     ghp_flat_scale(m->x, sent, m->x);
     GHP_TRY(expect(m, step, m->copies[0]));
     GHP_TRY(send(m, step, m->x));
     GHP_TRY(ghp_mixer_wait(m, 0, SLOTS, "pushing weights"));
-    if (has(m, GHP_FAULT_DROP_REDUCTION)) ghp_flat_scale(m->x, 1 / sent, m->x);
-    add(m, m->count.share / sent, m->copies[0], (double)m->push.received);
+    if (ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION)) ghp_flat_scale(m->x, 1 / sent, m->x);
+    add(m, m->place.numbers->share / sent, m->copies[0], (double)p->received);
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_sgp = {.sync = &ghp_sync_sgp,
+const struct ghp_mixer_ops ghp_mixer_sgp = {.name = "sgp",
                                             .other_slots = SLOTS,
                                             .in_step = true,
-                                            .whole_shares = true,
+                                            .own_bytes = sizeof(struct push),
                                             .mix = mix_sgp};
 
 /* ---- overlap ---- */
@@ -109,7 +119,7 @@ enum { OF_SENT, ARRIVING, ARRIVED }; /* copies */
 /* What came is added to what had; then the next message may come, of those that are sent by now. */
 static enum ghp_status carry_overlap(struct ghp_mixer *m)
 {
-    struct ghp_push *p = &m->push;
+    struct push *p = m->own;
 
     if (p->expects && !m->slots[TAKEN].open && !m->slots[TAKEN_WORD].open) {
         if (p->held > 0)
@@ -127,40 +137,44 @@ static enum ghp_status carry_overlap(struct ghp_mixer *m)
 
 static bool have_come(const struct ghp_mixer *m, const struct ghp_mixer_awaited *a)
 {
+    const struct push *p = m->own;
+
     (void)a;
-    return m->push.next > m->push.due;
+    return p->next > p->due;
 }
 
 /* All that was sent in step `due` and before, and whatever else has come. */
 static enum ghp_status take(struct ghp_mixer *m, int64_t due, const char *label)
 {
+    struct push *p = m->own;
     int64_t before;
 
-    m->push.due = due;
+    p->due = due;
     GHP_TRY(ghp_mixer_wait_for(
         m, &(struct ghp_mixer_awaited){have_come, TAKEN_WORD, SLOTS - TAKEN_WORD, label}));
     do {
-        before = m->push.next;
+        before = p->next;
         GHP_TRY(ghp_mixer_progress(m));
-    } while (m->push.next > before);
-    if (m->push.held > 0) add(m, m->count.share, m->copies[ARRIVED], m->push.held);
-    m->push.held = 0;
+    } while (p->next > before);
+    if (p->held > 0) add(m, m->place.numbers->share, m->copies[ARRIVED], p->held);
+    p->held = 0;
     return GHP_OK;
 }
 
 static enum ghp_status mix_overlap(struct ghp_mixer *m, const struct ghp_step *of)
 {
+    struct push *p = m->own;
     int64_t step = (int64_t)of->index;
 
     GHP_TRY(ghp_mixer_wait(m, SENT_WORD, TAKEN_WORD - SENT_WORD, "sending weights"));
-    if (m->push.next > m->push.last) { /* nothing is under way */
-        m->push.next = step;
-        m->push.last = step - 1;
+    if (p->next > p->last) { /* nothing is under way */
+        p->next = step;
+        p->last = step - 1;
     }
     ghp_flat_scale(m->copies[OF_SENT], part(m), m->x);
     GHP_TRY(send(m, step, m->copies[OF_SENT]));
-    GHP_TRY(take(m, step - m->place.program->scheme.argument, "weights of an earlier step"));
-    m->push.last = step;
+    GHP_TRY(take(m, step - m->terms->argument, "weights of an earlier step"));
+    p->last = step;
     return GHP_OK;
 }
 
@@ -170,17 +184,28 @@ static enum ghp_status settle_overlap(struct ghp_mixer *m)
     double waited_s = m->count.waited_s;
 
     GHP_TRY(ghp_mixer_wait(m, SENT_WORD, TAKEN_WORD - SENT_WORD, "sending weights"));
-    GHP_TRY(take(m, m->push.last, "the last weights"));
+    GHP_TRY(take(m, ((struct push *)m->own)->last, "the last weights"));
     m->count.waited_s = waited_s; /* for no step */
-    if (fabs(m->count.share - 1) < 1e-12) m->count.share = 1;
+    if (fabs(m->place.numbers->share - 1) < 1e-12) m->place.numbers->share = 1;
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_sgp_overlap = {.sync = &ghp_sync_sgp_overlap,
+static enum ghp_status end_overlap(struct ghp_mixer *m)
+{
+    return m->x.at != NULL ? settle_overlap(m) : GHP_OK;
+}
+
+static void prepare_overlap(struct ghp_mixer *m)
+{
+    ((struct push *)m->own)->last = -1;
+}
+
+const struct ghp_mixer_ops ghp_mixer_sgp_overlap = {.name = "sgp-overlap",
                                                     .other_slots = SLOTS,
                                                     .in_step = true,
-                                                    .has_share = true,
-                                                    .whole_shares = true,
+                                                    .prepare = prepare_overlap,
+                                                    .own_bytes = sizeof(struct push),
                                                     .mix = mix_overlap,
                                                     .carry = carry_overlap,
-                                                    .settle = settle_overlap};
+                                                    .settle = settle_overlap,
+                                                    .end = end_overlap};

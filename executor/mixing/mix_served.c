@@ -4,6 +4,13 @@
 /* Of each server: a header, what is pushed, X, the answer beside it. */
 enum { WORD, PUSH, X, ANSWER, SLOTS };
 
+struct served {                   /* a mixer's own */
+    bool gave_weights;            /* to the servers */
+    struct ghp_mix_header header; /* under way */
+    int64_t pulled, slowest; /* ssp: mixes when X was pulled; steps of the slowest worker then */
+    struct ghp_mix_answer answers[]; /* of each server */
+};
+
 static int slot_of(const struct ghp_mixer *m, int kind, int server)
 {
     return kind * m->servers + server;
@@ -11,12 +18,14 @@ static int slot_of(const struct ghp_mixer *m, int kind, int server)
 
 static enum ghp_status send_headers(struct ghp_mixer *m, struct ghp_mix_header header)
 {
+    struct served *own = m->own;
+
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
-    m->header = header;
+    own->header = header;
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_mixer_post(m, slot_of(m, WORD, s),
-                               (struct ghp_p2p_message){.data = &m->header,
-                                                        .bytes = sizeof m->header,
+                               (struct ghp_p2p_message){.data = &own->header,
+                                                        .bytes = sizeof own->header,
                                                         .peer = m->workers + s,
                                                         .tag = GHP_MIX_TAG_WORD}));
     return GHP_OK;
@@ -41,9 +50,11 @@ static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, stru
 /* One server's cut of X, when it comes. */
 static enum ghp_status expect(struct ghp_mixer *m, int server, struct ghp_flat all)
 {
+    struct served *own = m->own;
+
     GHP_TRY(ghp_mixer_post(m, slot_of(m, ANSWER, server),
-                           (struct ghp_p2p_message){.data = &m->answers[server],
-                                                    .bytes = sizeof m->answers[server],
+                           (struct ghp_p2p_message){.data = &own->answers[server],
+                                                    .bytes = sizeof own->answers[server],
                                                     .peer = m->workers + server,
                                                     .tag = GHP_MIX_TAG_ANSWER,
                                                     .receives = true}));
@@ -62,6 +73,101 @@ static enum ghp_status take_x(struct ghp_mixer *m)
     return ghp_mixer_wait(m, 0, SLOTS * m->servers, "taking weights");
 }
 
+/* ---- between steps ---- */
+
+static struct ghp_server_messages exchange_of(const struct ghp_mixer *m, const char *label)
+{
+    return (struct ghp_server_messages){.channel = m->channel,
+                                        .control = m->place.exec->transport->control,
+                                        .first_slot = m->n_slots - 1,
+                                        .limit_s = ghp_mixer_limit_s(m),
+                                        .label = label};
+}
+
+static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_header header)
+{
+    const struct ghp_server_messages exchange = exchange_of(m, "telling the servers");
+
+    for (int s = 0; s < m->servers; s++)
+        GHP_TRY(ghp_server_exchange(&exchange,
+                                    &(struct ghp_p2p_message){.data = &header,
+                                                              .bytes = sizeof header,
+                                                              .peer = m->workers + s,
+                                                              .tag = GHP_MIX_TAG_WORD},
+                                    1));
+    return GHP_OK;
+}
+
+static enum ghp_status move_tensor(struct ghp_mixer *m, enum ghp_buffer_kind kind, bool receives)
+{
+    const struct ghp_server_messages exchange = exchange_of(m, "tensors of servers");
+    struct ghp_flat whole = kind == GHP_BUFFER_WEIGHT ? m->x : m->g;
+
+    GHP_TRY(tell(m, (struct ghp_mix_header){.kind = receives ? GHP_MIX_READ : GHP_MIX_WRITE,
+                                            .tensor = kind}));
+    for (int s = 0; s < m->servers; s++)
+        GHP_TRY(ghp_server_exchange(
+            &exchange,
+            &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
+                                      .bytes = m->cut_bytes,
+                                      .peer = m->workers + s,
+                                      .tag = GHP_MIX_TAG_TENSOR,
+                                      .receives = receives},
+            1));
+    return GHP_OK;
+}
+
+/* Servers begin with a worker's weights. */
+static enum ghp_status give_first(struct ghp_mixer *m)
+{
+    struct served *own = m->own;
+
+    if (own->gave_weights) return GHP_OK;
+    own->gave_weights = true;
+    return move_tensor(m, GHP_BUFFER_WEIGHT, false);
+}
+
+static enum ghp_status move(struct ghp_mixer *m, enum ghp_buffer_kind kind, bool receives)
+{
+    struct served *own = m->own;
+
+    if (receives) GHP_TRY(give_first(m));
+    if (!receives && kind == GHP_BUFFER_WEIGHT) own->gave_weights = true;
+    return move_tensor(m, kind, receives);
+}
+
+/* A message that waits to be received stays: it is the other side's to send. */
+static enum ghp_status settle(struct ghp_mixer *m)
+{
+    const struct ghp_server_messages exchange = exchange_of(m, "settling with the servers");
+    const struct served *own = m->own;
+    int number;
+
+    if (!own->gave_weights) return GHP_OK;
+    GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
+    GHP_TRY(tell(m, (struct ghp_mix_header){.kind = GHP_MIX_SETTLE}));
+    for (int s = 0; s < m->servers; s++)
+        GHP_TRY(ghp_server_exchange(&exchange,
+                                    &(struct ghp_p2p_message){.data = &number,
+                                                              .bytes = sizeof(number),
+                                                              .peer = m->workers + s,
+                                                              .tag = GHP_MIX_TAG_TENSOR,
+                                                              .receives = true},
+                                    1));
+    return GHP_OK;
+}
+
+static enum ghp_status end(struct ghp_mixer *m)
+{
+    GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
+    return tell(m, (struct ghp_mix_header){.kind = GHP_MIX_END});
+}
+
+/* What they all have. */
+#define SERVED                                                                                     \
+    .slots = SLOTS, .own_bytes = sizeof(struct served),                                            \
+    .own_bytes_each = sizeof(struct ghp_mix_answer), .settle = settle, .move = move
+
 /* ---- asp ---- */
 
 static enum ghp_status mix_asp(struct ghp_mixer *m, const struct ghp_step *of)
@@ -70,20 +176,23 @@ static enum ghp_status mix_asp(struct ghp_mixer *m, const struct ghp_step *of)
     return take_x(m);
 }
 
-const struct ghp_mixer_ops ghp_mixer_asp = {.sync = &ghp_sync_asp, .slots = SLOTS, .mix = mix_asp};
+const struct ghp_mixer_ops ghp_mixer_asp = {SERVED, .name = "asp", .start = give_first,
+                                            .mix = mix_asp, .end = end};
 
 /* ---- ssp ---- */
 
 /* Whether x may still be gone on from: at most S steps since it was pulled, and by the clock of the slowest worker. */
 static bool is_fresh(const struct ghp_mixer *m, int64_t clock)
 {
-    int64_t s = m->place.program->scheme.argument;
+    const struct served *own = m->own;
+    int64_t s = m->terms->argument;
 
-    return clock - m->pulled <= s && (m->place.program->scheme.other || m->slowest >= clock - s);
+    return clock - own->pulled <= s && (m->terms->other || own->slowest >= clock - s);
 }
 
 static enum ghp_status mix_ssp(struct ghp_mixer *m, const struct ghp_step *of)
 {
+    struct served *own = m->own;
     int64_t clock = m->count.mixes + 1;
     bool pulls = !is_fresh(m, clock);
 
@@ -92,27 +201,28 @@ static enum ghp_status mix_ssp(struct ghp_mixer *m, const struct ghp_step *of)
     GHP_TRY(push(m, of, m->copies[0], pulls));
     if (!pulls) return GHP_OK;
     GHP_TRY(take_x(m));
-    m->pulled = clock;
-    m->slowest = m->answers[0].slowest;
+    own->pulled = clock;
+    own->slowest = own->answers[0].slowest;
     for (int s = 1; s < m->servers; s++)
-        if (m->answers[s].slowest < m->slowest) m->slowest = m->answers[s].slowest;
+        if (own->answers[s].slowest < own->slowest) own->slowest = own->answers[s].slowest;
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_ssp = {.sync = &ghp_sync_ssp, .slots = SLOTS, .mix = mix_ssp};
+const struct ghp_mixer_ops ghp_mixer_ssp = {SERVED, .name = "ssp", .start = give_first,
+                                            .mix = mix_ssp, .end = end};
 
 /* ---- easgd ---- */
 
 static enum ghp_status mix_easgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    if ((m->count.mixes + 1) % m->place.program->scheme.argument != 0) return GHP_OK;
+    if ((m->count.mixes + 1) % m->terms->argument != 0) return GHP_OK;
     GHP_TRY(push(m, of, m->x, true));
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending")); /* it comes back to the same place */
     return take_x(m);
 }
 
-const struct ghp_mixer_ops ghp_mixer_easgd = {
-    .sync = &ghp_sync_easgd, .slots = SLOTS, .mix = mix_easgd};
+const struct ghp_mixer_ops ghp_mixer_easgd = {SERVED, .name = "easgd", .start = give_first,
+                                              .mix = mix_easgd, .end = end};
 
 /* ---- aladdin ---- */
 
@@ -130,10 +240,13 @@ static bool has_come(const struct ghp_mixer *m, int server)
     return !m->slots[slot_of(m, X, server)].open && !m->slots[slot_of(m, ANSWER, server)].open;
 }
 
-enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m)
+/* X of each server that has come, again. */
+static enum ghp_status expect_again(struct ghp_mixer *m)
 {
+    const struct served *own = m->own;
+
     for (int s = 0; s < m->servers; s++)
-        if (has_come(m, s) && !(m->answers[s].alpha < 0))
+        if (has_come(m, s) && !(own->answers[s].alpha < 0))
             GHP_TRY(expect(m, s, m->copies[RECEIVED]));
     return GHP_OK;
 }
@@ -141,17 +254,19 @@ enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m)
 /* What came since the last mix is left for the next one. */
 static enum ghp_status start_aladdin(struct ghp_mixer *m)
 {
+    GHP_TRY(give_first(m));
     ghp_flat_copy(m->copies[BEFORE], m->x);
-    return m->count.mixes == 0 ? ghp_mixer_expect_again(m) : GHP_OK;
+    return m->count.mixes == 0 ? expect_again(m) : GHP_OK;
 }
 
 /* One server's X came while the step was made, so it lacks that step: what x was before is drawn to it, and the step
  * taken from there. Drawn itself, it would count by 1 - alpha here, and whole in the servers' sum. */
 static void draw(struct ghp_mixer *m, int server)
 {
+    const struct served *own = m->own;
     struct ghp_flat x = part_of(m, m->x, server), before = part_of(m, m->copies[BEFORE], server);
 
-    ghp_flat_pull(before, m->answers[server].alpha, part_of(m, m->copies[RECEIVED], server));
+    ghp_flat_pull(before, own->answers[server].alpha, part_of(m, m->copies[RECEIVED], server));
     ghp_flat_subtract(x, before, part_of(m, m->copies[SENT], server));
 }
 
@@ -163,10 +278,26 @@ static enum ghp_status mix_aladdin(struct ghp_mixer *m, const struct ghp_step *o
     GHP_TRY(ghp_mixer_progress(m));
     for (int s = 0; s < m->servers; s++)
         if (has_come(m, s)) draw(m, s);
-    GHP_TRY(ghp_mixer_expect_again(m));
+    GHP_TRY(expect_again(m));
     ghp_flat_copy(m->copies[BEFORE], m->x);
     return push(m, of, m->copies[SENT], false);
 }
 
-const struct ghp_mixer_ops ghp_mixer_aladdin = {
-    .sync = &ghp_sync_aladdin, .slots = SLOTS, .start = start_aladdin, .mix = mix_aladdin};
+/* The servers send X once more, to the receive that waits for it. */
+static enum ghp_status end_aladdin(struct ghp_mixer *m)
+{
+    const struct served *own = m->own;
+
+    GHP_TRY(end(m));
+    for (bool last = m->x.at == NULL; !last;) {
+        GHP_TRY(ghp_mixer_wait(m, 0, m->n_slots - 1, "ending"));
+        last = true;
+        for (int s = 0; s < m->servers; s++)
+            last = last && own->answers[s].alpha < 0;
+        if (!last) GHP_TRY(expect_again(m));
+    }
+    return GHP_OK;
+}
+
+const struct ghp_mixer_ops ghp_mixer_aladdin = {SERVED, .name = "aladdin", .start = start_aladdin,
+                                                .mix = mix_aladdin, .end = end_aladdin};

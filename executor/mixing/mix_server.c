@@ -33,7 +33,14 @@ struct client { /* a worker */
     bool leaves;   /* aladdin: it takes X once more, with an alpha below 0, and no further */
 };
 
+struct rule { /* of one scheme */
+    const char *name;
+    enum ghp_status (*take)(struct ghp_mix_server *s, int worker); /* what a worker has pushed */
+    bool offers; /* X to workers who do not wait for it: once more when one ends */
+};
+
 struct ghp_mix_server {
+    const struct rule *rule;
     struct ghp_exec_context exec;
     enum ghp_fault fault;
     int workers, number, running;
@@ -67,77 +74,6 @@ static struct ghp_flat x_of(const struct ghp_mix_server *s)
 static struct ghp_flat arrival_of(const struct ghp_mix_server *s, int worker)
 {
     return flat_at(s, cut_of(s)->buffer, worker);
-}
-
-/* ---- opening ---- */
-
-enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
-                                    struct ghp_server_programs *programs, enum ghp_fault fault,
-                                    struct ghp_mix_server **result)
-{
-    struct ghp_mix_server *s = ghp_alloc(1, sizeof *s);
-    enum ghp_status status = GHP_OK;
-
-    *result = NULL;
-    if (s == NULL) {
-        ghp_program_release(&programs->own);
-        ghp_program_release(&programs->layout);
-        return GHP_NO_MEMORY();
-    }
-    s->exec = ghp_exec_context_complete(*exec);
-    s->program = programs->own;
-    s->layout = programs->layout;
-    *programs = (struct ghp_server_programs){0};
-    s->fault = fault;
-    s->workers = s->running = s->program.problem.workers;
-    s->number = s->program.rank - s->workers;
-    s->clients = ghp_alloc((size_t)s->workers, sizeof *s->clients);
-    if (s->clients == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    GHP_TRY_GOTO(status, ghp_program_check(&s->program), fail);
-    GHP_TRY_GOTO(status,
-                 ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
-                 fail);
-    *result = s;
-    return GHP_OK;
-fail:
-    ghp_mix_server_close(s);
-    return status;
-}
-
-void ghp_mix_server_close(struct ghp_mix_server *s)
-{
-    if (s == NULL) return;
-    if (s->channel != NULL) s->channel->ops->close(s->channel);
-    ghp_arena_close(&s->arena);
-    ghp_program_release(&s->program);
-    ghp_program_release(&s->layout);
-    free(s->clients);
-    free(s);
-}
-
-enum ghp_status ghp_mix_server_connect(struct ghp_mix_server *s)
-{
-    struct ghp_p2p *p2p = s->exec.transport->p2p;
-
-    return p2p->ops->open(p2p, SLOTS * s->workers + 1, &s->channel);
-}
-
-const struct ghp_program *ghp_mix_server_program(const struct ghp_mix_server *s)
-{
-    return &s->program;
-}
-
-const struct ghp_arena *ghp_mix_server_arena(const struct ghp_mix_server *s)
-{
-    return &s->arena;
-}
-
-struct ghp_mix_server_count ghp_mix_server_counted(const struct ghp_mix_server *s)
-{
-    struct ghp_mix_server_count count = s->count;
-
-    count.left = s->since;
-    return count;
 }
 
 /* ---- updates ---- */
@@ -246,9 +182,9 @@ static int64_t slowest(const struct ghp_mix_server *s)
 static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool holds = !s->program.scheme.other && s->fault != GHP_FAULT_DROP_REDUCTION;
+    bool holds = !s->program.mix.other && s->fault != GHP_FAULT_DROP_REDUCTION;
 
-    if (holds && slowest(s) < c->clock - s->program.scheme.argument) {
+    if (holds && slowest(s) < c->clock - s->program.mix.argument) {
         c->state = HELD;
         return GHP_OK;
     }
@@ -286,8 +222,8 @@ static void take_sum(struct ghp_mix_server *s, double divisor)
 static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool printed = s->program.scheme.other, loses = s->fault == GHP_FAULT_DROP_REDUCTION;
-    int64_t pi = s->program.scheme.argument;
+    bool printed = s->program.mix.other, loses = s->fault == GHP_FAULT_DROP_REDUCTION;
+    int64_t pi = s->program.mix.argument;
     bool triggers = c->count + 1 >= pi;
 
     c->count++;
@@ -306,35 +242,66 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
     return offer(s, worker);
 }
 
+/* ---- what a worker has pushed ---- */
+
+static enum ghp_status take_asp(struct ghp_mix_server *s, int worker)
+{
+    bool drops = s->fault == GHP_FAULT_DROP_REDUCTION && s->clients[worker].clock % 2 == 0;
+
+    if (!drops) GHP_TRY(apply(s, worker));
+    return answer_x(s, worker);
+}
+
+static enum ghp_status take_ssp(struct ghp_mix_server *s, int worker)
+{
+    GHP_TRY(apply(s, worker));
+    return s->clients[worker].header.pulls != 0 ? answer_pull(s, worker) : await_header(s, worker);
+}
+
+static enum ghp_status take_easgd(struct ghp_mix_server *s, int worker)
+{
+    s->count.versions++;
+    if (s->fault == GHP_FAULT_DROP_REDUCTION)
+        ghp_flat_pull(arrival_of(s, worker), easgd_alpha / s->workers, x_of(s));
+    else
+        ghp_flat_draw(arrival_of(s, worker), x_of(s), easgd_alpha / s->workers);
+    s->clients[worker].state = ANSWERS;
+    return answer(s, worker, arrival_of(s, worker));
+}
+
+static enum ghp_status take_aladdin(struct ghp_mix_server *s, int worker)
+{
+    GHP_TRY(take_step(s, worker));
+    return await_header(s, worker);
+}
+
+static const struct rule rules[] = {{.name = "asp", .take = take_asp},
+                                    {.name = "ssp", .take = take_ssp},
+                                    {.name = "easgd", .take = take_easgd},
+                                    {.name = "aladdin", .take = take_aladdin, .offers = true}};
+
+static const struct rule *rule_of(const struct ghp_program *program)
+{
+    const struct rule *rule = rules;
+
+    while (strcmp(rule->name, program->mix.scheme) != 0) {
+        rule++;
+        GHP_ASSERT(rule < rules + sizeof rules / sizeof *rules);
+    }
+    return rule;
+}
+
 /* ---- a worker's messages ---- */
 
 static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
 {
-    const struct ghp_sync_ops *ops = s->program.scheme.ops;
     struct client *c = &s->clients[worker];
-    bool drops = s->fault == GHP_FAULT_DROP_REDUCTION && c->clock % 2 == 1;
 
     c->clock++;
     s->count.received++;
     s->count.stale += (double)(s->count.versions - c->seen);
     if (c->clock - slowest(s) > s->count.most_gap) s->count.most_gap = c->clock - slowest(s);
-    if (ops == &ghp_sync_aladdin) {
-        GHP_TRY(take_step(s, worker));
-        return await_header(s, worker);
-    }
-    if (ops == &ghp_sync_easgd) {
-        s->count.versions++;
-        if (s->fault == GHP_FAULT_DROP_REDUCTION)
-            ghp_flat_pull(arrival_of(s, worker), easgd_alpha / s->workers, x_of(s));
-        else
-            ghp_flat_draw(arrival_of(s, worker), x_of(s), easgd_alpha / s->workers);
-        c->state = ANSWERS;
-        return answer(s, worker, arrival_of(s, worker));
-    }
-    if (ops == &ghp_sync_asp && drops) return answer_x(s, worker);
-    GHP_TRY(apply(s, worker));
-    if (ops == &ghp_sync_asp) return answer_x(s, worker);
-    return c->header.pulls != 0 ? answer_pull(s, worker) : await_header(s, worker);
+    return s->rule->take(s, worker);
 }
 
 /* A tensor, from or to a worker who does nothing else meanwhile: X, or its own moments. */
@@ -396,7 +363,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
     default:
         c->state = ENDED;
         s->running--;
-        c->leaves = s->program.scheme.ops == &ghp_sync_aladdin;
+        c->leaves = s->rule->offers;
         return c->leaves ? offer(s, worker) : GHP_OK;
     }
     return await_header(s, worker);
@@ -485,4 +452,76 @@ enum ghp_status ghp_mix_server_run(struct ghp_mix_server *s)
             GHP_TRY(check_held(s));
     }
     return GHP_OK;
+}
+
+/* ---- opening ---- */
+
+enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
+                                    struct ghp_server_programs *programs, enum ghp_fault fault,
+                                    struct ghp_mix_server **result)
+{
+    struct ghp_mix_server *s = ghp_alloc(1, sizeof *s);
+    enum ghp_status status = GHP_OK;
+
+    *result = NULL;
+    if (s == NULL) {
+        ghp_program_release(&programs->own);
+        ghp_program_release(&programs->layout);
+        return GHP_NO_MEMORY();
+    }
+    s->exec = ghp_exec_context_complete(*exec);
+    s->program = programs->own;
+    s->layout = programs->layout;
+    *programs = (struct ghp_server_programs){0};
+    s->fault = fault;
+    s->rule = rule_of(&s->program);
+    s->workers = s->running = s->program.problem.workers;
+    s->number = s->program.rank - s->workers;
+    s->clients = ghp_alloc((size_t)s->workers, sizeof *s->clients);
+    if (s->clients == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    GHP_TRY_GOTO(status, ghp_program_check(&s->program), fail);
+    GHP_TRY_GOTO(status,
+                 ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
+                 fail);
+    *result = s;
+    return GHP_OK;
+fail:
+    ghp_mix_server_close(s);
+    return status;
+}
+
+void ghp_mix_server_close(struct ghp_mix_server *s)
+{
+    if (s == NULL) return;
+    if (s->channel != NULL) s->channel->ops->close(s->channel);
+    ghp_arena_close(&s->arena);
+    ghp_program_release(&s->program);
+    ghp_program_release(&s->layout);
+    free(s->clients);
+    free(s);
+}
+
+enum ghp_status ghp_mix_server_connect(struct ghp_mix_server *s)
+{
+    struct ghp_p2p *p2p = s->exec.transport->p2p;
+
+    return p2p->ops->open(p2p, SLOTS * s->workers + 1, &s->channel);
+}
+
+const struct ghp_program *ghp_mix_server_program(const struct ghp_mix_server *s)
+{
+    return &s->program;
+}
+
+const struct ghp_arena *ghp_mix_server_arena(const struct ghp_mix_server *s)
+{
+    return &s->arena;
+}
+
+struct ghp_mix_server_count ghp_mix_server_counted(const struct ghp_mix_server *s)
+{
+    struct ghp_mix_server_count count = s->count;
+
+    count.left = s->since;
+    return count;
 }

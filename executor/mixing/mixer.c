@@ -28,11 +28,11 @@ static const struct ghp_instr *mix_of(const struct ghp_program *program)
     return NULL;
 }
 
-static const struct ghp_mixer_ops *ops_of(struct ghp_sync sync)
+static const struct ghp_mixer_ops *ops_of(const struct ghp_program *program)
 {
     size_t i = 0;
 
-    while (all[i]->sync != sync.ops) {
+    while (strcmp(all[i]->name, program->mix.scheme) != 0) {
         i++;
         GHP_ASSERT(i < sizeof all / sizeof all[0]);
     }
@@ -50,25 +50,24 @@ static enum ghp_status check_message(const struct ghp_mixer_place *place,
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' a worker sends %lld bytes of weights, and a message has at most "
                         "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",
-                        place->program->scheme.ops->name, (long long)mix->bytes,
-                        (int)GHP_P2P_MESSAGE_BYTES,
+                        ops->name, (long long)mix->bytes, (int)GHP_P2P_MESSAGE_BYTES,
                         (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
     if (cut_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "by '%s' a server has %lld bytes of weights, and a message has at most %d; "
                     "plan with --servers %lld or more",
-                    place->program->scheme.ops->name, (long long)cut_bytes,
-                    (int)GHP_P2P_MESSAGE_BYTES,
+                    ops->name, (long long)cut_bytes, (int)GHP_P2P_MESSAGE_BYTES,
                     (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
 }
 
 enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer)
 {
     struct ghp_mixer *m;
+    size_t each;
 
     *mixer = NULL;
     if (mix_of(place->program) == NULL) return GHP_OK;
-    GHP_TRY(check_message(place, ops_of(place->program->scheme)));
+    GHP_TRY(check_message(place, ops_of(place->program)));
     m = ghp_alloc(1, sizeof *m);
     if (m == NULL) return GHP_NO_MEMORY();
     m->place = *place;
@@ -76,20 +75,17 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     m->rank = place->program->rank;
     m->workers = place->program->problem.workers;
     m->servers = place->program->servers;
-    m->ops = ops_of(place->program->scheme);
-    m->n_slots =
-        m->ops->slots * (m->servers > 0 ? m->servers : m->workers) + m->ops->other_slots + 1;
+    m->terms = &place->program->mix;
+    m->ops = ops_of(place->program);
+    each = (size_t)(m->servers > 0 ? m->servers : m->workers);
+    m->n_slots = m->ops->slots * (int)each + m->ops->other_slots + 1;
     m->slots = ghp_alloc((size_t)m->n_slots, sizeof *m->slots);
-    m->answers = ghp_alloc((size_t)m->servers + 1, sizeof *m->answers);
-    m->partners = ghp_alloc((size_t)m->workers, sizeof *m->partners);
-    m->led = ghp_alloc((size_t)m->workers, sizeof *m->led);
-    m->from = -1;
-    m->push.last = -1;
-    m->count.share = m->ops->whole_shares ? 1 : 1.0 / m->workers;
+    m->own = ghp_alloc(1, m->ops->own_bytes + each * m->ops->own_bytes_each);
+    place->numbers->share = place->program->mixing->whole_shares ? 1 : 1.0 / m->workers;
     *mixer = m;
-    if (m->slots == NULL || m->answers == NULL || m->partners == NULL || m->led == NULL)
-        return GHP_NO_MEMORY();
-    return m->ops->prepare != NULL ? m->ops->prepare(m) : GHP_OK;
+    if (m->slots == NULL || m->own == NULL) return GHP_NO_MEMORY();
+    if (m->ops->prepare != NULL) m->ops->prepare(m);
+    return GHP_OK;
 }
 
 enum ghp_status ghp_mixer_connect(struct ghp_mixer *m)
@@ -165,7 +161,7 @@ enum ghp_status ghp_mixer_progress(struct ghp_mixer *m)
 }
 
 /* A server may wait for other workers; another worker waits for nobody. */
-static double limit_s(const struct ghp_mixer *m)
+double ghp_mixer_limit_s(const struct ghp_mixer *m)
 {
     const struct ghp_control *control = m->place.exec->transport->control;
 
@@ -191,7 +187,7 @@ static enum ghp_status fail_missing(const struct ghp_mixer *m, const struct ghp_
     return GHP_FAIL(GHP_ERR_COMM,
                     "rank %d waited %.0f s in '%s' of '%s': %s rank(s) %s; see why they stopped, "
                     "or raise --watchdog if they are only slow",
-                    m->place.exec->transport->control->rank, waited_s, a->label, m->ops->sync->name,
+                    m->place.exec->transport->control->rank, waited_s, a->label, m->ops->name,
                     one != NULL && !one->receives ? "not taken by" : "nothing arrived from",
                     missing);
 }
@@ -204,7 +200,7 @@ enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_a
     while (!a->is_done(m, a)) {
         GHP_TRY(ghp_mixer_progress(m));
         if (a->is_done(m, a)) break;
-        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > limit_s(m))
+        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > ghp_mixer_limit_s(m))
             return fail_missing(m, a, ghp_backoff_waited_s(&wait));
     }
     m->count.waited_s += ghp_now_s() - begin_s;
@@ -241,73 +237,15 @@ static void go_on(struct ghp_mixer *m)
 
 /* ---- between steps ---- */
 
-bool ghp_mixer_is_served(const struct ghp_mixer *m)
-{
-    return m->servers > 0;
-}
-
-static struct ghp_server_messages exchange_of(const struct ghp_mixer *m, const char *label)
-{
-    const struct ghp_control *control = m->place.exec->transport->control;
-
-    return (struct ghp_server_messages){.channel = m->channel,
-                                        .control = control,
-                                        .first_slot = m->n_slots - 1,
-                                        .limit_s = limit_s(m),
-                                        .label = label};
-}
-
-static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_header header)
-{
-    const struct ghp_server_messages exchange = exchange_of(m, "telling the servers");
-
-    for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_exchange(&exchange,
-                                    &(struct ghp_p2p_message){.data = &header,
-                                                              .bytes = sizeof header,
-                                                              .peer = m->workers + s,
-                                                              .tag = GHP_MIX_TAG_WORD},
-                                    1));
-    return GHP_OK;
-}
-
-static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_header header)
-{
-    struct ghp_flat whole = header.tensor == GHP_BUFFER_WEIGHT ? m->x : m->g;
-    const struct ghp_server_messages exchange = exchange_of(m, "tensors of servers");
-
-    GHP_TRY(tell(m, header));
-    for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_exchange(
-            &exchange,
-            &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
-                                      .bytes = m->cut_bytes,
-                                      .peer = m->workers + s,
-                                      .tag = GHP_MIX_TAG_TENSOR,
-                                      .receives = header.kind == GHP_MIX_READ},
-            1));
-    return GHP_OK;
-}
-
-enum ghp_status ghp_mixer_write(struct ghp_mixer *m, enum ghp_buffer_kind kind)
+enum ghp_status ghp_mixer_move(struct ghp_mixer *m, enum ghp_buffer_kind kind, bool receives)
 {
     GHP_TRY(halt(m));
-    if (kind == GHP_BUFFER_WEIGHT) m->gave_weights = true;
-    return move_tensor(m, (struct ghp_mix_header){.kind = GHP_MIX_WRITE, .tensor = kind});
-}
-
-enum ghp_status ghp_mixer_read(struct ghp_mixer *m, enum ghp_buffer_kind kind)
-{
-    GHP_TRY(halt(m));
-    if (!m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
-    return move_tensor(m, (struct ghp_mix_header){.kind = GHP_MIX_READ, .tensor = kind});
+    return m->ops->move(m, kind, receives);
 }
 
 enum ghp_status ghp_mixer_start(struct ghp_mixer *m)
 {
     GHP_TRY(halt(m));
-    if (m->servers > 0 && !m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
-    if (m->servers == 0 && !m->ops->in_step && !m->listens) GHP_TRY(ghp_mixer_listen(m));
     if (m->ops->start != NULL) GHP_TRY(m->ops->start(m));
     go_on(m);
     return GHP_OK;
@@ -322,42 +260,10 @@ enum ghp_status ghp_mixer_mix(struct ghp_mixer *m, const struct ghp_step *of)
     return GHP_OK;
 }
 
-/* A message that waits to be received stays: it is the other side's to send. */
 enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
 {
-    struct ghp_server_messages exchange;
-    int number;
-
     GHP_TRY(halt(m));
-    if (m->ops->settle != NULL) return m->ops->settle(m);
-    if (m->ops->in_step) return GHP_OK;
-    if (m->servers == 0) return ghp_mixer_meet(m, false);
-    if (!m->gave_weights) return GHP_OK;
-    exchange = exchange_of(m, "settling with the servers");
-    GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
-    GHP_TRY(tell(m, (struct ghp_mix_header){.kind = GHP_MIX_SETTLE}));
-    for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_exchange(&exchange,
-                                    &(struct ghp_p2p_message){.data = &number,
-                                                              .bytes = sizeof(number),
-                                                              .peer = m->workers + s,
-                                                              .tag = GHP_MIX_TAG_TENSOR,
-                                                              .receives = true},
-                                    1));
-    return GHP_OK;
-}
-
-/* Aladdin's servers send X once more, to the receive that waits for it. */
-static enum ghp_status take_last(struct ghp_mixer *m)
-{
-    for (bool last = m->ops != &ghp_mixer_aladdin || m->x.at == NULL; !last;) {
-        GHP_TRY(ghp_mixer_wait(m, 0, m->n_slots - 1, "ending"));
-        last = true;
-        for (int s = 0; s < m->servers; s++)
-            last = last && m->answers[s].alpha < 0;
-        if (!last) GHP_TRY(ghp_mixer_expect_again(m));
-    }
-    return GHP_OK;
+    return m->ops->settle != NULL ? m->ops->settle(m) : GHP_OK;
 }
 
 void ghp_mixer_close(struct ghp_mixer *m)
@@ -366,24 +272,12 @@ void ghp_mixer_close(struct ghp_mixer *m)
     halt(m);
     ghp_task_thread_close(m->thread);
     if (m->channel != NULL) {
-        if (m->servers > 0 && ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
-            tell(m, (struct ghp_mix_header){.kind = GHP_MIX_END}) == GHP_OK)
-            take_last(m); /* or the watchdog ends them */
-        if (m->listens) ghp_mixer_meet(m, true);
-        if (m->ops->settle != NULL && m->x.at != NULL) m->ops->settle(m);
+        if (m->ops->end != NULL) m->ops->end(m); /* or the watchdog ends the others */
         m->channel->ops->close(m->channel);
     }
     free(m->slots);
-    free(m->answers);
-    free(m->partners);
-    free(m->neighbours);
-    free(m->led);
+    free(m->own);
     free(m);
-}
-
-double ghp_mixer_rate(const struct ghp_mixer *m)
-{
-    return m->ops->whole_shares ? 1 / m->count.share : 1;
 }
 
 struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
@@ -394,32 +288,10 @@ struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
     if (m == NULL) return (struct ghp_mix_count){0};
     goes_on = m->ticket != 0 && !atomic_load(&m->halts);
     halt(m); /* it counts, too; its failure is the next mix's */
-    m->count.led_least = m->count.led_most = m->led[0];
-    for (int i = 1; i < m->workers; i++) {
-        if (m->led[i] < m->count.led_least) m->count.led_least = m->led[i];
-        if (m->led[i] > m->count.led_most) m->count.led_most = m->led[i];
-    }
     count = m->count;
+    count.share = m->place.numbers->share;
     if (goes_on) go_on(m); /* others may wait for it */
     return count;
-}
-
-void ghp_mixer_note(struct ghp_mixer *m, const double *metrics)
-{
-    if (!(metrics[GHP_METRIC_SAMPLES] > 0)) return;
-    m->lost.value += metrics[GHP_METRIC_LOSS] / metrics[GHP_METRIC_SAMPLES];
-}
-
-void *ghp_mixer_copy(struct ghp_mixer *m, int c)
-{
-    GHP_ASSERT(c < m->ops->sync->mixing->copies);
-    return m->copies[c].at;
-}
-
-int ghp_mixer_numbers(struct ghp_mixer *m, double **numbers)
-{
-    *numbers = m->ops->has_share ? &m->count.share : &m->lost.value;
-    return m->ops->has_share || m->ops->has_lost ? 1 : 0;
 }
 
 const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,
@@ -429,11 +301,5 @@ const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,
                                            .start = ghp_mixer_start,
                                            .mix = ghp_mixer_mix,
                                            .settle = ghp_mixer_settle,
-                                           .is_served = ghp_mixer_is_served,
-                                           .read = ghp_mixer_read,
-                                           .write = ghp_mixer_write,
-                                           .note = ghp_mixer_note,
-                                           .copy = ghp_mixer_copy,
-                                           .numbers = ghp_mixer_numbers,
-                                           .rate = ghp_mixer_rate,
+                                           .move = ghp_mixer_move,
                                            .counted = ghp_mixer_counted};

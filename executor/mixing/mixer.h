@@ -16,7 +16,7 @@
  * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
  * waited for by the next that sends one.
  *
- * Call order: open -> connect -> begin -> start -> mix ... -> settle -> read, write -> start -> mix ... -> close. One
+ * Call order: open -> connect -> begin -> start -> mix ... -> settle -> move -> start -> mix ... -> close. One
  * thread.
  *
  * Source   docs/synchronisers.md
@@ -49,27 +49,14 @@ enum ghp_status ghp_mixer_start(struct ghp_mixer *mixer);
  * Local: others come when they come */
 enum ghp_status ghp_mixer_mix(struct ghp_mixer *mixer, const struct ghp_step *of);
 
-/* Before a mix: this step's metrics of this worker alone. Local. */
-void ghp_mixer_note(struct ghp_mixer *mixer, const double *metrics);
-
-/* Copy c of all weights, where the program's buffer of them begins at x; and numbers of this worker's own: what a
- * checkpoint has besides weights and moments. Between steps. Local. */
-void *ghp_mixer_copy(struct ghp_mixer *mixer, int c);
-int ghp_mixer_numbers(struct ghp_mixer *mixer, double **numbers);
-
 /* Between steps: what this worker has sent is there, and no thread carries until the next mix. Local; without servers
  * collective over all workers: what anybody has sent is there. */
 enum ghp_status ghp_mixer_settle(struct ghp_mixer *mixer);
 
-/* Whether servers have weights of their own, which stand for all workers'. */
-bool ghp_mixer_is_served(const struct ghp_mixer *mixer);
-/* Settled: the servers' weights into x; or this worker's moment there into the gradients' place. Local. */
-enum ghp_status ghp_mixer_read(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-/* The other way round: weights, which are the same of all workers, until any of them has mixed. */
-enum ghp_status ghp_mixer_write(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-
-/* What the rate of the next updates is multiplied by. */
-double ghp_mixer_rate(const struct ghp_mixer *mixer);
+/* Settled, with servers that have weights of their own, which stand for all workers': these come into x, or this
+ * worker's moment there into the gradients' place. Or these go to the servers: weights, which are the same of all workers,
+ * until any of them has mixed. Local. */
+enum ghp_status ghp_mixer_move(struct ghp_mixer *mixer, enum ghp_buffer_kind kind, bool receives);
 
 /* Between steps. Accepts NULL. */
 struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *mixer);

@@ -3,6 +3,8 @@
  * then that of all; by dgd and sgp what all become. */
 #include "executor/train/verify_private.h"
 
+#include <string.h>
+
 static int64_t elements_of(const struct ghp_replicas *r, int entry)
 {
     return r->list.items[entry].param->elements;
@@ -38,7 +40,7 @@ static void follow_best(struct ghp_replicas *r, int first, int count, int leader
         pull_row(r, i, .1, leader_row);
 }
 
-void ghp_replicas_pull(struct ghp_replicas *r, int64_t t)
+static void pull(struct ghp_replicas *r, int64_t t)
 {
     int groups = r->sync.groups, size = r->n / groups, all_row = 2 * r->n + 1;
     int64_t near = r->sync.argument, far = groups > 1 ? 4 * near : near;
@@ -56,7 +58,7 @@ void ghp_replicas_pull(struct ghp_replicas *r, int64_t t)
         r->lost[i] = 0;
 }
 
-void ghp_replicas_gossip(struct ghp_replicas *r, int64_t t)
+static void gossip(struct ghp_replicas *r, int64_t t)
 {
     (void)t;
     for (int v = 0; v < r->n; v++)
@@ -73,7 +75,7 @@ void ghp_replicas_gossip(struct ghp_replicas *r, int64_t t)
         copy_row(r, v, r->n + 1 + v);
 }
 
-void ghp_replicas_push(struct ghp_replicas *r, int64_t t)
+static void push(struct ghp_replicas *r, int64_t t)
 {
     int l = 1;
 
@@ -87,4 +89,19 @@ void ghp_replicas_push(struct ghp_replicas *r, int64_t t)
     }
     for (int v = 0; v < r->n; v++)
         copy_row(r, v, r->n + 1 + v);
+}
+
+bool ghp_replicas_mix(struct ghp_replicas *r, int64_t t)
+{
+    static const struct {
+        const char *name;
+        void (*mix)(struct ghp_replicas *r, int64_t t);
+    } schemes[] = {{"lsgd", pull}, {"dgd", gossip}, {"sgp", push}};
+
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strcmp(schemes[i].name, ghp_sync_ops_of(r->sync)->name) == 0) {
+            schemes[i].mix(r, t);
+            return true;
+        }
+    return false;
 }

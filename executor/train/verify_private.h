@@ -32,10 +32,8 @@ struct ghp_replicas { /* all workers' tensors, which one worker trains in turn *
 double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at);
 void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, double value);
 
-/* What comes behind the updates by step `t`, by synchronisers that mix. verify_mixing.c */
-void ghp_replicas_pull(struct ghp_replicas *r, int64_t t);
-void ghp_replicas_gossip(struct ghp_replicas *r, int64_t t);
-void ghp_replicas_push(struct ghp_replicas *r, int64_t t);
+/* What comes after the updates by step `t`. Returns false where the synchroniser does not mix. verify_mixing.c */
+bool ghp_replicas_mix(struct ghp_replicas *r, int64_t t);
 
 /* worker   a lone one with first weights, of batch global batch / n
  *

@@ -137,19 +137,6 @@ static enum ghp_status train_one(struct ghp_replicas *r, int i, const struct ghp
     return keep(r, i);
 }
 
-/* What all replicas' weights become behind a step. */
-static void combine(struct ghp_replicas *r, int64_t t)
-{
-    if (r->sync.ops == &ghp_sync_lsgd)
-        ghp_replicas_pull(r, t);
-    else if (r->sync.ops == &ghp_sync_dgd)
-        ghp_replicas_gossip(r, t);
-    else if (r->sync.ops == &ghp_sync_sgp)
-        ghp_replicas_push(r, t);
-    else
-        give_mean(r, t);
-}
-
 enum ghp_status ghp_verify_replicas(struct ghp_worker *worker,
                                     const struct ghp_replicas_config *config,
                                     struct ghp_training_config *training_config, int64_t steps,
@@ -165,7 +152,7 @@ enum ghp_status ghp_verify_replicas(struct ghp_worker *worker,
 
         for (int i = 0; i < r.n && status == GHP_OK; i++)
             status = train_one(&r, i, &step, s);
-        if (status == GHP_OK) combine(&r, t);
+        if (status == GHP_OK && !ghp_replicas_mix(&r, t)) give_mean(&r, t);
         for (int i = 0; i < r.n; i++)
             loss += r.losses[i] / r.n;
         ghp_losses_add(&s->losses, loss);

@@ -43,8 +43,9 @@ runs_programs() { within "$1" executor/engine executor/mixing; }
 of_plans="core/sharding/split.h core/sharding/stage.h core/program/sync.h core/program/method.h core/program/lowering.h
           core/program/lower.h core/optimizer/lr_scaling.h core/plan/plan.h"
 
-# What of a program, and which types, they never read: all of it stands in a program in its own words.
+# What of a program, and which types and functions, they never read: all of it stands in a program in its own words.
 of_plans_read='program(\.|->)(lowering|splits)\b|\bstruct ghp_(split|staging|lowering|method|plan)\b'
+of_plans_read+='|\bstruct ghp_(sync|sync_ops|lr_scaling)\b|\bghp_(split|staging|sync|lr_scaling)_[a-z]|\bGHP_SYNC_'
 
 # Folders of a room from the lowest up: each may include those before it.
 orders=(
@@ -103,6 +104,8 @@ for room in "${rooms[@]}"; do
             -e 's/^#define BODY "\([^"]*\)".*/\1/p' "$file")
         runs_programs "$file" && grep -nE "$of_plans_read" "$file" >&2 &&
             fail "$file: reads what its program was lowered from; have lowering say it in core/program/program.h"
+        within "$file" executor && grep -nE '&ghp_sync_[a-z]' "$file" >&2 &&
+            fail "$file: knows a synchroniser by its variable; the files of its scheme know its name"
         while IFS= read -r name; do
             folders=$(folders_of "$name")
             [ "$folders" = any ] && continue

@@ -21,6 +21,7 @@ static const struct ghp_mixing_facts gosgd_mixing = {.asynchronous = true,
                                                      .updates = true,
                                                      .copies =
                                                          3, /* sent, arriving, what has arrived */
+                                                     .keeps_share = true,
                                                      .in_step = ghp_mixing_never,
                                                      .traffic = gosgd_traffic,
                                                      .staleness = ghp_mixing_unbounded,

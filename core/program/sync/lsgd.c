@@ -87,6 +87,7 @@ static double mean_staleness(struct ghp_sync sync, int workers)
 static const struct ghp_mixing_facts mixing = {.alone_is_sgd = true,
                                                .updates = true,
                                                .copies = 2, /* leaders of the group and of all */
+                                               .keeps_loss = true,
                                                .kept = {"group-leader.", "leader."},
                                                .in_step = ghp_mixing_always,
                                                .traffic = traffic,

@@ -33,6 +33,7 @@ static double none_in_mean(struct ghp_sync sync, int workers)
 static const struct ghp_mixing_facts sgp_mixing = {.alone_is_sgd = true,
                                                    .updates = true,
                                                    .copies = 1, /* received */
+                                                   .whole_shares = true,
                                                    .in_step = ghp_mixing_always,
                                                    .traffic = sgp_traffic,
                                                    .staleness = none,
@@ -72,6 +73,8 @@ static double overlap_mean_staleness(struct ghp_sync sync, int workers)
 static const struct ghp_mixing_facts overlap_mixing = {.alone_is_sgd = true,
                                                        .updates = true,
                                                        .copies = 3, /* sent, arriving, arrived */
+                                                       .whole_shares = true,
+                                                       .keeps_share = true,
                                                        .in_step = ghp_mixing_always,
                                                        .traffic = overlap_traffic,
                                                        .staleness = overlap_staleness,

@@ -78,7 +78,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
     if (moments && has_moments_apart(w) && !w->program.mixing->updates) /* else its own */
-        GHP_TRY(w->run.mixing->read(w->mixer, kind));
+        GHP_TRY(w->run.mixing->move(w->mixer, kind, true));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
         int i = scatter_of(w, b);
@@ -121,7 +121,7 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_write_servers(w, moment));
     if (has_moments_apart(w)) {
         lay_moments(w, moment);
-        GHP_TRY(w->run.mixing->write(w->mixer, moment));
+        GHP_TRY(w->run.mixing->move(w->mixer, moment, false));
     }
     w->collected = GHP_BUFFER_KIND_COUNT;
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);

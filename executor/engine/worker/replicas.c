@@ -136,8 +136,8 @@ static enum ghp_status take_mixed(struct ghp_worker *w)
     GHP_TRY(meet(w, &world));
     GHP_TRY(save_states(w));
     GHP_TRY(copy_weights(w, false));
-    if (w->run.mixing->is_served(w->mixer))
-        GHP_TRY(w->run.mixing->read(w->mixer, GHP_BUFFER_WEIGHT));
+    if (w->program.servers > 0)
+        GHP_TRY(w->run.mixing->move(w->mixer, GHP_BUFFER_WEIGHT, true));
     else
         GHP_TRY(average_at(w, world, w->address[bucket->weights], bucket->bytes));
     for (int i = 0; i < w->program.n_buffers; i++)
@@ -148,8 +148,8 @@ static enum ghp_status take_mixed(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_give_weights(struct ghp_worker *w)
 {
-    if (w->mixer == NULL || !w->run.mixing->is_served(w->mixer)) return GHP_OK;
-    return w->run.mixing->write(w->mixer, GHP_BUFFER_WEIGHT);
+    if (w->mixer == NULL || w->program.servers == 0) return GHP_OK;
+    return w->run.mixing->move(w->mixer, GHP_BUFFER_WEIGHT, false);
 }
 
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)

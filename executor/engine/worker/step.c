@@ -159,7 +159,8 @@ static struct ghp_step pending_of(const struct ghp_worker *w)
 {
     struct ghp_step step = w->step;
 
-    if (w->mixer != NULL) step.hyperparameters.learning_rate *= w->run.mixing->rate(w->mixer);
+    if (w->mixer != NULL)
+        step.hyperparameters.learning_rate *= ghp_mix_rate(w->program.mixing, &w->mix_numbers);
     return step;
 }
 

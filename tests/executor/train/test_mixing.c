@@ -517,6 +517,7 @@ static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
     struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_program program = {0};
     struct ghp_arena arena = {0};
+    struct ghp_mix_numbers numbers = {0};
     struct ghp_mixer *mixer = NULL;
     void *address[512];
     double sum, first = 0;
@@ -537,7 +538,8 @@ static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
     for (int i = 0; i < program.n_buffers; i++)
         address[i] = ghp_arena_at(&arena, &program, i);
     CHECK_STATUS(
-        ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, &rank_plan.run, &program}, &mixer),
+        ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, &rank_plan.run, &program, &numbers},
+                       &mixer),
         GHP_OK);
     CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
     CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);

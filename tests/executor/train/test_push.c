@@ -47,6 +47,7 @@ struct walk {
     int element_bytes, steps;
     bool moves; /* steps take something off w z, of each worker another amount */
     enum ghp_fault fault;
+    struct ghp_mix_numbers numbers;
     /* found */
     double shares; /* w of all, with messages under way, over N; less 1 */
     double share;  /* this worker's, before all has come */
@@ -105,7 +106,7 @@ static void check_count(const struct walk *walk, struct ghp_sync sync, struct gh
 
 /* Mixes of this worker alone, each so long after the one before that messages may be under way. Returns what steps have
  * taken off. */
-static double mix(struct walk *walk, struct ghp_sync sync, struct ghp_mixer *mixer,
+static double mix(struct walk *walk, const struct ghp_program *program, struct ghp_mixer *mixer,
                   struct ghp_flat z)
 {
     const struct timespec pause = {.tv_nsec = 200000};
@@ -117,11 +118,13 @@ static double mix(struct walk *walk, struct ghp_sync sync, struct ghp_mixer *mix
         struct ghp_step of = {.index = (uint64_t)k};
         double by = walk->moves ? (k % 5 + 1) * (rank + 1) / 256.0 : 0;
 
+        double rate = ghp_mix_rate(program->mixing, &walk->numbers);
+
         for (int64_t i = 0; i < z.n && walk->moves; i++)
-            set_value(z, i, value(z, i) - by * ghp_mixer_rate(mixer));
+            set_value(z, i, value(z, i) - by * rate);
         taken += by * (double)z.n;
         CHECK_STATUS(ghp_mixer_mix(mixer, &of), GHP_OK);
-        check_count(walk, sync, mixer, k);
+        check_count(walk, program->lowering.method.sync, mixer, k);
         if (rank == k % workers) nanosleep(&pause, NULL);
     }
     return taken;
@@ -169,11 +172,12 @@ static void use_mixer(const struct bench *b, struct walk *walk,
     for (int64_t i = 0; i < z.n; i++)
         set_value(z, i, first_value(rank_plan->rank, i));
     CHECK_STATUS(
-        ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, &rank_plan->run, program}, &mixer),
+        ghp_mixer_open(
+            &(struct ghp_mixer_place){&b->exec, &rank_plan->run, program, &walk->numbers}, &mixer),
         GHP_OK);
     CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
     CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);
-    note(walk, mixer, z, mix(walk, rank_plan->lowering.method.sync, mixer, z));
+    note(walk, mixer, z, mix(walk, program, mixer, z));
     ghp_mixer_close(mixer);
     ghp_arena_close(&arena);
 }
