@@ -235,25 +235,47 @@ static enum ghp_status emit_backward_step(struct ghp_emitter *e)
     return GHP_OK;
 }
 
+static enum ghp_status emit_deferred_step(const struct ghp_emitter *e)
+{
+    for (int layer = e->placement.end_layer - 1; layer >= e->placement.first_layer; layer--)
+        GHP_TRY(ghp_emit_layer_deferred(e, layer, e->splits[layer]));
+    return GHP_OK;
+}
+
+/* The next schedule step that receives and sends; n: there is none. */
+static int next_step(const struct ghp_schedule_step *schedule, int s, int n)
+{
+    while (s < n && schedule[s].weights)
+        s++;
+    return s;
+}
+
+/* Steps that defer weight gradients stand between two others, which neither their receives nor their waits count: who
+ * waits for whom is as without them. */
 static enum ghp_status emit_all(struct ghp_emitter *e)
 {
-    struct ghp_schedule_step schedule[2 * GHP_MAX_MICRO_BATCHES];
-    int begins[2 * GHP_MAX_MICRO_BATCHES + 1];
+    struct ghp_schedule_step schedule[GHP_MAX_SCHEDULE_STEPS];
+    int begins[GHP_MAX_SCHEDULE_STEPS + 1];
     int n = ghp_stage_schedule(e->lowering->staging, e->placement.stage, e->lowering->forward_only,
                                schedule);
-    int u = ghp_staging_micro_batches(e->lowering->staging);
+    int u = ghp_staging_micro_batches(e->lowering->staging), slot = 0;
+    if (n > 2 * u) e->program->n_points = n * e->half;
     for (int s = 0; s < n; s++) {
-        int start = s * e->half;
-        begins[s] = e->program->n_instrs;
+        int start = s * e->half, next = next_step(schedule, s + 1, n);
         e->micro = schedule[s].micro;
         e->first = e->micro == 0;
         e->last = e->micro == u - 1;
         e->forward_base = e->backward_base = start;
+        if (schedule[s].weights) {
+            GHP_TRY(emit_deferred_step(e));
+            continue;
+        }
+        begins[slot] = e->program->n_instrs;
         if (s == 0) GHP_TRY(ghp_emit_receives(e, schedule[0], start));
-        if (s + 1 < n) GHP_TRY(ghp_emit_receives(e, schedule[s + 1], start));
+        if (next < n) GHP_TRY(ghp_emit_receives(e, schedule[next], start));
         GHP_TRY(schedule[s].backward ? emit_backward_step(e) : emit_forward_step(e));
-        begins[s + 1] = e->program->n_instrs;
-        GHP_TRY(ghp_emit_send_waits(e, begins, s, s + 1 == n, start + e->half - 1));
+        begins[slot + 1] = e->program->n_instrs;
+        GHP_TRY(ghp_emit_send_waits(e, begins, slot++, next == n, start + e->half - 1));
     }
     e->micro = u - 1;
     if (!e->lowering->forward_only) GHP_TRY(ghp_emit_partner_reductions(e));

@@ -87,6 +87,8 @@ bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool c
 /* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's
  * inputs those that only read it, and one that others add to after those have read it. Further inputs get copies. */
 bool ghp_lower_gradient_alias(const struct ghp_lowering *lowering, int layer, int input);
+/* Whether the schedule leaves the layer's weight gradients to a step of their own (core/sharding/stage.h). */
+bool ghp_lower_defers_weights(const struct ghp_lowering *lowering, int layer);
 
 /* Bytes that an instruction has beside its tensors while it runs: what it computes, packs or reduces through, and what
  * a step of a reshard receives into. 0: none. The one place that knows: the allocation and the planner's memory

@@ -73,6 +73,16 @@ bool ghp_lower_recomputes(const struct ghp_lowering *lowering, int layer)
     return lowering->staging->recompute[layer];
 }
 
+/* What works in place reads a gradient that others then write; those of a batch norm are sums that its own data gradient
+ * needs. */
+bool ghp_lower_defers_weights(const struct ghp_lowering *lowering, int layer)
+{
+    const struct ghp_layer *l = &lowering->model->layers[layer];
+    return ghp_staging_defers_weights(lowering->staging) &&
+           ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT) && !ghp_op_in_place(l) &&
+           !ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
+}
+
 bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool changed)
 {
     const struct ghp_layer *l = &model->layers[layer];
@@ -137,7 +147,9 @@ static bool shares(const struct ghp_lowering *lowering, int layer)
         int from = l->inputs[i], reader = last_reader(model, from);
         if (!ghp_lower_needs_gradient(lowering, from)) continue;
         if (ghp_stage_of(lowering->staging, from) != stage) return false;
-        if (writer >= 0 && reader >= 0 && !writes_after(model, l->inputs[writer], layer, reader))
+        if (writer >= 0 && reader >= 0 &&
+            (ghp_staging_defers_weights(lowering->staging) ||
+             !writes_after(model, l->inputs[writer], layer, reader)))
             return false;
     }
     return true;

@@ -252,11 +252,43 @@ static bool makes_gradient(const struct ghp_lowering *lowering, int layer)
     return makes;
 }
 
+/* The weight gradients of a micro-batch, and what follows from them. */
+static enum ghp_status emit_weights(const struct ghp_emitter *e, int layer, struct ghp_split split,
+                                    const struct ghp_local *local)
+{
+    GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
+    GHP_TRY(ghp_emit_batch_norms(e, layer, local));
+    return emit_sum(e, layer, local);
+}
+
+static enum ghp_status emit_ready(const struct ghp_emitter *e, int layer, struct ghp_split split)
+{
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
+    return sync->emit_ready != NULL ? sync->emit_ready(e, layer, split) : GHP_OK;
+}
+
+/* A piece is all of its layer. */
+static bool is_deferred(const struct ghp_emitter *e, int layer)
+{
+    return e->splits != NULL && ghp_lower_defers_weights(e->lowering, layer);
+}
+
+enum ghp_status ghp_emit_layer_deferred(const struct ghp_emitter *e, int layer,
+                                        struct ghp_split split)
+{
+    const struct ghp_layer *l = &e->lowering->model->layers[layer];
+    if (!ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT) ||
+        !ghp_lower_needs_gradient(e->lowering, layer))
+        return GHP_OK;
+    struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
+    if (is_deferred(e, layer)) GHP_TRY(emit_weights(e, layer, split, &local));
+    return emit_ready(e, layer, split);
+}
+
 enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split)
 {
     const struct ghp_layer *l = &e->lowering->model->layers[layer];
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
     if (ghp_op_of(l->op)->is_input || !ghp_lower_needs_gradient(e->lowering, layer)) return GHP_OK;
     struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     bool statistics = ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
@@ -265,10 +297,9 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (statistics) GHP_TRY(emit_stats(e, layer, split, true));
     if (statistics && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT)) {
-        GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
-        GHP_TRY(ghp_emit_batch_norms(e, layer, &local));
-        GHP_TRY(emit_sum(e, layer, &local));
-        if (sync->emit_ready != NULL) GHP_TRY(sync->emit_ready(e, layer, split));
+        if (!is_deferred(e, layer)) GHP_TRY(emit_weights(e, layer, split, &local));
+        if (e->splits == NULL || !ghp_staging_defers_weights(e->lowering->staging))
+            GHP_TRY(emit_ready(e, layer, split));
     }
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (makes_gradient(e->lowering, layer) && ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))

@@ -385,18 +385,33 @@ bool ghp_stage_partner_takes(const struct ghp_model *model, const struct ghp_sta
 
 /* ---- schedule steps ---- */
 
+bool ghp_staging_defers_weights(const struct ghp_staging *s)
+{
+    return s != NULL && s->n > 1 && s->pipeline == GHP_PIPELINE_ZB_H1;
+}
+
+static struct ghp_schedule_step weights_of(int micro)
+{
+    return (struct ghp_schedule_step){.micro = micro, .backward = true, .weights = true};
+}
+
 int ghp_stage_schedule(const struct ghp_staging *s, int stage, bool forward_only,
                        struct ghp_schedule_step *schedule)
 {
-    int u = ghp_staging_micro_batches(s), ahead = ghp_stage_in_flight(s, stage), n = 0, f = 0;
+    int u = ghp_staging_micro_batches(s), ahead = ghp_stage_in_flight(s, stage), n = 0, f = 0,
+        w = 0;
+    bool defers = ghp_staging_defers_weights(s);
 
     if (forward_only) ahead = u;
     while (f < ahead)
         schedule[n++] = (struct ghp_schedule_step){.micro = f++};
     for (int b = 0; b < u && !forward_only; b++) {
         schedule[n++] = (struct ghp_schedule_step){.micro = b, .backward = true};
+        if (defers && b >= stage) schedule[n++] = weights_of(w++);
         if (f < u) schedule[n++] = (struct ghp_schedule_step){.micro = f++};
     }
+    while (defers && !forward_only && w < u)
+        schedule[n++] = weights_of(w++);
     return n;
 }
 

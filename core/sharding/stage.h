@@ -15,12 +15,17 @@
 
 #include "core/sharding/split.h"
 
-enum { GHP_MAX_STAGES = 16, GHP_MAX_MICRO_BATCHES = 1024 };
+enum {
+    GHP_MAX_STAGES = 16,
+    GHP_MAX_MICRO_BATCHES = 1024,
+    GHP_MAX_SCHEDULE_STEPS = 3 * GHP_MAX_MICRO_BATCHES
+};
 
 /* Order of a stage's schedule steps: name, JSON text. */
 #define GHP_PIPELINE_LIST(X)                                                                       \
     X(1F1B, "1f1b")             /* forward and backward in turn: few micro-batches in flight */    \
-    X(FILL_DRAIN, "fill-drain") /* all forward, then all backward */
+    X(FILL_DRAIN, "fill-drain") /* all forward, then all backward */                               \
+    X(ZB_H1, "zb-h1")           /* 1f1b whose weight gradients fill the bubbles */
 
 enum ghp_pipeline {
 #define GHP_PIPELINE_ENUM(id, text) GHP_PIPELINE_##id,
@@ -85,6 +90,8 @@ struct ghp_window_at {
 struct ghp_schedule_step { /* one part of one micro-batch */
     int micro;
     bool backward;
+    bool
+        weights; /* the weight gradients that its backward step left out; such a step receives and sends nothing */
 };
 
 /* All of these take NULL for the trivial staging. */
@@ -172,7 +179,11 @@ enum ghp_status ghp_staging_check_tied(const struct ghp_staging *staging,
                                        const struct ghp_model *model,
                                        const struct ghp_split *splits);
 
-/* The schedule steps of a step in order: 2 u, or u forward ones. `schedule` has room for them. Returns their number. */
+/* Whether backward steps leave weight gradients to steps of their own. */
+bool ghp_staging_defers_weights(const struct ghp_staging *staging);
+
+/* The schedule steps of a step in order: 2 u; 3 u where weight gradients are deferred; or u forward ones. `schedule` has
+ * room for them. Returns their number. */
 int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forward_only,
                        struct ghp_schedule_step *schedule);
 

@@ -252,8 +252,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &ghp_plan_chosen.schedule,
      .choices = ghp_pipeline_names,
-     .help = "order of the micro-batches in --stages: forward and backward in turn, or all "
-             "forward first"},
+     .help = "order of the micro-batches in --stages: forward and backward in turn, all forward "
+             "first, or in turn with weight gradients deferred (zero bubble H1)"},
     {.kind = GHP_OPT_HEADING, .help = "How"},
     {.name = "precision",
      .kind = GHP_OPT_CHOICE,

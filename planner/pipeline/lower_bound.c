@@ -9,10 +9,18 @@ static bool in_line(const struct ghp_instr *instr)
     return instr->stream == GHP_STREAM_COMPUTE && !ghp_instr_sends(instr);
 }
 
-/* The least over a layer's splits, updates apart. */
+enum { WORK, UPDATE, DATA, PARTS }; /* DATA: what of WORK is no weight gradient */
+
+static bool makes_weights(const struct ghp_instr *instr)
+{
+    return instr->backward &&
+           (instr->kind != GHP_INSTR_COMPUTE || instr->pass == GHP_PASS_BACKWARD_WEIGHT);
+}
+
+/* The least over a layer's splits, of each part. */
 static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
                                 const struct ghp_lowering *lowering, int layer, int tp_sizes,
-                                double least[2])
+                                double least[PARTS])
 {
     struct ghp_split splits[GHP_MAX_CHOICES];
     struct ghp_program piece = {0};
@@ -20,9 +28,10 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
     int n = ghp_split_choices(&lowering->model->layers[layer], lowering->problem, splits,
                               GHP_MAX_CHOICES);
 
-    least[0] = least[1] = INFINITY;
+    for (int part = 0; part < PARTS; part++)
+        least[part] = INFINITY;
     for (int i = 0; i < n && status == GHP_OK; i++) {
-        double sum[2] = {0, 0};
+        double sum[PARTS] = {0};
 
         if (tp_sizes % splits[i].tp_size != 0) continue;
         piece.n_instrs = 0;
@@ -35,10 +44,16 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
                                       lowering->problem.workers, &cost);
             /* where they are least: in a stage of one worker, or run by all at once */
             cost.seconds -= fmax(cost.contention_s, 0);
-            if (status == GHP_OK) sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += cost.seconds;
+            if (status != GHP_OK) break;
+            if (piece.instrs[k].kind == GHP_INSTR_UPDATE) {
+                sum[UPDATE] += cost.seconds;
+                continue;
+            }
+            sum[WORK] += cost.seconds;
+            if (!makes_weights(&piece.instrs[k])) sum[DATA] += cost.seconds;
         }
-        least[0] = fmin(least[0], sum[0]);
-        least[1] = fmin(least[1], sum[1]);
+        for (int part = 0; part < PARTS; part++)
+            least[part] = fmin(least[part], sum[part]);
     }
     ghp_program_release(&piece);
     return status;
@@ -51,15 +66,17 @@ static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bou
     int n = lowering.model->n_layers, workers = f->workers > 0 ? f->workers : f->tp_sizes;
 
     lowering.problem = (struct ghp_problem){.workers = workers, .global_batch = f->share * workers};
-    f->work = ghp_alloc(2 * ((size_t)n + 1), sizeof *f->work);
+    f->work = ghp_alloc(PARTS * ((size_t)n + 1), sizeof *f->work);
     if (f->work == NULL) return GHP_NO_MEMORY();
     f->update = f->work + n + 1;
+    f->data = f->update + n + 1;
     for (int v = 0; v < n; v++) {
-        double least[2];
+        double least[PARTS];
 
         GHP_TRY(least_of(lower_bounds, &lowering, v, f->tp_sizes, least));
-        f->work[v + 1] = f->work[v] + least[0];
-        f->update[v + 1] = f->update[v] + least[1];
+        f->work[v + 1] = f->work[v] + least[WORK];
+        f->update[v + 1] = f->update[v] + least[UPDATE];
+        f->data[v + 1] = f->data[v] + least[DATA];
     }
     return GHP_OK;
 }

@@ -14,6 +14,7 @@ struct ghp_lower_bound {
     int tp_sizes;   /* that divide it */
     int workers;    /* of the stage, 0 where they do not matter */
     double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
+    double *data;   /* the same without weight gradients; n_layers + 1 */
     double *update; /* n_layers + 1 */
     struct ghp_lower_bound *next;
 };

@@ -31,9 +31,12 @@ struct partition_search {
     struct ghp_partition *result;
     struct ghp_lower_bounds lower_bounds;
     int *first_reader; /* of a layer, where gradients come back from it; -1 */
-    /* once through the stages before one and back; NAN: no way leads on */
-    double way_s[GHP_PARTITION_STAGES + 1];
-    double bound_s[GHP_PARTITION_STAGES + 1]; /* of the stages before one */
+    struct first_bound {
+        /* once through the stages before one and back; NAN: no way leads on */
+        double way_s[GHP_PARTITION_STAGES + 1];
+        double bound_s[GHP_PARTITION_STAGES + 1]; /* of the stages before one */
+    } whole,
+        deferred; /* by schedules that keep weight gradients in the backward pass, and that do not */
     int64_t n, max;
     struct candidate *candidates;
     double list_until_s; /* on ghp_now_s's clock */
@@ -47,16 +50,40 @@ static double between(const double *prefix, int first, int end)
     return first < end ? prefix[end] - prefix[first] : 0;
 }
 
-/* The bound of a stage and those before it, the longest of: each one's own computation; and once through the first
- * stages and back, with all micro-batches in the one where the way turns. */
+/* Adds a stage to the bound of those before it, the longest of: each one's own computation; and once through the first
+ * stages and back, with all micro-batches in the one where the way turns. `turns`: of these, those whose weight
+ * gradients stand before its last backward step, which the way back waits for; the others' may come after.
+ *
+ * entry   the first layer of the stage that the way comes to
+ * f       work: what the way through the stage has, of one micro-batch */
+static void extend(struct first_bound *bound, const struct ghp_partition_prefix *part, int entry,
+                   const struct ghp_lower_bound *f, bool deferred)
+{
+    int i = part->stage, u = part->micro_batches, turns = u;
+    double before_s = i > 0 ? bound->way_s[i] : 0, bound_s = i > 0 ? bound->bound_s[i] : 0;
+    const double *way = deferred ? f->data : f->work;
+
+    if (deferred) turns = u - 1 - i > 0 ? u - 1 - i : 0;
+    bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) +
+                                between(f->update, part->first, part->end));
+    bound->way_s[i + 1] = NAN;
+    if (entry >= part->first && entry < part->end && !isnan(before_s)) {
+        double update_s = between(f->update, entry, part->end),
+               way_s = between(way, entry, part->end);
+
+        bound_s = fmax(bound_s, before_s + turns * between(f->work, entry, part->end) +
+                                    (u - turns) * way_s + update_s);
+        bound->way_s[i + 1] = before_s + way_s + update_s;
+    }
+    bound->bound_s[i + 1] = bound_s;
+}
+
 static enum ghp_status prune(void *context, const struct ghp_partition_prefix *part, bool *pruned)
 {
     struct partition_search *a = context;
     int64_t units = part->samples / part->block_size, blocks = part->workers / part->block_size;
     int64_t share = units / blocks + (units % blocks > 0);
-    int i = part->stage, u = part->micro_batches,
-        entry = i > 0 ? a->first_reader[part->first - 1] : 0;
-    double before_s = i > 0 ? a->way_s[i] : 0, bound_s = i > 0 ? a->bound_s[i] : 0, update_s;
+    int i = part->stage, entry = i > 0 ? a->first_reader[part->first - 1] : 0;
     const struct ghp_lower_bound *f;
 
     if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
@@ -64,16 +91,10 @@ static enum ghp_status prune(void *context, const struct ghp_partition_prefix *p
     if (a->cut) return GHP_OK;
     GHP_TRY(ghp_lower_bound_compute(&a->lower_bounds, share, part->block_size,
                                     part->groups * part->workers, &f));
-    update_s = between(f->update, part->first, part->end);
-    bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
-    a->way_s[i + 1] = NAN;
-    if (entry >= part->first && entry < part->end && !isnan(before_s)) {
-        update_s = between(f->update, entry, part->end);
-        bound_s = fmax(bound_s, before_s + u * between(f->work, entry, part->end) + update_s);
-        a->way_s[i + 1] = before_s + between(f->work, entry, part->end) + update_s;
-    }
-    a->bound_s[i + 1] = bound_s;
-    *pruned = bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME);
+    extend(&a->whole, part, entry, f, false);
+    extend(&a->deferred, part, entry, f, true);
+    *pruned = fmin(a->whole.bound_s[i + 1], a->deferred.bound_s[i + 1]) >=
+              a->job->best_s * (1 - GHP_BRANCH_SAME);
     return GHP_OK;
 }
 
@@ -91,7 +112,7 @@ static enum ghp_status lone_bound(struct partition_search *a, const struct ghp_s
     bool pruned;
 
     GHP_TRY(prune(a, &part, &pruned));
-    *bound_s = a->bound_s[1];
+    *bound_s = a->whole.bound_s[1];
     return GHP_OK;
 }
 
@@ -119,7 +140,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
 {
     struct partition_search *a = context;
     struct candidate *c;
-    double bound_s = a->bound_s[s->n];
+    double bound_s = (ghp_staging_defers_weights(s) ? a->deferred.bound_s : a->whole.bound_s)[s->n];
 
     if (a->cut) return GHP_OK;
     a->result->partitions++;

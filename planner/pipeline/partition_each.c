@@ -24,11 +24,13 @@ static int unit_of(int group)
     return unit;
 }
 
+/* With one micro-batch there is nothing to drain. */
 static enum ghp_status visit_pipelines(struct walk *w)
 {
-    int n = w->staging.n > 1 && w->staging.micro_batches > 1 ? GHP_PIPELINE_COUNT : 1;
+    int n = w->staging.n > 1 ? GHP_PIPELINE_COUNT : 1;
 
     for (int p = 0; p < n; p++) {
+        if (p == GHP_PIPELINE_FILL_DRAIN && w->staging.micro_batches == 1) continue;
         w->staging.pipeline = (enum ghp_pipeline)p;
         GHP_TRY(w->visitor->visit(w->visitor->context, &w->staging));
     }

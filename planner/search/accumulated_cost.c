@@ -76,6 +76,8 @@ static void add_layer(const struct ghp_instance *in, int v, int flat,
         accumulated->work[k][backward + 2] = p->after_s[k];
         if (in->first_steady >= 0)
             accumulated->work[k][in->first_steady + in->stage[v] + 1] += p->steady_s[k];
+        if (in->first_tail >= 0)
+            accumulated->work[k][in->first_tail + in->stage[v] + 1] += p->tail_s[k];
     }
     accumulated->reduce[item + 1] = p->reduce_s;
     accumulated->slack[item] = p->reduces ? 0 : 1;

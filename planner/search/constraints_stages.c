@@ -21,6 +21,13 @@ static int exit_slot(const struct ghp_instance *in, int layer)
                            : in->ready_slot[in->n_layers - 1 - layer] + 1;
 }
 
+/* Whether the path is all that the base computes, whatever the order: with its tail, which no longer way has. */
+static bool is_own_work(const struct ghp_instance *in, const struct ghp_constraint *constraint)
+{
+    return in->first_tail >= 0 && constraint->base == constraint->turn_stage &&
+           constraint->waiting_update < 0;
+}
+
 struct ghp_cover ghp_cover_of(const struct ghp_instance *in,
                               const struct ghp_constraint *constraint)
 {
@@ -35,6 +42,9 @@ struct ghp_cover ghp_cover_of(const struct ghp_instance *in,
         if (stage == constraint->turn_stage) {
             c.range[c.n++] =
                 (struct ghp_slot_range){in->first_steady + stage, in->first_steady + stage};
+            if (is_own_work(in, constraint))
+                c.range[c.n++] =
+                    (struct ghp_slot_range){in->first_tail + stage, in->first_tail + stage};
             return c;
         }
         c.p2p_transfer[c.n_p2p_transfers++] = route->p2p_transfer;
@@ -181,9 +191,9 @@ double ghp_stage_constraint_longest(const struct ghp_instance *in,
 
     for (int i = 0; i < in->n_stages; i++) {
         const struct ghp_route *route = &in->route[i];
-        struct ghp_constraint candidate[4];
+        struct ghp_constraint candidate[5];
 
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 5; k++)
             candidate[k] = (struct ghp_constraint){.from_slot = entry_slot(in, route->first_layer),
                                                    .to_slot = exit_slot(in, route->first_layer),
                                                    .from_item = 0,
@@ -198,8 +208,9 @@ double ghp_stage_constraint_longest(const struct ghp_instance *in,
         candidate[1].to_item = in->n_layers - route->first_layer - 1;
         candidate[2].p2p_transfers = true;
         candidate[2].turn_stage = i;
-        bool waits = longest_wait_in(in, accumulated, i, &candidate[3]) > -INFINITY;
-        for (int k = 0; k < (waits ? 4 : 3); k++) {
+        candidate[3].turn_stage = i; /* all its own work */
+        bool waits = longest_wait_in(in, accumulated, i, &candidate[4]) > -INFINITY;
+        for (int k = 0; k < (waits ? 5 : 4); k++) {
             double value = ghp_stage_constraint_value(&candidate[k], in, accumulated);
 
             if (value <= longest) continue;

@@ -143,6 +143,8 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
                w->work[k][backward + 1] * p->after_s[k];
     for (int k = 0; in->first_steady >= 0 && k < GHP_WORK_COUNT; k++)
         sum += w->work[k][in->first_steady + in->stage[v]] * p->steady_s[k];
+    for (int k = 0; in->first_tail >= 0 && k < GHP_WORK_COUNT; k++)
+        sum += w->work[k][in->first_tail + in->stage[v]] * p->tail_s[k];
     if (v == in->n_layers - 1) {
         double metric_s = in->metric_s[i];
 

@@ -49,7 +49,7 @@ static void place_items(struct ghp_instance *in)
         in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e) + steady_phases;
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
-    in->ready_slot[in->n_layers] = in->n_slots - 1;
+    in->ready_slot[in->n_layers] = (in->first_tail >= 0 ? in->first_tail : in->n_slots) - 1;
     for (int v = 0; v < in->n_layers; v++) {
         in->wait_slot[in->n_layers + 1 + v] = 2 * ghp_point_forward(model, v);
         in->ready_slot[in->n_layers + 1 + v] = -1;
@@ -265,6 +265,26 @@ static double others(const struct ghp_instance *in, const struct ghp_instr *inst
     return instr->kind == GHP_INSTR_ACCUMULATE ? u - 2 : u - 1;
 }
 
+/* Whether the schedule leaves the instruction to a step of its own. */
+static bool is_deferred(const struct ghp_instance *in, const struct ghp_instr *instr)
+{
+    return instr->backward && ghp_lower_defers_weights(in->lowering, instr->layer) &&
+           (instr->kind != GHP_INSTR_COMPUTE || instr->pass == GHP_PASS_BACKWARD_WEIGHT);
+}
+
+/* Adds what a micro-batch's deferred instruction costs: steps of the micro-batches before the last, less those that wait
+ * as the schedule says (ghp_stage_schedule), stand before the stage's last backward step. */
+static void add_deferred(const struct ghp_instance *in, const struct ghp_instr *instr,
+                         double seconds, struct ghp_layer_cost *p)
+{
+    int all = in->micro_batches - (instr->kind == GHP_INSTR_ACCUMULATE);
+    int steady = all - 1 - in->stage[instr->layer];
+
+    if (steady < 0) steady = 0;
+    p->steady_s[work_of(instr)] += steady * seconds;
+    p->tail_s[work_of(instr)] += (all - steady) * seconds;
+}
+
 static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, int flat,
                                          struct ghp_program *piece)
 {
@@ -294,6 +314,10 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[v]));
         if (starts) {
             p->start_s = cost.seconds;
+            continue;
+        }
+        if (is_deferred(in, instr)) {
+            add_deferred(in, instr, cost.seconds, p);
             continue;
         }
         p->steady_s[work_of(instr)] += others(in, instr) * cost.seconds;
@@ -447,6 +471,11 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *lowering,
     place_stages(instance);
     instance->n_slots =
         2 * instance->n_points + (instance->first_steady >= 0 ? instance->n_stages : 0);
+    instance->first_tail = -1;
+    if (ghp_staging_defers_weights(lowering->staging)) {
+        instance->first_tail = instance->n_slots;
+        instance->n_slots += instance->n_stages;
+    }
     GHP_TRY_GOTO(status, offer_choices(instance, tp_sizes), done);
     place_items(instance);
     place_routes(instance);

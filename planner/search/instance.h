@@ -16,6 +16,8 @@
  *
  * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the
  * last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all its other work.
+ * Where weight gradients are deferred, those that a stage may make after its last backward step lie in one slot a stage
+ * more, its *tail*, which no other stage waits for.
  * A *p2p transfer* is an edge that carries a tensor to another stage: its transfers both ways are on neither stream.
  *
  * Tested  tests/planner/search/test_exact.c, test_constraints.c */
@@ -37,10 +39,11 @@ struct ghp_layer_cost {               /* seconds */
     double before_s[GHP_WORK_COUNT];  /* backward, until the reduction is ready */
     double after_s[GHP_WORK_COUNT];   /* backward, the rest */
     double steady_s[GHP_WORK_COUNT];  /* the other micro-batches' forward and backward */
-    double reduce_s;                  /* the gradients' reduction, alone */
-    double start_s;  /* the update of an optimizer shard, at the start of the step */
-    double gather_s; /* the updated weights' gather, alone */
-    bool reduces;    /* there is one, so the update waits */
+    double tail_s[GHP_WORK_COUNT]; /* weight gradients that may be made after all data gradients */
+    double reduce_s;               /* the gradients' reduction, alone */
+    double start_s;                /* the update of an optimizer shard, at the start of the step */
+    double gather_s;               /* the updated weights' gather, alone */
+    bool reduces;                  /* there is one, so the update waits */
 };
 
 struct ghp_edge_cost { /* seconds */
@@ -91,6 +94,7 @@ struct ghp_instance {
     int *p2p_transfer_of;                            /* an edge: its p2p transfer, -1: none */
     struct ghp_p2p_transfer_cost *p2p_transfer_cost; /* flat */
     int first_steady; /* a stage's steady phase is slot first_steady + stage; -1: there are none */
+    int first_tail;   /* its tail is slot first_tail + stage; -1: there are none */
     const struct ghp_edge *edges; /* of the model; ascending by consumer */
     int *n_choices;               /* a layer */
     int *first_choice;            /* n_layers + 1 */

@@ -242,15 +242,16 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 
 /* Bytes of a tensor of the layer's that one choice alone decides; 0: of others. */
 static int64_t bytes_alone(const struct ghp_local *local, struct ghp_access access,
-                           int element_bytes)
+                           int element_bytes, bool deferred)
 {
     switch (access.tensor) {
     case GHP_TENSOR_SAVED: return ghp_local_saved_bytes(local, element_bytes);
     case GHP_TENSOR_STATS:
     case GHP_TENSOR_BACKWARD_STATS: return ghp_local_stats_bytes(local);
     case GHP_TENSOR_SUMMAND:
-        return ghp_align(ghp_local_param_elements(local, access.slot) *
-                         ghp_parameter_bytes(element_bytes));
+        return deferred ? 0
+                        : ghp_align(ghp_local_param_elements(local, access.slot) *
+                                    ghp_parameter_bytes(element_bytes));
     default: return 0;
     }
 }
@@ -274,7 +275,8 @@ static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *lo
             struct ghp_access access = accesses.access[i];
 
             of[access.tensor][access.slot].bytes =
-                bytes_alone(local, access, m->in->lowering->element_bytes);
+                bytes_alone(local, access, m->in->lowering->element_bytes,
+                            ghp_lower_defers_weights(m->in->lowering, access.of));
             ghp_life_extend(&of[access.tensor][access.slot].life, m->piece.instrs[k].point);
         }
     }
@@ -301,8 +303,10 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     keeper_of(m, v, &lives);
     GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out),
                      m->lives.output[v].first, lives));
-    for (int k = 0; k < m->piece.n_instrs; k++)
-        GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
+    for (int k = 0; k < m->piece.n_instrs;
+         k++) /* what is deferred has its scratch at another time */
+        if (!m->piece.instrs[k].backward || !ghp_lower_defers_weights(m->in->lowering, v))
+            GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);
     GHP_TRY(tensors_alone(m, &local));
     if (v < m->in->n_layers - 1) return GHP_OK;

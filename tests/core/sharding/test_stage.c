@@ -180,18 +180,27 @@ static void check_slots(void)
                     .n = stages, .micro_batches = u, .pipeline = (enum ghp_pipeline)p};
 
                 for (int i = 0; i < stages; i++) {
-                    struct ghp_schedule_step slots[12];
+                    struct ghp_schedule_step slots[18];
                     int n = ghp_stage_schedule(&s, i, false, slots), forward = 0, back = 0,
-                        most = 0;
+                        weights = 0, most = 0;
+                    bool defers = stages > 1 && p == GHP_PIPELINE_ZB_H1;
 
-                    CHECK_EQ(n, 2 * u);
+                    CHECK_EQ(n, (defers ? 3 : 2) * u);
                     for (int k = 0; k < n; k++) {
+                        if (slots[k].weights) {
+                            CHECK_EQ(slots[k].micro, weights++);
+                            CHECK(slots[k].backward && weights <= back);
+                            CHECK(back - weights <=
+                                  i); /* as many wait as there are stages before it */
+                            continue;
+                        }
                         CHECK_EQ(slots[k].micro, slots[k].backward ? back : forward);
                         *(slots[k].backward ? &back : &forward) += 1;
                         CHECK(forward >= back);
                         if (forward - back > most) most = forward - back;
                     }
                     CHECK_EQ(back, u);
+                    CHECK_EQ(weights, defers ? u : 0);
                     CHECK_EQ(most, ghp_stage_in_flight(&s, i));
                     CHECK_EQ(ghp_stage_schedule(&s, i, true, slots), u);
                 }

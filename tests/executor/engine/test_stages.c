@@ -226,7 +226,7 @@ static void draw_recomputed(const struct ghp_model *model, unsigned seed, bool *
     }
 }
 
-/* By both schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
+/* By all schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
 static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
 {
     struct ghp_split *splits =
@@ -242,6 +242,7 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
         CHECK(b->model.n_layers <= 512);
         draw_recomputed(&b->model, seed, recomputed);
         s->recompute = recomputed;
+        s->pipeline = seed % 2 == 0 ? GHP_PIPELINE_1F1B : GHP_PIPELINE_ZB_H1;
         b->rank_plan.lowering.prefetch = true;
         if (!CHECK(check_train(b, splits, s) == first))
             fprintf(stderr, "other bits where layers are recomputed, or samples ahead\n");

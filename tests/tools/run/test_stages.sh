@@ -97,7 +97,7 @@ all() {
     analytic "$model" profile.json F=1e11,bandwidth=1e9,latency=2e-5
     if [ -n "${GHP_ALL:-}" ]; then
         for u in ${GHP_MICRO:-1 2 4 8}; do
-            for order in ${GHP_PIPELINE:-1f1b fill-drain}; do
+            for order in ${GHP_PIPELINE:-1f1b fill-drain zb-h1}; do
                 try "$model" 2 "1,$b:1" $u $order "${5:-}"
                 try "$model" 3 "2,$b:1" $u $order "${5:-}"
                 try "$model" 4 "3,$c:1" $u $order "${5:-}"
@@ -120,7 +120,7 @@ all() {
     sound
     try "$model" 4 "2,$b:2" 8 fill-drain
     try "$model" 4 "1,$b:1" 2 1f1b
-    try "$model" 3 "1,$a:1,$c:1" 8 1f1b
+    try "$model" 3 "1,$a:1,$c:1" 8 zb-h1
     sound
 }
 
