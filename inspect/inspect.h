@@ -30,6 +30,14 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
  * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan carries too little to simulate it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
 
+/* Recomputes the plan's cost, memory and certificate by the profile that it was made with, and says what holds.
+ *
+ * profile_path   another profile; NULL: the one that the plan names
+ *
+ * Returns   as ghp_plan_verify; errors of reading the profile */
+enum ghp_status ghp_inspect_verify(struct ghp_display *report, const struct ghp_plan *plan,
+                                   const char *path, const char *profile_path);
+
 /* A row for each number of workers of a set, and which were left out and why. */
 void ghp_inspect_plan_set(struct ghp_display *report, const struct ghp_plan_set *set);
 

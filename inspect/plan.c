@@ -449,3 +449,24 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
         "--profile, or make the plan again with ghp-plan",
         said, found);
 }
+
+enum ghp_status ghp_inspect_verify(struct ghp_display *report, const struct ghp_plan *plan,
+                                   const char *path, const char *profile_path)
+{
+    char text[GHP_CERTIFICATE_SENTENCE_SIZE];
+    struct ghp_profile profile;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_inspect_find_profile(plan, path, profile_path, &profile));
+    status = ghp_plan_verify(plan, &profile);
+    ghp_profile_release(&profile);
+    if (status != GHP_OK) return status;
+    ghp_display_bool(report, "sound", true);
+    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
+    ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
+    ghp_display_real(report, "gap", plan->certificate.gap);
+    ghp_display_line(report, "sound: step %.6f ms, memory %lld bytes a worker",
+                     plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes);
+    ghp_display_line(report, "certificate: %s", ghp_certificate_sentence(&plan->certificate, text));
+    return GHP_OK;
+}

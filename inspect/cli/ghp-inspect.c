@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/model/schema.h"
+#include "inspect/check_with.h"
 #include "inspect/inspect.h"
 #include "inspect/report/report.h"
 #include "onnx/huggingface/huggingface.h"
@@ -22,7 +23,8 @@ static struct {
     const char *profile, *export_onnx;
     struct ghp_inspect_hf hf; /* its checkpoint is --export-onnx's too */
     const char *html, *trace, *dot, *torch, *run;
-} set;
+    struct ghp_check_with check;
+} set = {.check.time_limit_s = 600};
 
 static const struct ghp_opt options[] = {
     {.name = "verify",
@@ -30,6 +32,19 @@ static const struct ghp_opt options[] = {
      .target = &set.verify,
      .help = "recompute a plan's cost, memory and certificate and compare; exit 1 where they do "
              "not hold"},
+    {.name = "check-with",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.check.solver,
+     .argument = "highs|cbc|glpk|PATH",
+     .help = "have another solver confirm a plan's certificate, by the integer program that "
+             "ghp-plan --write-mps wrote: FILE2, or the plan's file with .mps in place of .json"},
+    {.name = "solver-limit",
+     .kind = GHP_OPT_REAL,
+     .target = &set.check.time_limit_s,
+     .argument = "SECONDS",
+     .min = 1,
+     .max = 1e6,
+     .help = "for --check-with"},
     {.name = "explain",
      .kind = GHP_OPT_FLAG,
      .target = &set.explain,
@@ -122,6 +137,7 @@ static const struct ghp_tool tool = {
         "       ghp-inspect RUN --html FILE                 the run as a page: losses, where the "
         "time went\n"
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
+        "       ghp-inspect PLAN [MPS] --check-with highs   whether another solver confirms it\n"
         "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
         "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
@@ -223,28 +239,6 @@ static enum ghp_status show_profile(struct ghp_display *report, const char *path
     return status;
 }
 
-/* --verify: recomputes by the profile that the plan was made with. */
-static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_plan *plan,
-                                   const char *path)
-{
-    char text[GHP_CERTIFICATE_SENTENCE_SIZE];
-    struct ghp_profile profile;
-    enum ghp_status status;
-
-    GHP_TRY(ghp_inspect_find_profile(plan, path, set.profile, &profile));
-    status = ghp_plan_verify(plan, &profile);
-    ghp_profile_release(&profile);
-    if (status != GHP_OK) return status;
-    ghp_display_bool(report, "sound", true);
-    ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
-    ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
-    ghp_display_real(report, "gap", plan->certificate.gap);
-    ghp_display_line(report, "sound: step %.6f ms, memory %lld bytes a worker",
-                     plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes);
-    ghp_display_line(report, "certificate: %s", ghp_certificate_sentence(&plan->certificate, text));
-    return GHP_OK;
-}
-
 /* Both plans' own costs in one profile, where the whole one is not at hand. */
 static enum ghp_status merge_costs(const struct ghp_plan *a, const struct ghp_plan *b,
                                    struct ghp_profile *profile)
@@ -333,8 +327,10 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
         status = export_plan(report, &plan, path);
     else if (wants_files())
         status = write_files(report, &plan);
+    else if (set.check.solver != NULL)
+        status = ghp_inspect_check_with(report, &plan, path, path2, &set.check);
     else if (set.verify)
-        status = verify_plan(report, &plan, path);
+        status = ghp_inspect_verify(report, &plan, path, set.profile);
     else if (set.explain)
         status = ghp_inspect_explain(report, &plan, path2);
     else if (path2 != NULL)
@@ -466,6 +462,16 @@ static enum ghp_status check_files(const char *path, const char *format)
         path, format);
 }
 
+/* plan: whether FILE is one. */
+static enum ghp_status check_solver(bool plan)
+{
+    bool alone = !set.verify && !set.explain && !wants_files() && !exports();
+
+    if (set.check.solver == NULL || (plan && alone)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE, "--check-with is about one plan; give a plan alone, without "
+                                   "other options that show, write or check one");
+}
+
 /* The kind of FILE, and whether the options and FILE2 fit it. */
 static enum ghp_status choose(const char *path, const char *path2, const struct kind **kind)
 {
@@ -494,6 +500,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
             "--verify, --explain and --profile are about plans, but %s is of format '%s'; give a "
             "plan",
             path, format);
+    GHP_TRY(check_solver(plan));
     GHP_TRY(check_files(path, format));
     if (set.run != NULL && set.html == NULL && set.trace == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--run is for --html and --trace; give one of them");
@@ -505,7 +512,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
         return GHP_FAIL(
             GHP_ERR_USAGE,
             "--verify checks one plan alone; leave out --explain and the second argument");
-    if (path2 == NULL || set.explain) return GHP_OK;
+    if (path2 == NULL || set.explain || set.check.solver != NULL) return GHP_OK;
     GHP_TRY(format_of(path2, second, sizeof second));
     if ((*kind)->second == NULL || strcmp((*kind)->second, second) != 0)
         return GHP_FAIL(GHP_ERR_USAGE,

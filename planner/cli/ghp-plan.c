@@ -11,6 +11,7 @@
 #include "onnx/network.h"
 #include "planner/make/trust.h"
 #include "planner/make/elastic.h"
+#include "planner/make/write_mps.h"
 #include "planner/make/sync_choice.h"
 #include "planner/make/missing_find.h"
 #include "planner/cli/options.h"
@@ -180,6 +181,13 @@ static enum ghp_status check_options(const char *const *files, int n_files)
     if (ghp_plan_chosen.wanted != NULL &&
         (ghp_plan_chosen.sweep != NULL || ghp_plan_chosen.elastic > 0))
         return GHP_FAIL(GHP_ERR_USAGE, "--wanted is of one plan; leave --sweep and --elastic out");
+    if (ghp_plan_chosen.mps != NULL &&
+        (ghp_plan_chosen.sweep != NULL || ghp_plan_chosen.elastic > 0 ||
+         ghp_plan_chosen.stages != NULL || ghp_plan_chosen.micro_batches > 0 ||
+         ghp_plan_chosen.pipeline == GHP_PIPELINE_MODE_AUTO))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--write-mps is of one plan without stages and micro-batches; leave "
+                        "--sweep, --elastic, --pipeline, --stages and --micro-batches out");
     GHP_TRY(check_elastic());
     if (ghp_plan_chosen.sweep != NULL) return GHP_OK;
     if (ghp_plan_chosen.workers == 0)
@@ -427,7 +435,8 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY(read_bucket(&request.method.bucket_bytes));
     GHP_TRY(read_sync(&request.method.sync));
     GHP_TRY_GOTO(status, open_profile(&request, &profile, &overrides), done);
-    if (ghp_plan_chosen.wanted != NULL && ghp_plan_chosen.output == NULL) {
+    if (ghp_plan_chosen.wanted != NULL && ghp_plan_chosen.output == NULL &&
+        ghp_plan_chosen.mps == NULL) {
         status = write_missing(&request, &profile);
         goto done;
     }
@@ -437,6 +446,8 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY_GOTO(status, ghp_trust_plan(&plan, ghp_plan_chosen.strict), done);
     if (ghp_plan_chosen.output != NULL)
         GHP_TRY_GOTO(status, ghp_plan_save(ghp_plan_chosen.output, &plan), done);
+    if (ghp_plan_chosen.mps != NULL)
+        GHP_TRY_GOTO(status, ghp_plan_write_mps(&request, &plan, ghp_plan_chosen.mps), done);
     GHP_TRY_GOTO(status, print_result(&request, &plan), done);
     if (ghp_plan_chosen.crossovers) {
         GHP_TRY_GOTO(status, ghp_crossovers_find(&request, &crossovers), done);

@@ -305,6 +305,13 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .writes = "\"ghp.plan/|\"ghp.plans/",
      .argument = "PLAN",
      .help = "plan file for ghp-run; without it only the table is printed"},
+    {.name = "write-mps",
+     .kind = GHP_OPT_TEXT,
+     .target = &ghp_plan_chosen.mps,
+     .writes = "* certificate: ",
+     .argument = "FILE.mps",
+     .help = "write the integer program whose optimum the certificate claims, for solvers of "
+             "others; ghp-inspect PLAN --check-with runs one"},
     {.name = "wanted",
      .kind = GHP_OPT_TEXT,
      .target = &ghp_plan_chosen.wanted,

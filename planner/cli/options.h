@@ -7,7 +7,7 @@
 
 struct ghp_plan_options {
     const char *profile, *machine, *network, *force, *bucket, *output, *sweep, *stages, *sync,
-        *straggler, *wanted;
+        *straggler, *wanted, *mps;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
     int64_t servers, nodes; /* 0: not given */

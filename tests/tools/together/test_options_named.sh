@@ -12,7 +12,8 @@ done
 python3 - "$GHP_SOURCE" *.help <<'EOF' || fail "options are named that are not there"
 import pathlib, re, sys
 
-FOREIGN = {"oversubscribe", "map-by", "distribution", "mpi", "of"}  # of mpirun, srun and lstopo
+# of mpirun, srun and lstopo; of the solvers that ghp-inspect runs, up to a low line
+FOREIGN = {"oversubscribe", "map-by", "distribution", "mpi", "of", "freemps", "tmlim", "options", "time"}
 root = pathlib.Path(sys.argv[1])
 choices = {}  # option: all choices of it, by any tool; None: some tool takes any value
 for path in sys.argv[2:]:

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect
+# tests/tools/plan/test_check_with.sh - other solvers confirm a certificate by the program of ghp-plan --write-mps, and
+# refuse one that claims more, or less, than is so. Of HiGHS, CBC and GLPK those that are installed; a solver that says
+# what the test tells it stands for them in the cases that need none. In full: five networks on 4 to 64 workers.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+
+# plan FILE MODEL WORKERS BATCH ARGS...: FILE.json and FILE.mps
+plan() {
+    "$GHP_BIN/ghp-plan" "$2" --profile law.json --workers "$3" --batch "$4" --sync allreduce --no-break-even \
+        --output "$1.json" --write-mps "$1.mps" "${@:5}" >out 2>err || fail "no plan of $2: $(cat err)"
+}
+check() { "$GHP_BIN/ghp-inspect" "$1.json" --check-with "$2"; }
+
+# falsify NAME KEY FACTOR...: false.json, whose certificate has other numbers
+falsify() {
+    python3 - "$@" <<'PY'
+import json, sys
+plan = json.load(open(sys.argv[1] + ".json"))
+for key, factor in zip(sys.argv[2::2], sys.argv[3::2]):
+    plan["certificate"][key] *= float(factor)
+json.dump(plan, open("false.json", "w"))
+PY
+    cp "$1.mps" false.mps
+}
+
+analytic "$GHP_SOURCE/models/alexnet.json" law.json F=6e12,bandwidth=1.25e9,latency=20e-6
+plan alexnet "$GHP_SOURCE/models/alexnet.json" 4 64
+head -n 1 alexnet.mps | grep -q '^\* certificate: model [0-9a-f]\{16\} .* 4 workers, batch 64, allreduce, auto' ||
+    fail "the program does not say whose it is: $(head -n 1 alexnet.mps)"
+
+# a solver of the test's: it says that it solved the program, and the optimum it is told
+cat >cbc <<'SH'
+#!/bin/sh
+[ "$(head -c 15 "$1")" = '* certificate: ' ] || exit 1
+echo 'Result - Optimal solution found'
+echo "Objective value:   $(cat optimum)"
+SH
+chmod +x cbc
+unit=$(sed -n 's/^\* unit_s: //p' alexnet.mps)
+step=$(number step_s alexnet.json)
+awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", s / u }' >optimum
+check alexnet ./cbc >out 2>err || fail "the certificate is not confirmed: $(cat err)"
+grep -q '^confirmed: the best plan takes' out || fail "does not say what is confirmed: $(cat out)"
+"$GHP_BIN/ghp-inspect" alexnet.json alexnet.mps --check-with ./cbc --json >o.json || fail "no object"
+holds o.json "abs(o['optimum_s'] / o['step_s'] - 1) < 1e-6 and o['solver'] == 'cbc'"
+awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", 1.001 * s / u }' >optimum
+denied 1 'does not hold: its best plan takes .* none takes less' check alexnet ./cbc
+awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", .999 * s / u }' >optimum
+denied 1 'does not hold: it says that no plan takes less' check alexnet ./cbc
+
+# what cannot be
+echo 'exit 3' >cbc
+denied 3 'did not solve the program' check alexnet ./cbc
+denied 2 "does not know the solver 'gurobi'; give highs, cbc, glpk" check alexnet gurobi
+denied 1 "cannot run the solver './none/highs'; pip install highsbox" check alexnet ./none/highs
+mv alexnet.mps elsewhere.mps
+denied 1 "integer program 'alexnet.mps' is not there; make plan and program together" check alexnet ./cbc
+mv elsewhere.mps alexnet.mps
+plan other "$GHP_SOURCE/models/alexnet.json" 2 64
+denied 1 "of another plan's certificate" "$GHP_BIN/ghp-inspect" other.json alexnet.mps --check-with ./cbc
+denied 1 'no integer program of a certificate' "$GHP_BIN/ghp-inspect" other.json other.json --check-with ./cbc
+denied 2 'check-with is about one plan' "$GHP_BIN/ghp-inspect" law.json --check-with cbc
+denied 2 'write-mps is of one plan without stages' "$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/alexnet.json" \
+    --profile law.json --workers 4 --batch 64 --pipeline auto --write-mps x.mps
+
+# solvers that are there
+solvers=
+command -v glpsol >/dev/null && solvers=glpk
+command -v cbc >/dev/null && solvers+=" cbc"
+if command -v highs >/dev/null; then
+    solvers+=" highs"
+elif highs=$("${GHP_PYTHON:-python3}" -c 'import highsbox; print(highsbox.highs_bin_path())' 2>/dev/null); then
+    solvers+=" $highs"
+fi
+for solver in $solvers; do
+    check alexnet "$solver" >out 2>err || fail "$solver does not confirm: $(cat err)"
+    falsify alexnet step_s .99 bound_s .99
+    denied 1 'does not hold: its best plan takes' check false "$solver"
+    falsify alexnet step_s 1.01 bound_s 1.01
+    denied 1 'does not hold: it says that no plan' check false "$solver"
+done
+echo "solvers tried: ${solvers:-none is installed}"
+if full; then
+    mkdir gpt2
+    echo '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 12, "n_head": 12, "n_embd": 768,
+        "n_positions": 1024, "vocab_size": 50257, "activation_function": "gelu_new"}' >gpt2/config.json
+    for case in alexnet:4:64 alexnet:64:1024 vgg16:16:256 vgg16:64:1024 googlenet:4:64 resnet50:4:64; do
+        IFS=: read -r network workers batch <<<"$case"
+        plan case "$GHP_SOURCE/models/$network.json" "$workers" "$batch"
+        for solver in $solvers; do
+            check case "$solver" >out 2>err || fail "$solver does not confirm $case: $(cat err)"
+        done
+    done
+fi
+[ $failures -eq 0 ]
