@@ -197,7 +197,7 @@ short() {
     timeout 60 env SHORT_TOOL="${1##*/}" SHORT_COUNT=total LD_PRELOAD="$PWD/short.so" "$@" >out 2>err </dev/null || fail "$name: $(cat err)"
     read -r total <total
     total=${upto:-$total}
-    step=$((total / $(full && echo 150 || echo 25) + 1)) # GHP_EVERY=1 fails each of them
+    step=$((total / $(full && echo 80 || echo 25) + 1)) # GHP_EVERY=1 fails each of them
     step=${GHP_EVERY:-$step}
     for file in $files; do mv "$file" "$file.right"; done
     for ((at = 0; at < total; at += step)); do

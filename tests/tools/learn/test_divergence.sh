@@ -10,7 +10,7 @@
 set -u
 . "$(dirname "$0")/../scratch.sh"
 draws=4
-full && draws=20
+full && draws=10
 draws=${GHP_DRAWS:-$draws}
 RANDOM=${GHP_SEED:-$$}
 echo "GHP_SEED=${GHP_SEED:-$$}, $draws draws"
