@@ -1,16 +1,13 @@
-/* bench/published.c - ghp-published: published speed-ups of synchronous training beside those that ghp predicts.
+/* bench/speedups.c - ghp-speedups: published speed-ups of synchronous training beside those that ghp predicts.
  *
  * The figures are of Das et al., "Distributed Deep Learning Using Synchronous Stochastic Gradient Descent",
- * arXiv 1602.06709 (abstract); the nodes' of the clusters' public descriptions (docs/published.md names each).
+ * arXiv 1602.06709 (abstract); the nodes' of the clusters' public descriptions (docs/published-speedups.md names each).
  * Nothing here is measured: a step is ghp's program, costed by the analytic model and simulated.
- *
- * With a FILE: the runs of its rows, each by its own plan (bench/runs/report.h).
  *
  * Order: what nominal figures give; one parameter fitted to all cases, then with each left out; the same with two
  * parameters, other plan kinds and latencies; ghp's own plan; curves where the publication does not say the batch.
  *
- * Tested  tests/tools/bench/test_published.sh */
-#include "bench/runs/report.h"
+ * Tested  tests/tools/bench/test_speedups.sh */
 #include "bench/scaling.h"
 #include "core/base/opts.h"
 #include "core/base/table.h"
@@ -52,11 +49,11 @@ static const struct ghp_opt options[] = {
 };
 
 static const struct ghp_tool tool = {
-    .name = "ghp-published",
+    .name = "ghp-speedups",
     .purpose = "prints published speed-ups of training beside those that ghp predicts by the "
                "analytic model",
-    .usage = "ghp-published [options]\n       ghp-published FILE",
-    .example = "build/bin/ghp-published",
+    .usage = "ghp-speedups [options]",
+    .example = "build/bin/ghp-speedups",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
 };
@@ -343,12 +340,10 @@ static enum ghp_status run(void)
 
 int main(int argc, char **argv)
 {
-    const char *file = NULL;
     int n_files = 0;
-    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, &file, 1, &n_files);
+    enum ghp_status status = ghp_opts_parse(&tool, argc, argv, NULL, 0, &n_files);
 
-    if (status == GHP_OK && !ghp_opts_done())
-        status = n_files > 0 ? ghp_runs_report(file, models) : run();
+    if (status == GHP_OK && !ghp_opts_done()) status = run();
     ghp_scaling_close(cori, CASES);
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-published
-# tests/tools/bench/test_published.sh - one parameter, the same for all published cases, brings every speed-up within 10
+# ghp-test: timeout=120 needs=ghp-speedups
+# tests/tools/bench/test_speedups.sh - one parameter, the same for all published cases, brings every speed-up within 10
 # %, and each case within 15 % when it is left out of the fit; without it nothing of that holds.
 #
 # The bars are the project's own for figures whose machine is known by its data sheet only; the program is
 # deterministic, so a change of law, lowering or simulation is what moves a figure across them.
 set -u
 failures=0
-out=$(cd "$GHP_SOURCE" && "$GHP_BIN/ghp-published" --fit-only) || exit 1
+out=$(cd "$GHP_SOURCE" && "$GHP_BIN/ghp-speedups" --fit-only) || exit 1
 
 fail() {
     echo "FAILED: $*" >&2
@@ -45,7 +45,7 @@ read -r nominal n < <(section "nominal" | awk '/^best K/ { print $4, $6, $8 }' |
 [ "$n" -eq 3 ] || fail "the nominal table has $n errors, not 3"
 awk -v e="$nominal" 'BEGIN { exit !(e > 15) }' ||
     fail "nominal figures are right to $nominal % without any fit;" \
-        "the fit's tables and docs/published.md are out of date"
+        "the fit's tables and docs/published-speedups.md are out of date"
 
 [ $failures -eq 0 ] && echo "joint $joint %, held out $held %, nominal $nominal %"
 [ $failures -eq 0 ]
