@@ -68,8 +68,10 @@ static void check_device(const char *json, const char *name, const struct shape 
 /* Which attentions own kernels run although cuDNN is there. */
 static void check_suits(void)
 {
-    struct ghp_local local = {
-        .op = GHP_OP_ATTENTION, .n = 8, .h = 1024, .heads = {64, 12, 12, true, 0}};
+    struct ghp_local local = {.op = GHP_OP_ATTENTION,
+                              .n = 8,
+                              .h = 1024,
+                              .heads = {.size = 64, .n = 12, .n_kv = 12, .causal = true}};
 
     CHECK(ghp_cuda_attention_suits(&local, 91900));
     CHECK(!ghp_cuda_attention_suits(&local, 91000));
@@ -84,9 +86,9 @@ static void check_suits(void)
 CHECK_TEST(cuda_attention)
 {
     static const struct shape shapes[] = {
-        {"GPT-2, b 8, s 1024", 8, 1024, {64, 12, 12, true, 0}},
-        {"Llama 3 8B, b 1, s 4096", 1, 4096, {128, 32, 8, true, 0}},
-        {"a ViT, b 4, s 197", 4, 197, {64, 12, 12, false, 0}}};
+        {"GPT-2, b 8, s 1024", 8, 1024, {.size = 64, .n = 12, .n_kv = 12, .causal = true}},
+        {"Llama 3 8B, b 1, s 4096", 1, 4096, {.size = 128, .n = 32, .n_kv = 8, .causal = true}},
+        {"a ViT, b 4, s 197", 4, 197, {.size = 64, .n = 12, .n_kv = 12, .causal = false}}};
 
     check_suits();
     if (ghp_cudnn_load(&cudnn) != GHP_OK) SKIP(ghp_status_message());
