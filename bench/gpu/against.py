@@ -1,8 +1,9 @@
-"""bench/gpu/against.py MODEL BATCH - PyTorch's training step of a network of ghp's on one GPU, in JSON lines.
+"""bench/gpu/against.py FILE BATCH - PyTorch's training step of a network of ghp's on one GPU, in JSON lines.
 
-The network is built from ghp's own description (models/*.json), layer by layer, so that both sides train the same
-thing: channels_last, bf16 autocast over float weights, cudnn.benchmark, SGD with momentum and weight decay (foreach and
-fused where there is), synthetic samples that already lie on the GPU. Each way of running it (eager, CUDA graph,
+FILE is a description of ghp's (models/*.json) or a plan, which has one. A network of images is built from it layer by
+layer, so that both sides train the same thing: channels_last, bf16 autocast over float weights, cudnn.benchmark,
+synthetic samples that already lie on the GPU. A network like GPT-2 is bench/transformers_torch.py's of the same sizes,
+as PyTorch's users write it. The optimizer is fused: SGD with momentum and weight decay, or AdamW. Each way of running it (eager, CUDA graph,
 torch.compile, its max-autotune, these with a graph) is timed; the fastest counts. A line is printed after each way,
 with the fastest so far: the last one counts, also where the time was up before all were timed ("untimed"). Times are
 CUDA events around --steps steps, the median of --rounds; memory is the allocator's peak. `--rates` prints the matmul
@@ -11,6 +12,7 @@ and copy rates that floors are taken from instead.
 import argparse
 import gc
 import json
+import os
 import statistics
 import sys
 
@@ -18,19 +20,52 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import transformers_torch
+
 WARMUP = 15
 # how torch.compile is called, if at all; whether a CUDA graph plays the step
 WAYS = {"eager": (None, False), "graph": (None, True), "compile": ("default", False), "compile+graph": ("default", True),
         "autotune": ("max-autotune-no-cudagraphs", False), "autotune+graph": ("max-autotune-no-cudagraphs", True)}
 
 
+# what a network like GPT-2 consists of, biases apart
+GPT2_LAYERS = {"embedding", "position_embedding", "layer_norm", "linear", "attention", "add", "gelu", "dropout",
+               "softmax_cross_entropy"}
+
+
+def description_of(path):
+    with open(path) as file:
+        read = json.load(file)
+    return read["model"] if read["format"].startswith("ghp.plan") else read
+
+
+def is_of_tokens(model):
+    return "vocabulary" in model["input"]
+
+
+def gpt2_of(model):
+    """A network like GPT-2 with the sizes of the description; another one is refused."""
+    layers = model["layers"]
+    ops = [layer["op"] for layer in layers]
+    strange = sorted(set(ops) - GPT2_LAYERS)
+    if strange or "position_embedding" not in ops:
+        sys.exit(f"against.py: '{model['name']}' is not like GPT-2 ({', '.join(strange) or 'no position_embedding'}); "
+                 "run ghp alone by WAYS=")
+    if any(layer.get("ratio", 0) > 0 for layer in layers):
+        sys.exit(f"against.py: '{model['name']}' drops elements, and the network here does not; leave dropout out")
+    first = {op: layers[ops.index(op)] for op in ("embedding", "attention")}
+    sizes = argparse.Namespace(vocabulary=model["input"]["vocabulary"], positions=model["input"]["positions"],
+                               width=first["embedding"]["channels"], heads=first["attention"]["heads"],
+                               blocks=ops.count("attention"), tied=any("tied" in layer for layer in layers))
+    return transformers_torch.Network(sizes)
+
+
 class Network(nn.Module):
     """A model of ghp's: one module a layer with weights, the rest by function."""
 
-    def __init__(self, path):
+    def __init__(self, model):
         super().__init__()
-        with open(path) as file:
-            model = json.load(file)
         size = model["input"]
         self.layers = model["layers"]
         self.parts = nn.ModuleDict()
@@ -130,19 +165,43 @@ def timed(args, step):
     return statistics.median(seconds)
 
 
+def optimizer_of(args, net):
+    """One whose steps a CUDA graph can record."""
+    if args.optimizer == "adamw":
+        return torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=True,
+                                 capturable=args.device == "cuda")
+    return torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
+
+
+def make_loss(args, mode):
+    """The network, and a function that gives the loss of one batch."""
+    model = description_of(args.model)
+    if is_of_tokens(model):
+        net = gpt2_of(model).to(args.device).train()
+        tokens = torch.randint(model["input"]["vocabulary"], (args.batch, model["input"]["positions"] + 1),
+                               device=args.device)
+        x, labels = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+        run = torch.compile(net, mode=mode) if mode else net
+        return net, lambda: run(x, labels)
+    net = Network(model).to(args.device).to(memory_format=torch.channels_last).train()
+    x = torch.randn(args.batch, *net.shapes[""], device=args.device).to(memory_format=torch.channels_last)
+    labels = torch.randint(0, net.shapes[net.names[-1]][0], (args.batch,), device=args.device)
+    run = torch.compile(net, mode=mode) if mode else net
+    return net, lambda: F.cross_entropy(run(x).float(), labels)
+
+
 def make_step(args, mode):
     torch.manual_seed(1)
-    net = Network(args.model).cuda().to(memory_format=torch.channels_last).train()
-    x = torch.randn(args.batch, *net.shapes[""], device="cuda").to(memory_format=torch.channels_last)
-    labels = torch.randint(0, net.shapes[net.names[-1]][0], (args.batch,), device="cuda")
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
-    run = torch.compile(net, mode=mode) if mode else net
+    net, loss_of = make_loss(args, mode)
+    optimizer = optimizer_of(args, net)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", torch.bfloat16, enabled=args.precision == "bf16"):
-            loss = F.cross_entropy(run(x).float(), labels)
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
+            loss = loss_of()
         loss.backward()
+        if args.clip_norm > 0:
+            nn.utils.clip_grad_norm_(net.parameters(), args.clip_norm, foreach=True)
         optimizer.step()
 
     return step
@@ -194,11 +253,19 @@ def main():
     parser.add_argument("--ways", default="eager graph compile compile+graph", help="of " + ", ".join(WAYS))
     parser.add_argument("--rates", action="store_true")
     parser.add_argument("--describe", action="store_true", help="parameters and classes; needs no GPU")
+    parser.add_argument("--optimizer", default="sgd", choices=["sgd", "adamw"])
+    parser.add_argument("--clip-norm", type=float, default=0, help="of all gradients together; 0: none")
+    parser.add_argument("--try", dest="tries", action="store_true", help="one eager step on the processor, untimed")
     args = parser.parse_args()
+    args.device = "cpu" if args.tries else "cuda"
     if args.describe:
-        net = Network(args.model)
-        print(json.dumps({"parameters": sum(p.numel() for p in net.parameters()),
-                          "classes": net.shapes[net.names[-1]][0]}))
+        model = description_of(args.model)
+        net = gpt2_of(model) if is_of_tokens(model) else Network(model)
+        classes = model["input"]["vocabulary"] if is_of_tokens(model) else net.shapes[net.names[-1]][0]
+        print(json.dumps({"parameters": sum(p.numel() for p in net.parameters()), "classes": classes}))
+        return
+    if args.tries:
+        make_step(args, None)()
         return
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.precision == "tf32"
@@ -217,8 +284,8 @@ def main():
         if not ways:
             continue
         best = min(ways, key=lambda name: ways[name][0])
-        print(json.dumps({"torch": torch.__version__, "way": best, "step_s": ways[best][0],
-                          "images_per_s": args.batch / ways[best][0], "peak_bytes": ways[best][1],
+        print(json.dumps({"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "way": best,
+                          "step_s": ways[best][0], "images_per_s": args.batch / ways[best][0], "peak_bytes": ways[best][1],
                           "ways": {name: value[0] for name, value in ways.items()}, "failed": failed,
                           "untimed": wanted[done:]}), flush=True)
     if not ways:

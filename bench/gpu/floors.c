@@ -74,14 +74,12 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
                               const struct ghp_record *run)
 {
     int element_bytes = run->precision.element_bytes;
-    struct ghp_lowering lowering = {.model = &plan->model,
-                                    .problem = plan->problem,
-                                    .element_bytes = element_bytes,
-                                    .method.bucket_bytes = plan->method.bucket_bytes};
+    struct ghp_lowering lowering = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_program program = {0};
     enum ghp_status status;
     char name[64];
 
+    lowering.element_bytes = element_bytes; /* as it ran */
     GHP_TRY(ghp_lower(&lowering, plan->splits, 0, &program));
     status = program.n_instrs == run->n_instrs
                  ? GHP_OK
