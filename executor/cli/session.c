@@ -476,8 +476,10 @@ static enum ghp_status finish(struct parts *p)
     return status;
 }
 
-static void parts_release(struct parts *p)
+/* status: what the session ends by. */
+static void parts_release(struct parts *p, enum ghp_status status)
 {
+    if (p->setup.exec.collectives != NULL) p->setup.exec.collectives->failed = status != GHP_OK;
     ghp_verification_release(&p->verification);
     ghp_snapshot_release(&p->alone);
     ghp_snapshot_release(&p->mine);
@@ -527,6 +529,6 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
 done:
     if (!session->in_loop && (status == GHP_OK || session->transport->control->ops->settled(
                                                       session->transport->control)))
-        parts_release(&p); /* else a thread may hang in there, and abort follows */
+        parts_release(&p, status); /* else a thread may hang in there, and abort follows */
     return status;
 }

@@ -29,6 +29,8 @@ struct ghp_collectives {
     /* In host memory: sums keep to rank order over several nodes too, so that they don't depend on where ranks run. At
      * first false. Set by all workers alike. */
     bool in_rank_order;
+    /* The worker ends by a failure: others may not come, so closing waits for none of them. At first false. */
+    bool failed;
 };
 
 struct ghp_comm { /* a communicator; released with what made it */

@@ -57,6 +57,9 @@ struct ghp_control_ops {
     /* Between true and false this worker works alone and the others wait for it: longer than the watchdog allows, but
      * only as long as it gives signs of life. Local. */
     void (*alone)(struct ghp_control *control, bool alone);
+    /* From here on a library is at `what` (both borrowed), which this worker cannot leave; what NULL: no more. If it
+     * lasts longer than the watchdog allows, the process says so and ends. By one thread at a time. Local. */
+    void (*guard)(struct ghp_control *control, const char *library, const char *what);
     /* Whether the last failure is known to all workers, who then all end the transport; else abort is what is left.
      * Local. */
     bool (*settled)(const struct ghp_control *control);

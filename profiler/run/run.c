@@ -310,7 +310,10 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
 done:
     result->seconds = ghp_now_s() - run.start_s;
     note_overrun(&run);
-    if (run.m.collectives != NULL) run.m.collectives->ops->close(run.m.collectives);
+    if (run.m.collectives != NULL) {
+        run.m.collectives->failed = status != GHP_OK;
+        run.m.collectives->ops->close(run.m.collectives);
+    }
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_cache_close(&run.cache);
     ghp_trials_release(&run.trials);

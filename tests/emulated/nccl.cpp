@@ -2,8 +2,10 @@
 //
 // Built as a library of NCCL's name, which ghp opens like the real one. Ranks meet in shared memory that the unique
 // identity names; a collective goes through it in pieces when its stream comes to it (GHP_EMULATED=eager: at once), and
-// sums are made in rank order. GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when
-// it is asked about.
+// sums are made in rank order. As in NCCL, making a communicator and ending it wait for all its ranks.
+// GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when it is asked about.
+// GHP_EMULATED_NCCL=start:R, first:R or end:R: rank R never comes to make its communicators, to its first collective or
+// to their end.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -155,8 +157,20 @@ void exchange_pieces(ncclComm *c, const std::vector<transfer> &transfers)
     }
 }
 
+// Whether the rank is the one that never comes; it stays here.
+void hang_if(const char *where, int rank)
+{
+    const char *fault = std::getenv("GHP_EMULATED_NCCL");
+    size_t n = std::strlen(where);
+
+    if (fault == nullptr || std::strncmp(fault, where, n) != 0 || fault[n] != ':') return;
+    while (std::atoi(fault + n + 1) == rank)
+        pause_process();
+}
+
 ncclResult_t start(ncclComm *c, cudaStream_t stream, std::function<void()> work)
 {
+    hang_if("first", c->rank);
     const char *fault = std::getenv("GHP_EMULATED_NCCL");
 
     if (fault != nullptr && std::strcmp(fault, "error") == 0)
@@ -201,6 +215,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank)
 {
     size_t bytes = sizeof(meeting) + 64 + (size_t)size * (size_t)size * kPiece;
+    hang_if("start", rank);
     int file = shm_open(id.internal, O_RDWR | O_CREAT, 0600);
 
     if (rank < 0 || rank >= size || file < 0) return ncclInvalidArgument;
@@ -223,8 +238,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *result)
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t)
+ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
+    hang_if("end", c->rank);
+    meet(c);
     return ncclSuccess;
 }
 

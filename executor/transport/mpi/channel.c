@@ -14,7 +14,7 @@ static enum ghp_status open_comm(struct ghp_mpi *t, enum ghp_status status)
     if (t->channel_comm != MPI_COMM_NULL) return status;
     t->world->base.label = doing;
     GHP_TRY(ghp_mpi_status_barrier(t, t->world->base.ranks, t->world, status));
-    ghp_mpi_guard_begin(doing, t->control.watchdog_s);
+    ghp_mpi_guard_begin("MPI", doing, t->control.watchdog_s);
     status = ghp_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &t->channel_comm), doing);
     ghp_mpi_guard_end();
     GHP_TRY(status);

@@ -136,11 +136,11 @@ extern const struct ghp_p2p_ops ghp_mpi_p2p;
 
 /* In guard.c.
  *
- * One guard a process. Between begin and end MPI is at `what` (borrowed), which cannot be left: where that lasts
- * longer than limit_s > 0 the process says so and ends. know: once MPI has said it. */
+ * One guard a process. Between begin and end a library is at `what` (both borrowed), which cannot be left: if that
+ * lasts longer than limit_s > 0 the process says so and ends. know: once MPI has said it. */
 enum ghp_status ghp_mpi_guard_open(double watchdog_s);
 void ghp_mpi_guard_know(int rank, int size);
-void ghp_mpi_guard_begin(const char *what, double limit_s);
+void ghp_mpi_guard_begin(const char *library, const char *what, double limit_s);
 void ghp_mpi_guard_end(void);
 void ghp_mpi_guard_close(void); /* harmless where none is open */
 _Noreturn void ghp_mpi_abort(int exit_code);

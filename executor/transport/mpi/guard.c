@@ -1,8 +1,9 @@
-/* executor/transport/mpi/guard.c - a thread that ends this process where MPI itself does not return, and that says for
+/* executor/transport/mpi/guard.c - a thread that ends this process where MPI or NCCL does not return, and that says for
  * a thread at work alone that this process lives, and names a kernel that does not return.
  *
  * Most waits are ghp's own and end with a failure (wait.c). MPI's start, its communicators, its end and its
- * abort cannot be left, so there no failure can reach main: this is the one place below it that says it itself. */
+ * abort cannot be left, nor can NCCL's start and end, so there no failure can reach main: this is the one place below
+ * it that says it itself. */
 #include "executor/transport/mpi/communicator.h"
 #include "core/base/clock.h"
 
@@ -28,7 +29,7 @@ static struct {
     pthread_cond_t changed;
     pthread_t thread;
     bool runs;
-    const char *what; /* MPI is in it, NULL: in nothing */
+    const char *library, *what; /* the library is in it, NULL: in nothing */
     double limit_s, until_s;
     int exit_code, rank, size; /* rank -1: not known yet */
     double beat_s, next_beat_s;
@@ -66,9 +67,9 @@ static _Noreturn void end(void)
     if (guard.rank > 0) sleep(1);
     if (guard.limit_s > 0)
         ghp_log_failure(
-            "worker %d waited %.0f s in '%s': MPI does not return; see whether all workers and "
+            "worker %d waited %.0f s in '%s': %s does not return; see whether all workers and "
             "their launcher are still alive, or raise --watchdog if they are only slow",
-            guard.rank, guard.limit_s, guard.what);
+            guard.rank, guard.limit_s, guard.what, guard.library);
     _exit(guard.exit_code);
 }
 
@@ -158,9 +159,10 @@ enum ghp_status ghp_mpi_guard_open(double watchdog_s)
     return GHP_FAIL(GHP_ERR_NO_MEMORY, "cannot start a thread; raise the limit of processes");
 }
 
-static void change(const char *what, double limit_s)
+static void change(const char *library, const char *what, double limit_s)
 {
     pthread_mutex_lock(&guard.mutex);
+    guard.library = library;
     guard.what = what;
     guard.limit_s = limit_s;
     guard.until_s = ghp_now_s() + limit_s;
@@ -168,14 +170,14 @@ static void change(const char *what, double limit_s)
     pthread_mutex_unlock(&guard.mutex);
 }
 
-void ghp_mpi_guard_begin(const char *what, double limit_s)
+void ghp_mpi_guard_begin(const char *library, const char *what, double limit_s)
 {
-    change(what, limit_s);
+    change(library, what, limit_s);
 }
 
 void ghp_mpi_guard_end(void)
 {
-    change(NULL, 0);
+    change(NULL, NULL, 0);
 }
 
 void ghp_mpi_guard_know(int rank, int size)

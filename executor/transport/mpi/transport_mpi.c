@@ -49,6 +49,14 @@ static void control_alone(struct ghp_control *control, bool alone)
     ghp_mpi_alone(alone);
 }
 
+static void control_guard(struct ghp_control *control, const char *library, const char *what)
+{
+    if (what != NULL)
+        ghp_mpi_guard_begin(library, what, control->watchdog_s);
+    else
+        ghp_mpi_guard_end();
+}
+
 static bool control_settled(const struct ghp_control *control)
 {
     const struct ghp_mpi *t =
@@ -67,6 +75,7 @@ static const struct ghp_control_ops control_ops = {.barrier = control_barrier,
                                                    .agree = control_agree,
                                                    .tell = control_tell,
                                                    .alone = control_alone,
+                                                   .guard = control_guard,
                                                    .settled = control_settled,
                                                    .abort = control_abort};
 
@@ -205,7 +214,7 @@ static enum ghp_status make_group(struct ghp_mpi *t, struct ghp_ranks ranks, enu
     c->in_node = ranks_in_node(t, ranks);
     c->base.label = "making a communicator";
     GHP_TRY_GOTO(status, ghp_mpi_status_barrier(t, ranks, c, GHP_OK), fail);
-    ghp_mpi_guard_begin(c->base.label, t->control.watchdog_s);
+    ghp_mpi_guard_begin("MPI", c->base.label, t->control.watchdog_s);
     status = comm_make(c);
     ghp_mpi_guard_end();
     GHP_TRY_GOTO(status, status, fail);
@@ -346,7 +355,7 @@ void ghp_transport_end(struct ghp_transport *transport)
         ghp_log_failure("%s", ghp_status_message());
         ghp_mpi_abort(ghp_status_exit_code(GHP_ERR_COMM));
     }
-    ghp_mpi_guard_begin("ending MPI", t->control.watchdog_s);
+    ghp_mpi_guard_begin("MPI", "ending MPI", t->control.watchdog_s);
     release(t);
     MPI_Finalize();
     ghp_mpi_guard_close();
@@ -430,7 +439,7 @@ static enum ghp_status start_mpi(int *argc, char ***argv, double watchdog_s)
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
     GHP_TRY(ghp_mpi_guard_open(watchdog_s));
-    ghp_mpi_guard_begin("starting MPI", watchdog_s);
+    ghp_mpi_guard_begin("MPI", "starting MPI", watchdog_s);
     error = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
     ghp_mpi_guard_end();
     if (error != MPI_SUCCESS)

@@ -1,7 +1,7 @@
 /* executor/transport/nccl/transport_nccl.c - see transport_nccl.h.
  *
- * Communicators block only while they are made and connect for the first time; else a call returns when its collective
- * is enqueued, and `check` asks what became of it. */
+ * Communicators block only while they are made, connect for the first time, and end, all under the watchdog; else a call
+ * returns when its collective is enqueued, and `check` asks what became of it. */
 #include "executor/transport/nccl/transport_nccl.h"
 
 #include "executor/backend/cuda/backend_cuda_private.h"
@@ -16,6 +16,7 @@ struct nccl_comm {
     struct nccl_comm *next;
     ncclComm_t nccl; /* NULL: not made, or aborted */
     bool taped;      /* a collective of it was recorded */
+    bool connected;  /* its first collective was enqueued */
 };
 
 struct nccl {
@@ -82,8 +83,18 @@ static enum ghp_status fail_late(struct nccl *t, double waited_s, const char *la
                     rank_of(t), waited_s, label);
 }
 
+/* NCCL is at `what`, which it may never leave; NULL: it has left it. */
+static void guard(const struct nccl *t, const char *what)
+{
+    struct ghp_control *control = t->transport->control;
+
+    control->ops->guard(control, "NCCL", what);
+}
+
 static enum ghp_status done(struct nccl_comm *c, ncclResult_t result)
 {
+    if (!c->connected) guard(c->all, NULL);
+    c->connected = true;
     return result == ncclSuccess ? GHP_OK : fail(c->all, c, result, label_of(c));
 }
 
@@ -95,7 +106,9 @@ static enum ghp_status enter(struct nccl_comm *c)
                         "NCCL was ended on worker %d before '%s'; see the first failure",
                         rank_of(c->all), label_of(c));
     if (ghp_cuda_of(c->all->device.backend)->recording) c->taped = true;
-    return ghp_cuda_enter(c->all->device.backend);
+    GHP_TRY(ghp_cuda_enter(c->all->device.backend));
+    if (!c->connected) guard(c->all, label_of(c));
+    return GHP_OK;
 }
 
 /* ---- communicators ---- */
@@ -131,12 +144,16 @@ static enum ghp_status make_comm(struct nccl_comm *c)
     struct nccl *t = c->all;
     int rank = ghp_ranks_index(c->base.ranks, rank_of(t));
     ncclUniqueId id;
+    ncclResult_t made;
 
     memset(&id, 0, sizeof id);
     GHP_TRY(ghp_cuda_enter(t->device.backend));
     GHP_TRY(share_identity(c, rank == 0, &id));
     c->base.label = "bringing NCCL together";
-    return done(c, t->nccl->ncclCommInitRank(&c->nccl, c->base.ranks.count, id, rank));
+    guard(t, c->base.label);
+    made = t->nccl->ncclCommInitRank(&c->nccl, c->base.ranks.count, id, rank);
+    guard(t, NULL);
+    return made == ncclSuccess ? GHP_OK : fail(t, c, made, c->base.label);
 }
 
 static enum ghp_status nccl_group(struct ghp_collectives *nccl, struct ghp_ranks ranks,
@@ -191,8 +208,10 @@ static void end_comm(struct nccl_comm *c)
 {
     const struct ghp_nccl *nccl = c->all->nccl;
 
-    if (c->nccl != NULL && nccl->ncclCommFinalize(c->nccl) == ncclSuccess)
-        nccl->ncclCommDestroy(c->nccl);
+    if (c->nccl == NULL) return;
+    guard(c->all, "ending NCCL");
+    if (nccl->ncclCommFinalize(c->nccl) == ncclSuccess) nccl->ncclCommDestroy(c->nccl);
+    guard(c->all, NULL);
     c->nccl = NULL;
 }
 
@@ -201,6 +220,7 @@ static void nccl_close(struct ghp_collectives *nccl)
     struct nccl *t = (struct nccl *)nccl;
 
     ghp_cuda_enter(t->device.backend);
+    if (nccl->failed) abort_all(t);
     while (t->comms != NULL) {
         struct nccl_comm *c = t->comms;
 
