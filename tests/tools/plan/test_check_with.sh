@@ -2,7 +2,7 @@
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect
 # tests/tools/plan/test_check_with.sh - other solvers confirm a certificate by the program of ghp-plan --write-mps, and
 # refuse one that claims more, or less, than is so. Of HiGHS, CBC and GLPK those that are installed; a solver that says
-# what the test tells it stands for them in the cases that need none. In full: five networks on 4 to 64 workers.
+# what the test tells it stands for them in the cases that need none. In full: more networks and workers.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
@@ -83,10 +83,7 @@ for solver in $solvers; do
 done
 echo "solvers tried: ${solvers:-none is installed}"
 if full; then
-    mkdir gpt2
-    echo '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 12, "n_head": 12, "n_embd": 768,
-        "n_positions": 1024, "vocab_size": 50257, "activation_function": "gelu_new"}' >gpt2/config.json
-    for case in alexnet:4:64 alexnet:64:1024 vgg16:16:256 vgg16:64:1024 googlenet:4:64 resnet50:4:64; do
+    for case in alexnet:16:256 vgg16:4:64 vgg16:16:256; do
         IFS=: read -r network workers batch <<<"$case"
         plan case "$GHP_SOURCE/models/$network.json" "$workers" "$batch"
         for solver in $solvers; do
