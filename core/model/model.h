@@ -125,6 +125,7 @@ struct ghp_window {                                   /* conv2d and pools */
 
 struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside shapes */
     double epsilon;  /* batch_norm, layer_norm, rms_norm */
+    double offset;   /* rms_norm: added to the weight */
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
     bool local_stats;
@@ -156,12 +157,15 @@ enum ghp_rotary {
         GHP_ROTARY_COUNT
 };
 
-struct ghp_heads {   /* rotary, attention */
-    int64_t size;    /* channels of a head */
+struct ghp_heads {   /* rotary, attention, rms_norm */
+    int64_t size;    /* channels of a head; rms_norm: 0: all channels are normed together */
     int64_t n, n_kv; /* attention: heads of queries, and of keys and values; n_kv divides n */
     bool causal;     /* attention: a position sees itself and those before it */
+    int64_t window;  /* attention, causal: of these the last so many; 0: all */
+    double scale;    /* attention: of products of queries and keys; 0: 1 over the root of size */
+    double softcap;  /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
     int64_t turned;  /* rotary: of a head's channels the first so many, even; others stay */
-    double base;     /* rotary: pair i turns by base^(-2 i / turned) from one position to the next */
+    double base; /* rotary: pair i turns by base^(-2 i / turned) from one position to the next */
     enum ghp_rotary scaling;
     double factor, slow, fast; /* of the scaling; llama3, yarn: turns over the original positions */
     int64_t original;          /* llama3, yarn: positions that the network was trained on */

@@ -92,6 +92,7 @@ int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_para
                              [GHP_DIM_IN] =
                                  local->c / (local->window.groups > 1 ? local->window.groups : 1),
                              [GHP_DIM_CHANNEL] = local->c,
+                             [GHP_DIM_HEAD] = ghp_local_head(local),
                              [GHP_DIM_R] = local->window.r,
                              [GHP_DIM_S] = local->window.s,
                              [GHP_DIM_POSITION] = local->h,

@@ -104,6 +104,7 @@ enum ghp_dim {
     GHP_DIM_OUT,     /* output channels */
     GHP_DIM_IN,      /* input channels of one group */
     GHP_DIM_CHANNEL, /* input channels */
+    GHP_DIM_HEAD,    /* channels of a head, which all heads share; without heads all channels */
     GHP_DIM_R,       /* rows of the window */
     GHP_DIM_S,       /* columns of the window */
     GHP_DIM_POSITION,
@@ -217,6 +218,12 @@ bool ghp_op_needs_output(enum ghp_op op); /* backward reads the forward output *
 /* output may overwrite input 0, and dx overwrite dy */
 bool ghp_op_in_place(const struct ghp_layer *layer);
 bool ghp_pass_is_backward(enum ghp_pass pass);
+
+/* Channels of a head; all of an operation without heads. */
+static inline int64_t ghp_local_head(const struct ghp_local *local)
+{
+    return local->heads.size > 0 ? local->heads.size : local->c;
+}
 
 /* Sizes of a parameter of a local operation, and their product; returns the number of dimensions. */
 int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_param *param,

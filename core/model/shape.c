@@ -126,6 +126,7 @@ static enum ghp_status make_param(const struct ghp_layer *layer, const char *par
         param->init = GHP_INIT_NORMAL;
         param->deviation = layer->deviation;
     }
+    if (param->init == GHP_INIT_ONE && layer->norm.offset == 1) param->init = GHP_INIT_ZERO;
     if (param->init == GHP_INIT_KAIMING) param->fan_in = param->elements / param->dims[0];
     param->name = ghp_alloc(n + n_part + 2, 1);
     if (param->name == NULL) return GHP_NO_MEMORY();

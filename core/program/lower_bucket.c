@@ -19,12 +19,12 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *lowering, int layer,
     return sum;
 }
 
-static bool has_positions(enum ghp_op op)
+static bool has_dim(enum ghp_op op, enum ghp_dim dim)
 {
     const struct ghp_op_param *params = ghp_op_of(op)->params;
     for (int p = 0; p < ghp_op_params(op); p++)
         for (int d = 0; d < GHP_MAX_DIMS; d++)
-            if (params[p].dims[d] == GHP_DIM_POSITION) return true;
+            if (params[p].dims[d] == dim) return true;
     return false;
 }
 
@@ -34,7 +34,8 @@ int ghp_layer_reduce_tp_size(const struct ghp_lowering *lowering, int layer, str
     bool global = ghp_op_of(l->op)->has_batch_statistics && !l->norm.local_stats &&
                   l->norm.ghost_batch == 0 && !ghp_lowering_differs(lowering);
     if (l->n_params == 0 || global) return 0;
-    return has_positions(l->op) ? split.tp_size : ghp_split_sharers(split);
+    if (split.kind == GHP_SPLIT_CHANNEL && has_dim(l->op, GHP_DIM_HEAD)) return 1;
+    return has_dim(l->op, GHP_DIM_POSITION) ? split.tp_size : ghp_split_sharers(split);
 }
 
 int ghp_lower_held(const struct ghp_lowering *lowering, int layer)

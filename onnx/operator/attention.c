@@ -118,8 +118,6 @@ static enum ghp_status check_unused(struct ghp_onnx_import *im, const struct ghp
     for (int i = 4; i < node->n_inputs; i++)
         if (ghp_onnx_in(im, node, i) != NULL)
             return ghp_onnx_fail(im, node, "reads keys of the past; ghp trains whole sequences");
-    if (ghp_onnx_real(node, "softcap", 0) != 0)
-        return ghp_onnx_fail(im, node, "caps its scores (softcap); ghp does not");
     return GHP_OK;
 }
 
@@ -137,12 +135,18 @@ static void take_scale(const struct ghp_onnx_import *im, struct ghp_onnx_array *
     x->layer = layer->inputs[0];
 }
 
+/* Whether it is what ghp scales by unless told, but for roundings of files. */
+static bool is_usual(double scale, int64_t size)
+{
+    double usual = 1 / sqrt((double)size);
+
+    return fabs(scale - usual) <= 1e-6 * usual;
+}
+
 static enum ghp_status check_attended(const struct ghp_onnx_import *im,
                                       const struct ghp_onnx_node *node,
                                       const struct ghp_onnx_heads heads[3], double scale)
 {
-    double usual = 1 / sqrt((double)(heads[0].channels.n / heads[0].n));
-
     if (heads[0].repeats != 1)
         return ghp_onnx_fail(im, node, "repeats its queries; ghp repeats keys and values only");
     if (heads[1].n != heads[2].n)
@@ -157,11 +161,9 @@ static enum ghp_status check_attended(const struct ghp_onnx_import *im,
                                  " heads of keys or values to other than the %" PRId64
                                  " of queries; repair the file",
                                  heads[i].n, heads[0].n);
-    if (scale != 0 && !(fabs(scale - usual) <= 1e-4 * usual))
-        return ghp_onnx_fail(im, node,
-                             "scales its scores by %g; ghp does by %g, 1 over the root of a head's "
-                             "channels",
-                             scale, usual);
+    if (scale != 0 && !(scale > 0))
+        return ghp_onnx_fail(im, node, "scales its scores by %g; ghp scales by positive numbers",
+                             scale);
     return GHP_OK;
 }
 
@@ -181,6 +183,8 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     for (int i = 0; i < 3; i++)
         GHP_TRY(ghp_onnx_heads_of(im, node, &x[i], of->named[i], inputs[i], &heads[i]));
     GHP_TRY(check_attended(im, node, heads, scale));
+    if (scale > 0 && !is_usual(scale, heads[0].channels.n / heads[0].n)) like.heads.scale = scale;
+    like.heads.softcap = of->softcap;
     like.heads.n = heads[0].n;
     like.heads.n_kv = heads[1].n;
     for (int i = 0; i < 3; i++)
@@ -203,7 +207,8 @@ static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct g
     int64_t heads = ghp_onnx_int(node, "q_num_heads", 0),
             kv_heads = ghp_onnx_int(node, "kv_num_heads", 0);
     struct ghp_onnx_attended of = {.named = {heads, kv_heads, kv_heads},
-                                   .scale = ghp_onnx_real(node, "scale", 0)};
+                                   .scale = ghp_onnx_real(node, "scale", 0),
+                                   .softcap = ghp_onnx_real(node, "softcap", 0)};
     struct ghp_onnx_array *x, *mask = ghp_onnx_in(im, node, 3);
 
     GHP_TRY(check_unused(im, node));
@@ -224,11 +229,20 @@ static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct g
 static enum ghp_status write_attention(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
-    struct ghp_onnx_node *node = ghp_export_join(ex, i, "Attention");
+    struct ghp_onnx_node *node;
 
+    if (l->heads.window > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (attention) has a window, which ghp does not write as ONNX; "
+                        "write the network with "
+                        "--export-hf instead",
+                        l->name);
+    node = ghp_export_join(ex, i, "Attention");
     ghp_export_int(ex, node, "q_num_heads", l->heads.n);
     ghp_export_int(ex, node, "kv_num_heads", l->heads.n_kv);
     ghp_export_int(ex, node, "is_causal", l->heads.causal);
+    if (l->heads.scale > 0) ghp_export_real(ex, node, "scale", l->heads.scale);
+    if (l->heads.softcap > 0) ghp_export_real(ex, node, "softcap", l->heads.softcap);
     return GHP_OK;
 }
 

@@ -37,6 +37,7 @@ struct ghp_onnx_attended {
     struct ghp_onnx_array x[3]; /* queries, keys, values */
     int64_t named[3];           /* heads of each that has three axes */
     double scale;               /* 0: 1 over the root of a head's channels */
+    double softcap;             /* 0: scores are not capped */
     bool causal;
 };
 

@@ -226,6 +226,14 @@ static enum ghp_status write_layer_norm(struct ghp_onnx_export *ex, int i)
 
 static enum ghp_status write_rms_norm(struct ghp_onnx_export *ex, int i)
 {
+    const struct ghp_layer *l = &ex->model->layers[i];
+
+    if (l->heads.size > 0 || l->norm.offset != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (rms_norm) has a head_size or an offset, which ghp does not "
+                        "write as ONNX; write "
+                        "the network with --export-hf instead",
+                        l->name);
     return write_rows(ex, i, "RMSNormalization");
 }
 

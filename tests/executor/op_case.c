@@ -15,7 +15,7 @@
         .groups = 1                                                                                \
     }
 
-static struct ghp_local cases[160];
+static struct ghp_local cases[176];
 static int n_cases;
 
 static void add(struct ghp_local local)
@@ -232,6 +232,13 @@ static void add_position_norms(void)
         local.norm.epsilon = 1e-5;
         add(local);
     }
+    /* the channels of each head by themselves */
+    add((struct ghp_local){.op = GHP_OP_RMS_NORM,
+                           .n = 5,
+                           .c = 66,
+                           .h = 17,
+                           .heads.size = 33,
+                           .norm = {.epsilon = 1e-5, .offset = 1}});
 }
 
 /* Heads that registers divide and others; more positions than turns are carried over; work for two threads. */
@@ -286,15 +293,24 @@ static void add_attention(void)
     static const struct {
         int64_t n, positions;
         struct ghp_heads heads;
-    } shapes[] = {{2, 1, {.size = 4, .n = 2, .n_kv = 2, .causal = true}},
-                  {2, 7, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
-                  {2, 7, {.size = 3, .n = 4, .n_kv = 2}},
-                  {1, 96, {.size = 8, .n = 2, .n_kv = 2, .causal = true}},
-                  {1, 101, {.size = 16, .n = 2, .n_kv = 1}},
-                  {1, 203, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
-                  {1, 40, {.size = 64, .n = 1, .n_kv = 1, .causal = true}},
-                  {1, 13, {.size = 80, .n = 2, .n_kv = 1}},
-                  {1, 19, {.size = 130, .n = 1, .n_kv = 1, .causal = true}}};
+    } shapes[] = {
+        {2, 1, {.size = 4, .n = 2, .n_kv = 2, .causal = true}},
+        {2, 7, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
+        {2, 7, {.size = 3, .n = 4, .n_kv = 2}},
+        {1, 96, {.size = 8, .n = 2, .n_kv = 2, .causal = true}},
+        {1, 101, {.size = 16, .n = 2, .n_kv = 1}},
+        {1, 203, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
+        {1, 40, {.size = 64, .n = 1, .n_kv = 1, .causal = true}},
+        {1, 13, {.size = 80, .n = 2, .n_kv = 1}},
+        /* windows in a tile, over two, and of more than there is; capped scores */
+        {2, 9, {.size = 4, .n = 2, .n_kv = 1, .causal = true, .window = 1}},
+        {1, 101, {.size = 3, .n = 1, .n_kv = 1, .causal = true, .window = 7}},
+        {1,
+         195,
+         {.size = 2, .n = 1, .n_kv = 1, .causal = true, .window = 98, .softcap = 2, .scale = 3}},
+        {1, 17, {.size = 8, .n = 2, .n_kv = 1, .softcap = 0.5, .scale = 2}},
+        {1, 21, {.size = 8, .n = 2, .n_kv = 1, .causal = true, .window = 64}},
+        {1, 19, {.size = 130, .n = 1, .n_kv = 1, .causal = true}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct ghp_heads heads = shapes[i].heads;
         int64_t queries = heads.n * heads.size, keys = heads.n_kv * heads.size;

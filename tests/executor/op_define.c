@@ -124,14 +124,15 @@ static double lrn_at(const struct ghp_operand_set *set, struct place o)
 static double position_norm_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
-    double sum = 0.0, squares = 0.0, channels = (double)l->c;
-    for (int64_t c = 0; c < l->c; c++)
+    int64_t size = l->heads.size > 0 ? l->heads.size : l->c, first = o.k / size * size;
+    double sum = 0.0, squares = 0.0, channels = (double)size;
+    for (int64_t c = first; c < first + size; c++)
         sum += x_at(set, o.n, o.p, o.q, c);
     double mean = l->op == GHP_OP_LAYER_NORM ? sum / channels : 0.0;
-    for (int64_t c = 0; c < l->c; c++)
+    for (int64_t c = first; c < first + size; c++)
         squares += pow(x_at(set, o.n, o.p, o.q, c) - mean, 2.0);
     return (x_at(set, o.n, o.p, o.q, o.k) - mean) / sqrt(squares / channels + l->norm.epsilon) *
-           op_case_get(set, set->args.at.w[0], o.k);
+           (op_case_get(set, set->args.at.w[0], o.k % size) + l->norm.offset);
 }
 
 /* What a pair's angle is multiplied by: the factor's inverse of slow pairs, 1 of fast ones. */
@@ -183,13 +184,17 @@ static double attention_at(const struct ghp_operand_set *set, struct place o)
     int64_t head = o.k / heads->size, kv = head * heads->n_kv / heads->n;
     double sum = 0.0, weights = 0.0;
     for (int64_t p = 0; p < (heads->causal ? o.p + 1 : l->h); p++) {
+        if (heads->window > 0 && o.p - p >= heads->window) continue;
         int64_t theirs = (o.n * l->h + p) * l->slice[1] + kv * heads->size;
         double product = 0.0;
         for (int64_t c = 0; c < heads->size; c++)
             product += op_case_get(set, set->args.at.x[0],
                                    (o.n * l->h + o.p) * l->slice[0] + head * heads->size + c) *
                        op_case_get(set, set->args.at.x[1], theirs + c);
-        double weight = exp(product / sqrt((double)heads->size));
+        double score = product * (heads->scale > 0 ? heads->scale : pow((double)heads->size, -0.5));
+        if (heads->softcap > 0)
+            score = heads->softcap * (1.0 - 2.0 / (exp(2.0 * score / heads->softcap) + 1.0));
+        double weight = exp(score);
         weights += weight;
         sum += weight * op_case_get(set, set->args.at.x[2], theirs + o.k % heads->size);
     }

@@ -2,14 +2,15 @@
  *
  * A tile's scores live in the nearest caches, and no tensor of positions by positions is ever made: the forward pass
  * keeps a running maximum and sum of each row, and the backward pass computes each tile's probabilities anew from the
- * logarithm of the row's sum, which is all that is saved. Tiles behind a causal diagonal are left out, and within
- * those on it whatever registers' blocks allow.
+ * logarithm of the row's sum, which is all that is saved. Tiles behind a causal diagonal and before a window are left
+ * out, and within those on the diagonal whatever registers' blocks allow.
  *
  * Products take ROWS rows by some vectors of columns in registers. One unit of work is a sample's keys and values of
  * one head with all the heads of queries that read them, computed alike whoever does it: results do not depend on the
  * parts. Rows are padded to whole vectors, tiles to whole blocks, with zeros.
  *
  * ghp-options: -O3 -ffp-contract=fast */
+#include "core/model/attention.h"
 #include "core/model/precision.h"
 #include "executor/backend/cpu/exponential.h"
 #include "executor/backend/cpu/kernels_cpu.h"
@@ -130,6 +131,8 @@ struct sizes {
     int64_t tiles;
     bool causal;
     float scale; /* of the products of queries and keys */
+    float cap;   /* of scores; 0: none */
+    const struct ghp_heads *heads;
 };
 
 /* [tiles][size][TILE] where turned, else [tiles x TILE][stride]; one tile where it says so. */
@@ -152,7 +155,9 @@ static struct sizes sizes_of(const struct ghp_local *local)
                           .stride = (size + LANES - 1) / LANES * LANES,
                           .tiles = (local->h + TILE - 1) / TILE,
                           .causal = local->heads.causal,
-                          .scale = (float)(1.0 / sqrt((double)size))};
+                          .scale = (float)ghp_attention_scale(&local->heads),
+                          .cap = (float)local->heads.softcap,
+                          .heads = &local->heads};
 }
 
 struct cutter { /* base NULL: only counts */
@@ -260,6 +265,30 @@ static int64_t columns_of(const struct sizes *z, struct place at)
     return (keys_of(z, at) + LANES - 1) / LANES * LANES;
 }
 
+/* The tile of the first key that a tile of queries sees. */
+static int64_t first_tile(const struct sizes *z, int64_t query)
+{
+    return ghp_attention_first(z->heads, query) / TILE * TILE;
+}
+
+/* Columns before the first that a row of the place sees. */
+static int64_t unseen(const struct sizes *z, struct place at, int64_t row)
+{
+    return ghp_attention_first(z->heads, at.query + at.row + row) - at.key;
+}
+
+/* The tangent of a capped score: scores between -cap and cap. */
+static void cap_scores(const struct sizes *z, float *scores, int64_t columns)
+{
+    float inverse = 1.0f / z->cap;
+
+    for (int64_t r = 0; r < ROWS; r++) {
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++)
+            scores[r * TILE + c] = z->cap * ghp_tanh(scores[r * TILE + c] * inverse);
+    }
+}
+
 /* Scores of the place's rows, hidden where a row does not see a key. */
 static void score(const struct sizes *z, const struct room *room, struct place at)
 {
@@ -273,8 +302,12 @@ static void score(const struct sizes *z, const struct room *room, struct place a
                               .columns = columns,
                               .k = z->size,
                               .begins = true});
-    if (there == TILE && !is_diagonal(z, at)) return;
+    if (z->cap > 0) cap_scores(z, scores, columns);
+    if (there == TILE && !is_diagonal(z, at) && unseen(z, at, ROWS - 1) <= 0) return;
     for (int64_t r = 0; r < ROWS; r++) {
+        for (int64_t c = 0; c < least(unseen(z, at, r), columns); c++)
+            scores[r * TILE + c] = hidden;
+
         int64_t seen = is_diagonal(z, at) ? least(there, at.row + r + 1) : there;
 
         for (int64_t c = seen; c < columns; c++)
@@ -311,7 +344,8 @@ static ALWAYS_INLINE float sum_of(const float *row, int64_t columns)
     return sum[0];
 }
 
-/* Probabilities, but for a factor, in place of a row's scores; what was summed before is scaled to the new maximum. */
+/* Probabilities, but for a factor, in place of a row's scores; what was summed before is scaled to the new maximum. A row
+ * that saw nothing yet has sums of nothing, which the first score that it sees scales to 0. */
 static void soften(const struct sizes *z, const struct room *room, int64_t row, int64_t columns)
 {
     float *scores = room->scores + row * TILE, *out = room->out + row * z->stride;
@@ -356,12 +390,26 @@ static void forward_tile(const struct sizes *z, const struct room *room, int64_t
         room->greatest[r] = hidden;
         room->sum[r] = 0;
     }
-    for (at.key = 0; at.key < end; at.key += TILE)
+    for (at.key = first_tile(z, query); at.key < end; at.key += TILE)
         for (at.row = 0; at.row < rows_of(z, query); at.row += ROWS)
             forward_rows(z, room, at);
 }
 
 /* ---- backward ---- */
+
+/* Gradients of probabilities so that, less their mean, they are those of uncapped scores: times the tangent's slope. */
+static void uncap(const struct sizes *z, const float *scores, float *ds, float mean,
+                  int64_t columns)
+{
+    float inverse = 1.0f / z->cap;
+
+#pragma omp simd
+    for (int64_t c = 0; c < columns; c++) {
+        float tangent = scores[c] < -z->cap ? -1.0f : scores[c] * inverse;
+
+        ds[c] = mean + (ds[c] - mean) * (1.0f - tangent * tangent);
+    }
+}
 
 /* Of the place's rows: probabilities in place of scores, the scores' gradients in place of the probabilities'. */
 static void slope(const struct sizes *z, const struct room *room, struct place at)
@@ -380,6 +428,7 @@ static void slope(const struct sizes *z, const struct room *room, struct place a
         float *p = room->scores + row * TILE, *ds = room->slopes + row * TILE;
         float logarithm = room->greatest[row], mean = room->sum[row];
 
+        if (z->cap > 0) uncap(z, p, ds, mean, columns);
 #pragma omp simd
         for (int64_t c = 0; c < columns; c++) {
             p[c] = ghp_exponential(p[c] - logarithm);
@@ -417,7 +466,7 @@ static void backward_tile(const struct sizes *z, const struct room *room, int64_
     struct place at = {.query = query};
 
     memset(room->out, 0, (size_t)(TILE * z->stride) * sizeof *room->out);
-    for (at.key = 0; at.key < end; at.key += TILE) {
+    for (at.key = first_tile(z, query); at.key < end; at.key += TILE) {
         for (at.row = 0; at.row < rows_of(z, query); at.row += ROWS) {
             slope(z, room, at);
             multiply((struct product){.a = {room->slopes + at.row * TILE, TILE},

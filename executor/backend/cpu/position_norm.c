@@ -9,9 +9,10 @@
 #include <math.h>
 #include <string.h>
 
+/* One a pixel, or one for each of its heads. */
 static int64_t rows_of(const struct ghp_local *local)
 {
-    return local->n * local->h * local->w;
+    return local->n * local->h * local->w * (local->c / ghp_local_head(local));
 }
 
 static bool is_centred(const struct ghp_local *local)
@@ -29,7 +30,7 @@ static double *part_row(const struct ghp_kernel_arguments *args, int part, int64
 static int64_t channel_sums(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_align(local->c * (int64_t)sizeof(double));
+    return parts * ghp_align(ghp_local_head(local) * (int64_t)sizeof(double));
 }
 
 #define BODY "executor/backend/cpu/position_norm.c"
@@ -47,7 +48,7 @@ static int64_t channel_sums(const struct ghp_local *local, int parts, int elemen
 const struct ghp_cpu_kernel ghp_cpu_kernels_position_norm[] = {
     PASSES(GHP_OP_LAYER_NORM), PASSES(GHP_OP_RMS_NORM), {.name = NULL}};
 
-#else /* the bodies, for each precision (cpu/precisions.h). Tensors are [rows][c], rows = n h w. */
+#else /* the bodies, for each precision (cpu/precisions.h). Tensors are [rows][c], rows = n h w, of heads times their number. */
 
 static double KERNEL(mean_of)(const SCALAR *x, int64_t c)
 {
@@ -73,7 +74,8 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const float *w = args->at.w[0];
     float *inverses = args->at.saved;
-    int64_t c = local->c;
+    int64_t c = ghp_local_head(local);
+    float offset = (float)local->norm.offset;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
         SCALAR *y = (SCALAR *)args->at.y + row * c;
@@ -82,7 +84,7 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
         float inverse = (float)KERNEL(inverse_of)(x, c, exact, local->norm.epsilon);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            y[i] = PUT((GET(x[i]) - mean) * inverse * w[i]);
+            y[i] = PUT((GET(x[i]) - mean) * inverse * (w[i] + offset));
         if (inverses == NULL) continue;
         inverses[row] = inverse;
         if (is_centred(local)) inverses[rows_of(local) + row] = mean;
@@ -96,7 +98,8 @@ static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const float *w = args->at.w[0], *inverses = args->at.saved;
-    int64_t c = local->c;
+    int64_t c = ghp_local_head(local);
+    float offset = (float)local->norm.offset;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
         const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
@@ -106,7 +109,7 @@ static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_
         double sum = 0.0, product = 0.0;
 #pragma omp simd reduction(+ : sum, product)
         for (int64_t i = 0; i < c; i++) {
-            double g = (double)(GET(dy[i]) * w[i]);
+            double g = (double)(GET(dy[i]) * (w[i] + offset));
             sum += g;
             product += g * (double)((GET(x[i]) - mean) * inverse);
         }
@@ -114,7 +117,8 @@ static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_
               b = (float)(product / (double)c);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
-            dx[i] = PUT(inverse * (GET(dy[i]) * w[i] - a - (GET(x[i]) - mean) * inverse * b));
+            dx[i] = PUT(inverse *
+                        (GET(dy[i]) * (w[i] + offset) - a - (GET(x[i]) - mean) * inverse * b));
     }
 }
 
@@ -124,7 +128,7 @@ static void KERNEL(weight)(const struct ghp_local *local, const struct ghp_kerne
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const float *inverses = args->at.saved;
-    int64_t c = local->c;
+    int64_t c = ghp_local_head(local);
     double *sum = part_row(args, share.part, c);
     memset(sum, 0, (size_t)c * sizeof *sum);
     for (int64_t row = rows.first; row < rows.end; row++) {
@@ -141,11 +145,12 @@ static void KERNEL(weight)(const struct ghp_local *local, const struct ghp_kerne
 static void KERNEL(weight_after)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
+    int64_t c = ghp_local_head(local);
     float *dw = args->at.dw[0];
-    for (int64_t i = 0; i < local->c; i++) {
+    for (int64_t i = 0; i < c; i++) {
         double sum = 0.0;
         for (int part = 0; part < share.parts; part++)
-            sum += part_row(args, part, local->c)[i];
+            sum += part_row(args, part, c)[i];
         dw[i] = (float)sum;
     }
 }

@@ -1,6 +1,6 @@
 /* executor/backend/cuda/attention.c - attention by cuDNN in bf16, else by ghp's own kernels (kernels/attention.cu).
  *
- * Own kernels run float, sizes of a head that are no multiple of 8, cards that cuDNN has no engine for, and versions of
+ * Own kernels run float, windows and capped scores, sizes of a head that are no multiple of 8, cards that cuDNN has no engine for, and versions of
  * cuDNN that want tensors cleared (before 9.6) or that have known faults. What the forward pass saves is the same
  * either way, so one pass may run by cuDNN and the other by own kernels.
  *
@@ -9,6 +9,7 @@
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include "core/base/log.h"
+#include "core/model/attention.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -126,7 +127,7 @@ static enum ghp_status open_attention(struct ghp_cuda_kernel *kernel)
     kernel->run = run_attention;
     kernel->release = release_attention;
     a->own = kernel->row;
-    a->scale = (float)(1.0 / sqrt((double)l->heads.size));
+    a->scale = (float)ghp_attention_scale(&l->heads);
     a->sums_at = ghp_cuda_round(row_bytes(l));
     kernel->workspace_at = a->sums_at;
     if (backward && !exact) kernel->workspace_at += ghp_cuda_round(row_bytes(l) * l->heads.size);
@@ -170,7 +171,8 @@ bool ghp_cuda_attention_suits(const struct ghp_local *l, int64_t version)
     /* backward passes of up to 9.15 read past the keys where their number is no multiple of 128 */
     bool short_tile = version <= 91500 && l->h % 128 != 0;
 
-    return l->heads.size % 8 == 0 && version >= 90600 && !faulty && !short_tile;
+    return l->heads.size % 8 == 0 && l->heads.window == 0 && l->heads.softcap == 0 &&
+           version >= 90600 && !faulty && !short_tile;
 }
 
 enum ghp_status ghp_cuda_attention_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)

@@ -4,6 +4,8 @@
  * Saved: the logarithm of the sum of a softmax's exponentials, by sample, head and position. */
 #include "executor/backend/reference/reference.h"
 
+#include "core/model/attention.h"
+
 #include <math.h>
 
 /* One query: of sample n, head, position. */
@@ -39,17 +41,24 @@ static int64_t saved_at(const struct ghp_local *local, struct query q)
     return (q.n * local->heads.n + q.head) * local->h + q.position;
 }
 
-/* Scaled products of the query with all keys that it sees, into scores. */
+static int64_t first_seen(const struct ghp_local *local, struct query q)
+{
+    return ghp_attention_first(&local->heads, q.position);
+}
+
+/* Scaled and capped products of the query with all keys that it sees, into scores. */
 static void score(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                   struct query q, double *scores)
 {
     const double *x = args->at.x[0], *keys = args->at.x[1];
-    int64_t size = local->heads.size;
+    double cap = local->heads.softcap;
 
-    for (int64_t i = 0; i < keys_seen(local, q); i++)
-        scores[i] = product(size, x + row_of(local, q, local->heads.n, q.position),
-                            keys + row_of(local, q, local->heads.n_kv, i)) /
-                    sqrt((double)size);
+    for (int64_t i = first_seen(local, q); i < keys_seen(local, q); i++) {
+        scores[i] = ghp_attention_scale(&local->heads) *
+                    product(local->heads.size, x + row_of(local, q, local->heads.n, q.position),
+                            keys + row_of(local, q, local->heads.n_kv, i));
+        if (cap > 0) scores[i] = cap * tanh(scores[i] / cap);
+    }
 }
 
 static void forward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
@@ -58,22 +67,23 @@ static void forward_query(const struct ghp_local *local, const struct ghp_kernel
     double *y = (double *)args->at.y + row_of(local, q, local->heads.n, q.position);
     double *saved = args->at.saved, *scores = args->at.scratch, greatest = -HUGE_VAL, sum = 0.0;
     const double *values = args->at.x[2];
-    int64_t size = local->heads.size, seen = keys_seen(local, q);
+    int64_t size = local->heads.size, first = first_seen(local, q), seen = keys_seen(local, q);
 
     score(local, args, q, scores);
-    for (int64_t i = 0; i < seen; i++)
+    for (int64_t i = first; i < seen; i++)
         greatest = fmax(greatest, scores[i]);
-    for (int64_t i = 0; i < seen; i++)
+    for (int64_t i = first; i < seen; i++)
         sum += exp(scores[i] - greatest);
     for (int64_t c = 0; c < size; c++)
         y[c] = 0.0;
-    for (int64_t i = 0; i < seen; i++)
+    for (int64_t i = first; i < seen; i++)
         ghp_reference_add_scaled(size, exp(scores[i] - greatest) / sum,
                                  values + row_of(local, q, local->heads.n_kv, i), y);
     if (saved != NULL) saved[saved_at(local, q)] = greatest + log(sum);
 }
 
-/* With probabilities p and their gradients g = dy value: a score's gradient is p (g - y dy). */
+/* With probabilities p and their gradients g = dy value: a score's gradient is p (g - y dy), and of one that was capped
+ * to s the gradient is 1 - (s / cap)^2 of it. */
 static void backward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct query q)
 {
@@ -82,13 +92,16 @@ static void backward_query(const struct ghp_local *local, const struct ghp_kerne
     const double *dy = (const double *)args->at.dy + mine, *values = args->at.x[2];
     double *dx = args->at.dx[0], *dkeys = args->at.dx[1], *dvalues = args->at.dx[2];
     double *scores = args->at.scratch, mean = product(size, (double *)args->at.y + mine, dy);
+    double cap = local->heads.softcap;
 
     score(local, args, q, scores);
-    for (int64_t i = 0; i < keys_seen(local, q); i++) {
+    for (int64_t i = first_seen(local, q); i < keys_seen(local, q); i++) {
         int64_t theirs = row_of(local, q, local->heads.n_kv, i);
         double p = exp(scores[i] - ((double *)args->at.saved)[saved_at(local, q)]);
-        double slope = p * (product(size, dy, values + theirs) - mean) / sqrt((double)size);
+        double slope =
+            p * (product(size, dy, values + theirs) - mean) * ghp_attention_scale(&local->heads);
 
+        if (cap > 0) slope *= 1.0 - scores[i] * scores[i] / (cap * cap);
         if (dx != NULL) ghp_reference_add_scaled(size, slope, keys + theirs, dx + mine);
         if (dkeys != NULL) ghp_reference_add_scaled(size, slope, x, dkeys + theirs);
         if (dvalues != NULL) ghp_reference_add_scaled(size, p, dy, dvalues + theirs);

@@ -1,6 +1,6 @@
 /* executor/backend/reference/position_norm.c - layer_norm and rms_norm: the channels of each sample and pixel.
  *
- * Saved: the inverse deviation of each pixel, then, of layer_norm, their means. */
+ * Saved: the inverse deviation of each row, then, of layer_norm, their means. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
@@ -10,22 +10,28 @@ static bool is_centred(const struct ghp_local *local)
     return local->op == GHP_OP_LAYER_NORM;
 }
 
+/* One a pixel, or one for each of its heads. */
+static int64_t rows_of(const struct ghp_local *local)
+{
+    return ghp_reference_pixels(local) * (local->c / ghp_local_head(local));
+}
+
 static double mean_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                      int64_t pixel)
+                      int64_t row)
 {
     const double *saved = args->at.saved;
 
-    return is_centred(local) ? saved[ghp_reference_pixels(local) + pixel] : 0.0;
+    return is_centred(local) ? saved[rows_of(local) + row] : 0.0;
 }
 
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
     double *y = args->at.y, *saved = args->at.saved;
     const double *w = args->at.w[0];
-    int64_t c = local->c, pixels = ghp_reference_pixels(local);
+    int64_t c = ghp_local_head(local), rows = rows_of(local);
 
-    for (int64_t pixel = 0; pixel < pixels; pixel++) {
-        const double *x = (const double *)args->at.x[0] + pixel * c;
+    for (int64_t row = 0; row < rows; row++) {
+        const double *x = (const double *)args->at.x[0] + row * c;
         double mean = 0.0, square = 0.0;
 
         for (int64_t i = 0; is_centred(local) && i < c; i++)
@@ -34,10 +40,10 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
             square += (x[i] - mean) * (x[i] - mean) / (double)c;
         double inverse = 1.0 / sqrt(square + local->norm.epsilon);
         for (int64_t i = 0; i < c; i++)
-            y[pixel * c + i] = (x[i] - mean) * inverse * w[i];
+            y[row * c + i] = (x[i] - mean) * inverse * (w[i] + local->norm.offset);
         if (saved == NULL) continue;
-        saved[pixel] = inverse;
-        if (is_centred(local)) saved[pixels + pixel] = mean;
+        saved[row] = inverse;
+        if (is_centred(local)) saved[rows + row] = mean;
     }
 }
 
@@ -47,19 +53,20 @@ static void backward_data(const struct ghp_local *local, const struct ghp_kernel
 {
     const double *w = args->at.w[0], *inverses = args->at.saved;
     double *dx = args->at.dx[0];
-    int64_t c = local->c;
+    int64_t c = ghp_local_head(local);
 
-    for (int64_t pixel = 0; pixel < ghp_reference_pixels(local); pixel++) {
-        const double *x = (const double *)args->at.x[0] + pixel * c;
-        const double *dy = (const double *)args->at.dy + pixel * c;
-        double mean = mean_of(local, args, pixel), inverse = inverses[pixel], a = 0.0, b = 0.0;
+    for (int64_t row = 0; row < rows_of(local); row++) {
+        const double *x = (const double *)args->at.x[0] + row * c;
+        const double *dy = (const double *)args->at.dy + row * c;
+        double mean = mean_of(local, args, row), inverse = inverses[row], a = 0.0, b = 0.0;
 
         for (int64_t i = 0; i < c; i++) {
-            if (is_centred(local)) a += dy[i] * w[i] / (double)c;
-            b += dy[i] * w[i] * (x[i] - mean) * inverse / (double)c;
+            if (is_centred(local)) a += dy[i] * (w[i] + local->norm.offset) / (double)c;
+            b += dy[i] * (w[i] + local->norm.offset) * (x[i] - mean) * inverse / (double)c;
         }
         for (int64_t i = 0; i < c; i++)
-            dx[pixel * c + i] = inverse * (dy[i] * w[i] - a - (x[i] - mean) * inverse * b);
+            dx[row * c + i] =
+                inverse * (dy[i] * (w[i] + local->norm.offset) - a - (x[i] - mean) * inverse * b);
     }
 }
 
@@ -67,13 +74,12 @@ static void backward_weight(const struct ghp_local *local, const struct ghp_kern
 {
     const double *x = args->at.x[0], *dy = args->at.dy, *inverses = args->at.saved;
     double *dw = args->at.dw[0];
-    int64_t c = local->c;
+    int64_t c = ghp_local_head(local);
 
     for (int64_t i = 0; i < c; i++) {
         dw[i] = 0.0;
-        for (int64_t pixel = 0; pixel < ghp_reference_pixels(local); pixel++)
-            dw[i] += dy[pixel * c + i] * (x[pixel * c + i] - mean_of(local, args, pixel)) *
-                     inverses[pixel];
+        for (int64_t row = 0; row < rows_of(local); row++)
+            dw[i] += dy[row * c + i] * (x[row * c + i] - mean_of(local, args, row)) * inverses[row];
     }
 }
 

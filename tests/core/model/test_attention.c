@@ -37,6 +37,9 @@ static void test_refusals(void)
          "reads keys from 'k.bias' of shape 12 channels x 4 positions; make it 8 channels x 4"},
         {24, ATTENTION("\"heads\":6,\"kv_heads\":0"), "from 1 to"},
         {24, "\"op\":\"attention\",\"heads\":2,\"inputs\":[\"k\",\"v\"]", "has 2 inputs; name 3"},
+        {24, ATTENTION("\"heads\":6,\"causal\":false,\"window\":3"),
+         "is not causal; make it causal"},
+        {24, "\"op\":\"rms_norm\",\"head_size\":10", "24 channels, which are no whole heads of 10"},
         {24, "\"op\":\"rotary\",\"head_size\":3", "use an even head_size"},
         {24, "\"op\":\"rotary\",\"head_size\":10", "24 channels, which are no whole heads of 10"},
     };
@@ -107,6 +110,11 @@ static void test_divided(void)
     CHECK_EQ(ghp_layer_flops(it), 2 * 2 * (4 * 4 / 2) * 24);
     CHECK_EQ(2 * ghp_local_flops(&local, GHP_PASS_BACKWARD_DATA),
              5 * ghp_local_flops(&local, GHP_PASS_FORWARD));
+    ghp_model_release(&model);
+    if (!CHECK_STATUS(parse(24, ATTENTION("\"heads\":6,\"window\":2"), &model), GHP_OK)) return;
+    /* one key of the first position, two of each other */
+    it = &model.layers[ghp_model_find(&model, "it")];
+    CHECK_EQ(ghp_layer_flops(it), 2 * (4 * 2 - 2 * 2 / 2) * 2 * 24);
     ghp_model_release(&model);
 }
 

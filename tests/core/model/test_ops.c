@@ -27,12 +27,14 @@ static const struct op_keys {
     {GHP_OP_BATCH_NORM,
      ",\"epsilon\":0.25,\"momentum\":0.5,\"fixed\":true,\"statistics\":\"local:4\""},
     {GHP_OP_LRN, ",\"size\":3,\"alpha\":0.5,\"beta\":0.25,\"k\":2.0"},
+    {GHP_OP_RMS_NORM, ",\"epsilon\":0.25,\"head_size\":2,\"offset\":0.5,\"fixed\":true"},
     {GHP_OP_EMBEDDING, ",\"channels\":3,\"deviation\":0.5"},
     {GHP_OP_ROTARY,
      ",\"head_size\":4,\"base\":100.0,\"rotary_size\":2,\"scaling\":\"yarn\",\"factor\":2.0,"
      "\"beta_slow\":2.0,\"beta_fast\":16.0,\"amplitude\":1.5,\"truncate\":false,"
      "\"original_positions\":8"},
     {GHP_OP_ATTENTION, ",\"heads\":2,\"causal\":false"},
+    {GHP_OP_ATTENTION, ",\"heads\":2,\"window\":3,\"scale\":0.25,\"softcap\":30.0"},
     {GHP_OP_VIEW, ",\"channels\":2,\"height\":3,\"sizes\":[2,3],\"strides\":[-36,6],\"offset\":40"},
     {GHP_OP_VIEW,
      ",\"channels\":2,\"height\":18,\"sizes\":[2,18],\"strides\":[72,2],\"sequence\":true"},

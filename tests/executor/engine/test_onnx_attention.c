@@ -14,8 +14,9 @@ static char path[64];
 static float samples[ALL], qkv_weight[C * 3 * C], qkv_bias[3 * C], mask[S * S];
 static float cosines[S * SIZE], sines[S * SIZE];
 static float half_cosines[S * SIZE / 2], half_sines[S * SIZE / 2];
-static bool turned; /* queries and keys have rotary positions */
-static bool shared; /* all heads have the first head's keys and values */
+static bool turned;                 /* queries and keys have rotary positions */
+static bool shared;                 /* all heads have the first head's keys and values */
+static double other_scale, softcap; /* 0: 1 over the root of a head's channels; none */
 
 /* Turns pairs of each head's channels by an angle in proportion to the position. */
 static void turn_heads(double *x, int p)
@@ -57,7 +58,9 @@ static void expected(bool causal, double *out)
 
                     for (int d = 0; d < SIZE; d++)
                         score += qkv[p][head + d] * qkv[to][C + kv + d];
-                    score = exp(score / sqrt(SIZE));
+                    score *= other_scale > 0 ? other_scale : 1 / sqrt(SIZE);
+                    if (softcap > 0) score = softcap * tanh(score / softcap);
+                    score = exp(score);
                     sum += score;
                     value += score * qkv[to][2 * C + kv + at % SIZE];
                 }
@@ -264,6 +267,35 @@ static void check_written_out(void)
         }
 }
 
+/* Scores of another scale, and capped ones. */
+static void check_scores(void)
+{
+    struct ghp_onnx_node *at;
+
+    begin_sequence(17);
+    root = 3;
+    other_scale = 1 / 3.0;
+    put_qkv(true);
+    put_constants();
+    put_scores(OVER_SCORES, "q", "k");
+    put_weights(FILLED, "v");
+    put_end();
+    means("y", 8, true);
+    root = sqrtf(SIZE);
+    other_scale = 0.25;
+    softcap = 0.5;
+    begin_sequence(23);
+    put_qkv(true);
+    at = put_attention("z", false);
+    at->attributes[at->n_attributes++] =
+        (struct ghp_onnx_attribute){.name = "scale", .kind = GHP_ONNX_REAL, .real = 0.25};
+    at->attributes[at->n_attributes++] =
+        (struct ghp_onnx_attribute){.name = "softcap", .kind = GHP_ONNX_REAL, .real = 0.5};
+    put_rows("y", "z");
+    means("y", 8, false);
+    other_scale = softcap = 0;
+}
+
 /* The first head of x for all heads. */
 static void put_repeated(const char *out, const char *x, const char *const made[3])
 {
@@ -399,9 +431,6 @@ static void check_refused_parts(void)
     hidden = -3;
     refused(path, "y", GHP_ERR_INPUT, "puts other numbers than -10000");
     hidden = -INFINITY;
-    root = 3;
-    refused(path, "y", GHP_ERR_INPUT, "node 'z' (MatMul, opset 17) scales its scores by");
-    root = sqrtf(SIZE);
     refused(path, "weights", GHP_ERR_INPUT, "scores of an attention");
     node("Relu", "r", "weights", NULL);
     refused(path, "r", GHP_ERR_INPUT, "reads scores of an attention");
@@ -420,8 +449,8 @@ static void check_refusals(void)
     put_qkv(true);
     at = put_attention("y", false);
     at->attributes[at->n_attributes++] =
-        (struct ghp_onnx_attribute){.name = "scale", .kind = GHP_ONNX_REAL, .real = 0.25};
-    refused(path, "y", GHP_ERR_INPUT, "scales its scores by 0.25");
+        (struct ghp_onnx_attribute){.name = "scale", .kind = GHP_ONNX_REAL, .real = -0.25};
+    refused(path, "y", GHP_ERR_INPUT, "scales its scores by -0.25");
     begin_sequence(23);
     put_qkv(true);
     mask[1] = 0;
@@ -465,6 +494,7 @@ CHECK_TEST(onnx_attention)
     half_share = sqrtf(share);
     check_operator();
     check_written_out();
+    check_scores();
     check_repeated();
     check_rotary();
     check_refused_parts();

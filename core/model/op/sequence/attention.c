@@ -45,6 +45,21 @@ static const struct ghp_attribute attributes[] = {
      .kind = GHP_ATTRIBUTE_BOOL,
      .usual = 1,
      .at = {offsetof(struct ghp_layer, heads.causal)}},
+    {.key = "window",
+     .kind = GHP_ATTRIBUTE_INT,
+     .least = 1,
+     .most = GHP_MODEL_CHANNELS,
+     .at = {offsetof(struct ghp_layer, heads.window)}},
+    {.key = "scale",
+     .kind = GHP_ATTRIBUTE_REAL,
+     .least = 1e-6,
+     .most = 1e6,
+     .at = {offsetof(struct ghp_layer, heads.scale)}},
+    {.key = "softcap",
+     .kind = GHP_ATTRIBUTE_REAL,
+     .least = 1e-6,
+     .most = 1e6,
+     .at = {offsetof(struct ghp_layer, heads.softcap)}},
     {0}};
 
 static enum ghp_status check_heads(const struct ghp_layer *layer)
@@ -61,6 +76,10 @@ static enum ghp_status check_heads(const struct ghp_layer *layer)
                         "layer '%s' (attention) cannot share %" PRId64 " kv_heads among %" PRId64
                         " heads; use a number that divides them",
                         layer->name, kv_heads, heads);
+    if (layer->heads.window > 0 && !layer->heads.causal)
+        return ghp_model_fail(
+            layer, "has a window of the positions before each, but is not causal; make it causal, "
+                   "or remove the window");
     if (layer->in.h > MAX_FLOPS / 10 / c / layer->in.h)
         return ghp_model_fail(layer, "takes more than 2^60 operations a sample; use smaller sizes");
     return GHP_OK;
@@ -88,10 +107,14 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 }
 
 /* Scores, and the mean of the values by them. Backward: scores again, and the gradients of probabilities, queries, keys
- * and values. */
+ * and values. A causal query sees half of the positions; of a window's before it is full half of it, then all. */
 static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
 {
-    int64_t product = local->n * local->h * local->h * local->k * (local->heads.causal ? 1 : 2);
+    int64_t h = local->h, window = local->heads.window,
+            pairs = local->heads.causal ? h * h : 2 * h * h;
+
+    if (window > 0 && window < h) pairs = window * (2 * h - window);
+    int64_t product = local->n * pairs * local->k;
 
     return product * (pass == GHP_PASS_FORWARD ? 2 : 5);
 }
@@ -122,8 +145,13 @@ static void localize(const struct ghp_model *model, const struct ghp_layer *laye
 
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
-    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s", local->heads.n,
-             local->heads.n_kv, local->heads.size, local->heads.causal ? " causal" : "");
+    char window[32] = "";
+
+    if (local->heads.window > 0)
+        snprintf(window, sizeof window, " window%" PRId64, local->heads.window);
+    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s", local->heads.n,
+             local->heads.n_kv, local->heads.size, local->heads.causal ? " causal" : "", window,
+             local->heads.softcap > 0 ? " capped" : "");
 }
 
 const struct ghp_op_facts ghp_op_facts_attention = {

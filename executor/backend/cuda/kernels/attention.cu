@@ -4,6 +4,7 @@
 // A warp takes 32 keys (or queries) at a time, one a lane, for the products, then 32 kWide channels of a head, kWide a
 // lane, for the sums; larger heads take several rounds. Maximum and sum of a softmax run along, so that no tensor of
 // positions by positions is made. Every sum has one order: the same bits every time.
+#include "core/model/attention.h"
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
@@ -13,7 +14,9 @@ namespace
 struct attention_job {
     int64_t n, positions, heads, kv_heads, size; // kv_heads of keys and values divide heads
     bool causal;
+    int64_t window; // keys that a query sees at most; 0: all before it
     float scale;
+    float cap; // of scores; 0: none
     const void *x[3]; // queries, keys, values
     void *y;
     const void *dy;
@@ -105,6 +108,22 @@ __device__ __forceinline__ void put_row(T *row, const float (&sum)[kWide], float
         if (channel + 32 * w < size) row[channel + 32 * w] = narrow<T>(sum[w] * factor);
 }
 
+__device__ __forceinline__ int64_t first_key(const attention_job &j, int64_t position)
+{
+    return j.window > 0 && position >= j.window ? position + 1 - j.window : 0;
+}
+
+// One behind the last query that sees a key.
+__device__ __forceinline__ int64_t end_query(const attention_job &j, int64_t position)
+{
+    return j.window > 0 && position + j.window < j.positions ? position + j.window : j.positions;
+}
+
+__device__ __forceinline__ float capped(const attention_job &j, float score)
+{
+    return j.cap > 0 ? j.cap * tanhf(score / j.cap) : score;
+}
+
 // ---- forward ----
 
 template <typename T> __device__ void forward_round(const attention_job &j, Query q, int64_t channel)
@@ -115,11 +134,11 @@ template <typename T> __device__ void forward_round(const attention_job &j, Quer
     int64_t stride = j.kv_heads * j.size;
     float greatest = kHidden, total = 0, sum[kWide] = {};
 
-    for (int64_t first = 0; first < seen; first += 32) {
+    for (int64_t first = first_key(j, q.position); first < seen; first += 32) {
         int64_t rows = seen - first < 32 ? seen - first : 32;
         const T *keys = row_of<T>(j, j.x[1], q.n, j.kv_heads, first, kv);
         const T *values = row_of<T>(j, j.x[2], q.n, j.kv_heads, first, kv);
-        float score = lane_of() < rows ? j.scale * dot(j.size, x, keys + lane_of() * stride) : kHidden;
+        float score = lane_of() < rows ? capped(j, j.scale * dot(j.size, x, keys + lane_of() * stride)) : kHidden;
         const float *all = shared_by_warp(room, score);
         float now = greatest;
 
@@ -170,11 +189,12 @@ struct Weights { // of one query and one key: the probability, and its score's g
 template <typename T>
 __device__ __forceinline__ Weights weights_of(const attention_job &j, Query q, const T *key, const T *value)
 {
-    float p = expf(j.scale * dot(j.size, row_of<T>(j, j.x[0], q.n, j.heads, q.position, q.head), key) -
-                   j.logarithms[number_of(j, q)]);
+    float score = capped(j, j.scale * dot(j.size, row_of<T>(j, j.x[0], q.n, j.heads, q.position, q.head), key));
+    float p = expf(score - j.logarithms[number_of(j, q)]);
     float of_p = dot(j.size, row_of<T>(j, j.dy, q.n, j.heads, q.position, q.head), value);
+    float slope = j.cap > 0 ? j.scale * (1.0f - score / j.cap * (score / j.cap)) : j.scale;
 
-    return {p, p * (of_p - j.means[number_of(j, q)]) * j.scale};
+    return {p, p * (of_p - j.means[number_of(j, q)]) * slope};
 }
 
 template <typename T> __device__ void queries_round(const attention_job &j, Query q, int64_t channel)
@@ -184,7 +204,7 @@ template <typename T> __device__ void queries_round(const attention_job &j, Quer
     __shared__ float room[kWarps][32];
     float sum[kWide] = {};
 
-    for (int64_t first = 0; first < seen; first += 32) {
+    for (int64_t first = first_key(j, q.position); first < seen; first += 32) {
         int64_t rows = seen - first < 32 ? seen - first : 32;
         const T *keys = row_of<T>(j, j.x[1], q.n, j.kv_heads, first, kv);
         const T *values = row_of<T>(j, j.x[2], q.n, j.kv_heads, first, kv);
@@ -212,13 +232,13 @@ __device__ void keys_round(const attention_job &j, int64_t n, int64_t kv, int64_
 {
     const T *key = row_of<T>(j, j.x[1], n, j.kv_heads, position, kv);
     const T *value = row_of<T>(j, j.x[2], n, j.kv_heads, position, kv);
-    int64_t group = j.heads / j.kv_heads, stride = j.heads * j.size;
+    int64_t group = j.heads / j.kv_heads, stride = j.heads * j.size, end = end_query(j, position);
     __shared__ float room[2][kWarps][32];
     float of_key[kWide] = {}, of_value[kWide] = {};
 
     for (int64_t head = kv * group; head < (kv + 1) * group; head++)
-        for (int64_t first = j.causal ? position : 0; first < j.positions; first += 32) {
-            int64_t rows = j.positions - first < 32 ? j.positions - first : 32;
+        for (int64_t first = j.causal ? position : 0; first < end; first += 32) {
+            int64_t rows = end - first < 32 ? end - first : 32;
             Weights mine = {0, 0};
 
             if (lane_of() < rows) mine = weights_of<T>(j, {n, head, first + lane_of()}, key, value);
@@ -253,7 +273,9 @@ attention_job attention_job_of(const struct ghp_local *l, const struct ghp_kerne
     job.kv_heads = l->heads.n_kv;
     job.size = l->heads.size;
     job.causal = l->heads.causal;
-    job.scale = (float)(1.0 / sqrt((double)l->heads.size));
+    job.window = l->heads.window;
+    job.scale = (float)ghp_attention_scale(&l->heads);
+    job.cap = (float)l->heads.softcap;
     for (int i = 0; i < 3; i++) {
         job.x[i] = args->at.x[i];
         job.dx[i] = args->at.dx[i];

@@ -13,6 +13,7 @@ namespace
 struct position_norm_job {
     int64_t rows, c;
     double epsilon;
+    float offset;
     bool centred;
     const void *x, *dy;
     void *y, *dx;
@@ -22,16 +23,23 @@ struct position_norm_job {
     double *scratch;
 };
 
+// One a pixel, or one for each of its heads.
+int64_t rows_of(const struct ghp_local *l)
+{
+    return l->n * l->h * l->w * (l->c / ghp_local_head(l));
+}
+
 position_norm_job job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
 {
-    int64_t rows = l->n * l->h * l->w;
+    int64_t rows = rows_of(l);
     float *saved = (float *)args->at.saved;
     bool centred = l->op == GHP_OP_LAYER_NORM;
     position_norm_job job = {};
 
     job.rows = rows;
-    job.c = l->c;
+    job.c = ghp_local_head(l);
     job.epsilon = l->norm.epsilon;
+    job.offset = (float)l->norm.offset;
     job.centred = centred;
     job.x = args->at.x[0];
     job.dy = args->at.dy;
@@ -93,7 +101,7 @@ template <typename T> __global__ void position_norm_kernel(position_norm_job j)
         }
         float inverse = (float)(1.0 / sqrt(row_sum(square) / (double)j.c + j.epsilon));
         for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
-            y[i] = narrow<T>((widen(x[i]) - (float)mean) * inverse * j.weight[i]);
+            y[i] = narrow<T>((widen(x[i]) - (float)mean) * inverse * (j.weight[i] + j.offset));
         if (threadIdx.x == 0 && j.inverse != nullptr) j.inverse[row] = inverse;
         if (threadIdx.x == 0 && j.mean != nullptr) j.mean[row] = (float)mean;
     }
@@ -113,7 +121,7 @@ template <typename T> __global__ void position_norm_data_kernel(position_norm_jo
         double sum = 0, product = 0;
 
         for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads) {
-            double g = (double)(widen(dy[i]) * j.weight[i]);
+            double g = (double)(widen(dy[i]) * (j.weight[i] + j.offset));
 
             sum += g;
             product += g * (double)((widen(x[i]) - mean) * inverse);
@@ -122,7 +130,7 @@ template <typename T> __global__ void position_norm_data_kernel(position_norm_jo
         float b = (float)(row_sum(product) / (double)j.c);
         for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
             dx[i] = narrow<T>(
-                inverse * (widen(dy[i]) * j.weight[i] - a - (widen(x[i]) - mean) * inverse * b));
+                inverse * (widen(dy[i]) * (j.weight[i] + j.offset) - a - (widen(x[i]) - mean) * inverse * b));
     }
 }
 
@@ -179,7 +187,7 @@ cudaError_t position_norm_data(struct ghp_launch launch, const struct ghp_local 
 
 int64_t position_norm_scratch(const struct ghp_local *local)
 {
-    return parts_of(local->n * local->h * local->w) * local->c * (int64_t)sizeof(double);
+    return parts_of(rows_of(local)) * ghp_local_head(local) * (int64_t)sizeof(double);
 }
 
 cudaError_t position_norm_weight(struct ghp_launch launch, const struct ghp_local *local,

@@ -1,0 +1,21 @@
+/* core/model/attention.h - what a query sees of which keys, on processors and GPUs alike. */
+#ifndef GHP_CORE_MODEL_ATTENTION_H
+#define GHP_CORE_MODEL_ATTENTION_H
+
+#include "core/model/model.h"
+
+#include <math.h>
+
+/* What products of queries and keys are multiplied by. */
+static inline double ghp_attention_scale(const struct ghp_heads *heads)
+{
+    return heads->scale > 0 ? heads->scale : 1.0 / sqrt((double)heads->size);
+}
+
+/* The first key that a position sees. */
+static inline int64_t ghp_attention_first(const struct ghp_heads *heads, int64_t position)
+{
+    return heads->window > 0 && position >= heads->window ? position + 1 - heads->window : 0;
+}
+
+#endif
