@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The most that a size may be: as many as channels of a layer may be (core/model). */
-enum { MOST = 1 << 24, MOST_BLOCKS = 4096 };
+enum { MOST = 1 << 24 };
 
 /* ---- keys ---- */
 
@@ -32,6 +32,7 @@ static enum ghp_status check_keys(const struct ghp_node *root,
 
         if (ghp_hf_key_is_in(name, family->shared) || ghp_hf_key_is_in(name, family->keys) ||
             ghp_hf_key_is_in(name, ghp_hf_common_keys) || ghp_hf_key_is_listed(name, family->own) ||
+            (family->shared != NULL && ghp_hf_key_is_listed(name, ghp_hf_shared_names)) ||
             ghp_hf_key_is_harmless(name) || is_empty(value))
             continue;
         GHP_TRY(ghp_json_get(root, name, &at));
@@ -47,6 +48,11 @@ static enum ghp_status check_keys(const struct ghp_node *root,
 static bool has(const struct ghp_node *root, const char *name)
 {
     return ghp_json_has(root, name) && !json_is_null(json_object_get(root->value, name));
+}
+
+static bool is_null(const struct ghp_node *root, const char *name)
+{
+    return ghp_json_has(root, name) && !has(root, name);
 }
 
 static bool equal(const json_t *value, const json_t *right)
@@ -94,6 +100,12 @@ static enum ghp_status read_key(const struct ghp_node *root, const struct ghp_hf
     case GHP_HF_REAL:
         *(double *)field = key->usual;
         return ghp_json_opt_real(root, key->name, 1e-12, 1e12, field);
+    case GHP_HF_OPTIONAL_SIZE:
+        *(int64_t *)field = is_null(root, key->name) ? 0 : (int64_t)key->usual;
+        return has(root, key->name) ? ghp_json_int(root, key->name, 1, MOST, field) : GHP_OK;
+    case GHP_HF_OPTIONAL_REAL:
+        *(double *)field = is_null(root, key->name) ? 0 : key->usual;
+        return has(root, key->name) ? ghp_json_real(root, key->name, 1e-6, 1e6, field) : GHP_OK;
     case GHP_HF_RATIO:
         GHP_TRY(ghp_json_opt_real(root, key->name, 0, 0.999, &ratio));
         if (ratio > *(double *)field) *(double *)field = ratio;
@@ -225,15 +237,17 @@ static enum ghp_status read_rope(const struct ghp_node *root, struct ghp_hf_conf
                          ghp_hf_family_keys[config->family].name, config->rotary_part);
 }
 
-/* Whether a list of the blocks' kinds has the one that sees a window alone. */
-static enum ghp_status read_layer_types(const struct ghp_node *root, bool *windowed)
+/* Which blocks see a window alone, by the list of their kinds. */
+static enum ghp_status read_layer_types(const struct ghp_node *root, struct ghp_hf_config *config)
 {
     static const char *const known[] = {"full_attention", "sliding_attention"};
     struct ghp_node at, item;
     size_t n = 0;
 
-    *windowed = false;
     GHP_TRY(ghp_json_array(root, "layer_types", &at, &n));
+    if (n != (size_t)config->blocks)
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "has %zu kinds of %lld blocks; give one a block",
+                             n, (long long)config->blocks);
     for (size_t i = 0; i < n; i++) {
         const char *text;
 
@@ -243,25 +257,25 @@ static enum ghp_status read_layer_types(const struct ghp_node *root, bool *windo
             return ghp_json_fail(&item, GHP_ERR_INPUT,
                                  "ghp has no such block; it takes '%s' and '%s'", known[0],
                                  known[1]);
-        if (strcmp(text, known[1]) == 0) *windowed = true;
+        config->windowed[i] = strcmp(text, known[1]) == 0;
     }
     return GHP_OK;
 }
 
-/* The window is of no account where no block has one. */
+/* Of a mistral and a phi3 all blocks have the window, of a gemma2 every second, of a qwen those from one on. */
 static enum ghp_status read_window(const struct ghp_node *root, struct ghp_hf_config *config)
 {
-    int64_t full = 28; /* the first blocks, which see all */
-    bool windowed = config->family == GHP_HF_MISTRAL || config->family == GHP_HF_PHI3;
+    bool qwen = config->family == GHP_HF_QWEN2 || config->family == GHP_HF_QWEN3, on = !qwen;
+    int64_t full = qwen ? 28 : 0;
 
-    if (config->window == 0 || windowed) return GHP_OK;
-    GHP_TRY(ghp_json_opt_bool(root, "use_sliding_window", &windowed));
-    GHP_TRY(ghp_json_opt_int(root, "max_window_layers", 0, MOST, &full));
-    if (windowed && has(root, "layer_types"))
-        GHP_TRY(read_layer_types(root, &windowed));
-    else
-        windowed = windowed && full < config->blocks;
-    if (!windowed) config->window = 0;
+    if (qwen) GHP_TRY(ghp_json_opt_bool(root, "use_sliding_window", &on));
+    if (qwen) GHP_TRY(ghp_json_opt_int(root, "max_window_layers", 0, MOST, &full));
+    if (!on) config->window = 0;
+    if (config->window == 0) return GHP_OK;
+    if ((qwen || config->family == GHP_HF_GEMMA2) && has(root, "layer_types"))
+        return read_layer_types(root, config);
+    for (int64_t i = full; i < config->blocks; i++)
+        config->windowed[i] = config->family != GHP_HF_GEMMA2 || i % 2 == 0;
     return GHP_OK;
 }
 
@@ -279,9 +293,6 @@ static enum ghp_status complete(const struct ghp_node *root, struct ghp_hf_confi
 {
     if (config->kv_heads == 0) config->kv_heads = config->heads;
     if (config->inner == 0) config->inner = 4 * config->width;
-    if (config->blocks > MOST_BLOCKS)
-        return ghp_json_fail(root, GHP_ERR_INPUT, "%lld blocks are too many; ghp takes %d",
-                             (long long)config->blocks, MOST_BLOCKS);
     if (config->heads % config->kv_heads != 0)
         return ghp_json_fail(root, GHP_ERR_INPUT,
                              "%lld heads do not share %lld heads of keys and values evenly; the "
@@ -293,6 +304,9 @@ static enum ghp_status complete(const struct ghp_node *root, struct ghp_hf_confi
                              "of heads",
                              (long long)config->width, (long long)config->heads);
     if (config->head_width == 0) config->head_width = config->width / config->heads;
+    /* older files of gemma say gelu, and mean its approximation */
+    if (config->family == GHP_HF_GEMMA && config->activation == GHP_HF_GELU)
+        config->activation = GHP_HF_GELU_TANH;
     config->rotary.turned = (int64_t)((double)config->head_width * config->rotary_part);
     return GHP_OK;
 }
@@ -316,6 +330,9 @@ static enum ghp_status read_config(const struct ghp_node *root, struct ghp_hf_co
     GHP_TRY(read_keys(root, ghp_hf_common_keys, config));
     if (family->shared != NULL) GHP_TRY(read_rope(root, config));
     if (config->family == GHP_HF_OPT) GHP_TRY(check_projection(root, config));
+    if (config->blocks > GHP_HF_BLOCKS)
+        return ghp_json_fail(root, GHP_ERR_INPUT, "%lld blocks are too many; ghp takes %d",
+                             (long long)config->blocks, GHP_HF_BLOCKS);
     GHP_TRY(read_window(root, config));
     GHP_TRY(check_keys(root, family));
     return complete(root, config);
@@ -371,6 +388,16 @@ static void put_keys(json_t *root, const struct ghp_hf_key *keys, const struct g
         if ((key->kind == GHP_HF_SIZE || key->kind == GHP_HF_REQUIRED) &&
             *(const int64_t *)field > 0)
             ghp_json_put(root, key->name, json_integer(*(const int64_t *)field), failed);
+        else if (key->kind == GHP_HF_OPTIONAL_SIZE)
+            ghp_json_put(root, key->name,
+                         *(const int64_t *)field > 0 ? json_integer(*(const int64_t *)field)
+                                                     : json_null(),
+                         failed);
+        else if (key->kind == GHP_HF_OPTIONAL_REAL)
+            ghp_json_put(root, key->name,
+                         *(const double *)field > 0 ? json_real(*(const double *)field)
+                                                    : json_null(),
+                         failed);
         else if (key->kind == GHP_HF_REAL || key->kind == GHP_HF_RATIO)
             ghp_json_put(root, key->name, json_real(*(const double *)field), failed);
         else if (key->kind == GHP_HF_FLAG)

@@ -18,6 +18,9 @@ enum ghp_hf_family {
     GHP_HF_PHI3,
     GHP_HF_OPT,
     GHP_HF_GPT_NEOX,
+    GHP_HF_QWEN3,
+    GHP_HF_GEMMA,
+    GHP_HF_GEMMA2,
     GHP_HF_FAMILIES
 };
 
@@ -29,19 +32,25 @@ enum ghp_hf_activation {
     GHP_HF_ACTIVATIONS
 };
 
+enum { GHP_HF_BLOCKS = 4096 };
+
 struct ghp_hf_config {
     enum ghp_hf_family family;
     int64_t vocabulary;
     int64_t context; /* most positions that it was made for */
-    int64_t window;  /* positions that a position sees, itself among them; 0: all before it */
-    int64_t width;   /* channels of a position */
-    int64_t inner;   /* of the layer between two linear ones */
+    /* Positions that a position sees, itself among them, in blocks that are windowed; 0: all before it. */
+    int64_t window;
+    bool windowed[GHP_HF_BLOCKS];
+    int64_t width; /* channels of a position */
+    int64_t inner; /* of the layer between two linear ones */
     int64_t blocks, heads;
-    int64_t kv_heads;        /* of keys and values; divides heads */
-    int64_t head_width;      /* channels of a head */
-    double epsilon;          /* of the norms */
-    double rotary_part;      /* of a head's channels, which turn by the position */
-    struct ghp_heads rotary; /* its base and scaling */
+    int64_t kv_heads;                         /* of keys and values; divides heads */
+    int64_t head_width;                       /* channels of a head */
+    double epsilon;                           /* of the norms */
+    double rotary_part;                       /* of a head's channels, which turn by the position */
+    struct ghp_heads rotary;                  /* its base and scaling */
+    double query_scalar;                      /* scores are divided by its root; 0: head_width */
+    double attention_softcap, logits_softcap; /* 0: none */
     enum ghp_hf_activation activation;
     bool attention_bias, mlp_bias;
     bool tied; /* the output layer's weights are the embedding's */

@@ -58,17 +58,18 @@ static const struct ghp_hf_key llama_keys[] = {
     KEY("head_dim", SIZE, head_width, 0), KEY("attention_bias", FLAG, attention_bias, 0),
     KEY("mlp_bias", FLAG, mlp_bias, 0), MUST("sliding_window", "null"), END};
 
-static const struct ghp_hf_key mistral_keys[] = {KEY("head_dim", SIZE, head_width, 0),
-                                                 KEY("num_key_value_heads", SIZE, kv_heads, 8),
-                                                 KEY("sliding_window", SIZE, window, 0), END};
+static const struct ghp_hf_key mistral_keys[] = {
+    KEY("head_dim", SIZE, head_width, 0), KEY("num_key_value_heads", SIZE, kv_heads, 8),
+    KEY("sliding_window", OPTIONAL_SIZE, window, 4096), END};
 
-static const struct ghp_hf_key qwen2_keys[] = {KEY("sliding_window", SIZE, window, 0), END};
+static const struct ghp_hf_key qwen2_keys[] = {KEY("sliding_window", OPTIONAL_SIZE, window, 4096),
+                                               END};
 
 static const struct ghp_hf_key olmo2_keys[] = {KEY("rms_norm_eps", REAL, epsilon, 1e-5),
                                                KEY("attention_bias", FLAG, attention_bias, 0), END};
 
 static const struct ghp_hf_key phi3_keys[] = {KEY("rms_norm_eps", REAL, epsilon, 1e-5),
-                                              KEY("sliding_window", SIZE, window, 0),
+                                              KEY("sliding_window", OPTIONAL_SIZE, window, 0),
                                               KEY("embd_pdrop", RATIO, embedding_dropout, 0),
                                               KEY("resid_pdrop", RATIO, residual_dropout, 0), END};
 
@@ -104,6 +105,26 @@ static const struct ghp_hf_key gpt_neox_keys[] = {
     MUST("num_key_value_heads", "null"),
     END};
 
+static const struct ghp_hf_key qwen3_keys[] = {
+    KEY("head_dim", SIZE, head_width, 128), KEY("attention_bias", FLAG, attention_bias, 0),
+    KEY("sliding_window", OPTIONAL_SIZE, window, 4096), END};
+
+#define GEMMA(kv)                                                                                  \
+    KEY("head_dim", SIZE, head_width, 256), KEY("num_key_value_heads", SIZE, kv_heads, kv),        \
+        KEY("attention_bias", FLAG, attention_bias, 0), KEY("tie_word_embeddings", FLAG, tied, 1)
+
+static const struct ghp_hf_key gemma_keys[] = {
+    GEMMA(16), KEY("hidden_act", ACTIVATION, activation, GHP_HF_GELU_TANH), END};
+
+static const struct ghp_hf_key gemma2_keys[] = {
+    GEMMA(4),
+    KEY("hidden_activation", ACTIVATION, activation, GHP_HF_GELU_TANH),
+    KEY("query_pre_attn_scalar", REAL, query_scalar, 256),
+    KEY("attn_logit_softcapping", OPTIONAL_REAL, attention_softcap, 50),
+    KEY("final_logit_softcapping", OPTIONAL_REAL, logits_softcap, 30),
+    KEY("sliding_window", OPTIONAL_SIZE, window, 4096),
+    END};
+
 const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
     [GHP_HF_GPT2] = {"gpt2",
                      "GPT2LMHeadModel",
@@ -112,38 +133,28 @@ const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
                      {"n_ctx", "reorder_and_upcast_attn", "summary_activation",
                       "summary_first_dropout", "summary_proj_to_labels", "summary_type",
                       "summary_use_proj", NULL}},
-    [GHP_HF_LLAMA] = {"llama",
-                      "LlamaForCausalLM",
-                      decoder_keys,
-                      llama_keys,
-                      {"rope_scaling", "rope_parameters", "pretraining_tp", NULL}},
-    [GHP_HF_MISTRAL] = {"mistral",
-                        "MistralForCausalLM",
-                        decoder_keys,
-                        mistral_keys,
-                        {"rope_scaling", "rope_parameters", "layer_types", NULL}},
-    [GHP_HF_QWEN2] = {"qwen2",
-                      "Qwen2ForCausalLM",
-                      decoder_keys,
-                      qwen2_keys,
-                      {"rope_scaling", "rope_parameters", "layer_types", "use_sliding_window",
-                       "max_window_layers", NULL}},
-    [GHP_HF_OLMO2] = {"olmo2",
-                      "Olmo2ForCausalLM",
-                      decoder_keys,
-                      olmo2_keys,
-                      {"rope_scaling", "rope_parameters", NULL}},
-    [GHP_HF_PHI3] = {"phi3",
-                     "Phi3ForCausalLM",
-                     decoder_keys,
-                     phi3_keys,
-                     {"rope_scaling", "rope_parameters", "original_max_position_embeddings", NULL}},
     [GHP_HF_OPT] = {"opt", "OPTForCausalLM", NULL, opt_keys, {"word_embed_proj_dim", NULL}},
-    [GHP_HF_GPT_NEOX] = {"gpt_neox",
-                         "GPTNeoXForCausalLM",
-                         decoder_keys,
-                         gpt_neox_keys,
-                         {"rope_scaling", "rope_parameters", NULL}}};
+#define DECODER(name, class, keys, ...)                                                            \
+    {                                                                                              \
+        name, class "ForCausalLM", decoder_keys, keys,                                             \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+    [GHP_HF_LLAMA] = DECODER("llama", "Llama", llama_keys, "pretraining_tp", NULL),
+    [GHP_HF_MISTRAL] = DECODER("mistral", "Mistral", mistral_keys, NULL),
+    [GHP_HF_QWEN2] = DECODER("qwen2", "Qwen2", qwen2_keys, NULL),
+    [GHP_HF_OLMO2] = DECODER("olmo2", "Olmo2", olmo2_keys, NULL),
+    [GHP_HF_PHI3] = DECODER("phi3", "Phi3", phi3_keys, "original_max_position_embeddings", NULL),
+    [GHP_HF_GPT_NEOX] = DECODER("gpt_neox", "GPTNeoX", gpt_neox_keys, NULL),
+    [GHP_HF_QWEN3] = DECODER("qwen3", "Qwen3", qwen3_keys, NULL),
+    /* transformers reads hidden_act alone */
+    [GHP_HF_GEMMA] = DECODER("gemma", "Gemma", gemma_keys, "hidden_activation", NULL),
+    [GHP_HF_GEMMA2] = DECODER("gemma2", "Gemma2", gemma2_keys, NULL)};
+#undef DECODER
+
+const char *const ghp_hf_shared_names[] = {"rope_scaling",       "rope_parameters",   "layer_types",
+                                           "use_sliding_window", "max_window_layers", NULL};
 
 /* "gelu_new" and "gelu_pytorch_tanh" are one function. */
 const char *const ghp_hf_activation_names[GHP_HF_ACTIVATIONS + 2] = {

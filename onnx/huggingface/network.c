@@ -1,340 +1,124 @@
 /* onnx/huggingface/network.c - see network.h. */
 #include "onnx/huggingface/network.h"
 
+#include "onnx/huggingface/family.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes that a config names. */
-enum size { NONE, WIDTH, INNER, QUERIES, KEYS, VOCABULARY, CONTEXT, SIZES };
-
-enum bias { BARE, BIASED, QKV_BIAS, ATTENTION_BIAS, MLP_BIAS }; /* the last three: by the config */
-
-struct row { /* a layer */
-    const char *name;
-    const char
-        *op; /* "act": the config's activation; "..._dropout": dropout by the config, or none */
-    const char *inputs[3]; /* layers of the same table; "@": what the table's part begins with */
-    enum size out, in;     /* of its weight, [out][in]; in NONE: [out]; both NONE: it has none */
-    enum bias bias;
-    /* Module of the file, if it has another name than the layer; rows of one module that follow each other are one
-     * tensor. */
-    const char *file;
-};
-
-#define LAYER(name, op, ...)                                                                       \
-    {                                                                                              \
-        name, op, {__VA_ARGS__}, NONE, NONE, BARE, NULL                                            \
-    }
-#define TABLE(name, op, from, out)                                                                 \
-    {                                                                                              \
-        name, op, {from}, out, WIDTH, BARE, NULL                                                   \
-    }
-#define NORM(name, op, from)                                                                       \
-    {                                                                                              \
-        name, op, {from}, WIDTH, NONE, BARE, NULL                                                  \
-    }
-#define LINEAR(name, from, out, in, bias)                                                          \
-    {                                                                                              \
-        name, "linear", {from}, out, in, bias, NULL                                                \
-    }
-#define FUSED(name, from, out, in, bias, file)                                                     \
-    {                                                                                              \
-        name, "linear", {from}, out, in, bias, file                                                \
-    }
-#define END                                                                                        \
-    {                                                                                              \
-        NULL, NULL, {NULL}, NONE, NONE, BARE, NULL                                                 \
-    }
-
-/* ---- the families ---- */
-
-static const struct row gpt2_begin[] = {TABLE("wte", "embedding", "@", VOCABULARY),
-                                        TABLE("wpe", "position_embedding", "wte", CONTEXT),
-                                        LAYER("drop", "embedding_dropout", "wpe"), END};
-
-static const struct row gpt2_block[] = {
-    NORM("ln_1", "layer_norm", "@"),
-    FUSED("attn.q", "ln_1", QUERIES, WIDTH, BIASED, "attn.c_attn"),
-    FUSED("attn.k", "ln_1", KEYS, WIDTH, BIASED, "attn.c_attn"),
-    FUSED("attn.v", "ln_1", KEYS, WIDTH, BIASED, "attn.c_attn"),
-    LAYER("attn.heads", "attention", "attn.q", "attn.k", "attn.v"),
-    LINEAR("attn.c_proj", "attn.heads", WIDTH, QUERIES, BIASED),
-    LAYER("attn.resid_dropout", "residual_dropout", "attn.c_proj"),
-    LAYER("add_1", "add", "@", "attn.resid_dropout"),
-    NORM("ln_2", "layer_norm", "add_1"),
-    LINEAR("mlp.c_fc", "ln_2", INNER, WIDTH, BIASED),
-    LAYER("mlp.act", "act", "mlp.c_fc"),
-    LINEAR("mlp.c_proj", "mlp.act", WIDTH, INNER, BIASED),
-    LAYER("mlp.dropout", "residual_dropout", "mlp.c_proj"),
-    LAYER("add_2", "add", "add_1", "mlp.dropout"),
-    END};
-
-static const struct row gpt2_end[] = {NORM("ln_f", "layer_norm", "@"),
-                                      LINEAR("lm_head", "ln_f", VOCABULARY, WIDTH, BARE),
-                                      LAYER("loss", "softmax_cross_entropy", "lm_head"), END};
-
-static const struct row llama_begin[] = {
-    TABLE("embed_tokens", "embedding", "@", VOCABULARY),
-    LAYER("embed_dropout", "embedding_dropout", "embed_tokens"), END};
-
-#define ROTARY_HEADS(q, k)                                                                         \
-    LAYER("self_attn.q_rotary", "rotary", q), LAYER("self_attn.k_rotary", "rotary", k),            \
-        LAYER("self_attn.heads", "attention", "self_attn.q_rotary", "self_attn.k_rotary",          \
-              "self_attn.v_proj"),                                                                 \
-        LINEAR("self_attn.o_proj", "self_attn.heads", WIDTH, QUERIES, ATTENTION_BIAS)
-
-#define LLAMA_QKV(from)                                                                            \
-    LINEAR("self_attn.q_proj", from, QUERIES, WIDTH, QKV_BIAS),                                    \
-        LINEAR("self_attn.k_proj", from, KEYS, WIDTH, QKV_BIAS),                                   \
-        LINEAR("self_attn.v_proj", from, KEYS, WIDTH, QKV_BIAS)
-
-#define GATED                                                                                      \
-    LAYER("mlp.act", "act", "mlp.gate_proj"), LAYER("mlp.gated", "mul", "mlp.act", "mlp.up_proj"), \
-        LINEAR("mlp.down_proj", "mlp.gated", WIDTH, INNER, MLP_BIAS)
-
-#define LLAMA_MLP(from)                                                                            \
-    LINEAR("mlp.gate_proj", from, INNER, WIDTH, MLP_BIAS),                                         \
-        LINEAR("mlp.up_proj", from, INNER, WIDTH, MLP_BIAS), GATED
-
-static const struct row llama_block[] = {NORM("input_layernorm", "rms_norm", "@"),
-                                         LLAMA_QKV("input_layernorm"),
-                                         ROTARY_HEADS("self_attn.q_proj", "self_attn.k_proj"),
-                                         LAYER("add_1", "add", "@", "self_attn.o_proj"),
-                                         NORM("post_attention_layernorm", "rms_norm", "add_1"),
-                                         LLAMA_MLP("post_attention_layernorm"),
-                                         LAYER("add_2", "add", "add_1", "mlp.down_proj"),
-                                         END};
-
-/* Norms of queries and keys, and after each branch in place of before it. */
-static const struct row olmo2_block[] = {
-    LLAMA_QKV("@"),
-    {"self_attn.q_norm", "rms_norm", {"self_attn.q_proj"}, QUERIES, NONE, BARE, NULL},
-    {"self_attn.k_norm", "rms_norm", {"self_attn.k_proj"}, KEYS, NONE, BARE, NULL},
-    ROTARY_HEADS("self_attn.q_norm", "self_attn.k_norm"),
-    NORM("post_attention_layernorm", "rms_norm", "self_attn.o_proj"),
-    LAYER("add_1", "add", "@", "post_attention_layernorm"),
-    LLAMA_MLP("add_1"),
-    NORM("post_feedforward_layernorm", "rms_norm", "mlp.down_proj"),
-    LAYER("add_2", "add", "add_1", "post_feedforward_layernorm"),
-    END};
-
-static const struct row phi3_block[] = {
-    NORM("input_layernorm", "rms_norm", "@"),
-    FUSED("self_attn.q_proj", "input_layernorm", QUERIES, WIDTH, BARE, "self_attn.qkv_proj"),
-    FUSED("self_attn.k_proj", "input_layernorm", KEYS, WIDTH, BARE, "self_attn.qkv_proj"),
-    FUSED("self_attn.v_proj", "input_layernorm", KEYS, WIDTH, BARE, "self_attn.qkv_proj"),
-    ROTARY_HEADS("self_attn.q_proj", "self_attn.k_proj"),
-    LAYER("resid_attn_dropout", "residual_dropout", "self_attn.o_proj"),
-    LAYER("add_1", "add", "@", "resid_attn_dropout"),
-    NORM("post_attention_layernorm", "rms_norm", "add_1"),
-    FUSED("mlp.gate_proj", "post_attention_layernorm", INNER, WIDTH, BARE, "mlp.gate_up_proj"),
-    FUSED("mlp.up_proj", "post_attention_layernorm", INNER, WIDTH, BARE, "mlp.gate_up_proj"),
-    GATED,
-    LAYER("resid_mlp_dropout", "residual_dropout", "mlp.down_proj"),
-    LAYER("add_2", "add", "add_1", "resid_mlp_dropout"),
-    END};
-
-static const struct row llama_end[] = {NORM("norm", "rms_norm", "@"),
-                                       LINEAR("lm_head", "norm", VOCABULARY, WIDTH, BARE),
-                                       LAYER("loss", "softmax_cross_entropy", "lm_head"), END};
-
-static const struct row opt_begin[] = {
-    TABLE("embed_tokens", "embedding", "@", VOCABULARY),
-    TABLE("embed_positions", "position_embedding", "embed_tokens", CONTEXT), END};
-
-static const struct row opt_block[] = {
-    NORM("self_attn_layer_norm", "layer_norm", "@"),
-    LLAMA_QKV("self_attn_layer_norm"),
-    LAYER("self_attn.heads", "attention", "self_attn.q_proj", "self_attn.k_proj",
-          "self_attn.v_proj"),
-    LINEAR("self_attn.out_proj", "self_attn.heads", WIDTH, QUERIES, ATTENTION_BIAS),
-    LAYER("self_attn.dropout", "residual_dropout", "self_attn.out_proj"),
-    LAYER("add_1", "add", "@", "self_attn.dropout"),
-    NORM("final_layer_norm", "layer_norm", "add_1"),
-    LINEAR("fc1", "final_layer_norm", INNER, WIDTH, ATTENTION_BIAS),
-    LAYER("act", "act", "fc1"),
-    LINEAR("fc2", "act", WIDTH, INNER, ATTENTION_BIAS),
-    LAYER("dropout", "residual_dropout", "fc2"),
-    LAYER("add_2", "add", "add_1", "dropout"),
-    END};
-
-static const struct row opt_end[] = {NORM("final_layer_norm", "layer_norm", "@"),
-                                     LINEAR("lm_head", "final_layer_norm", VOCABULARY, WIDTH, BARE),
-                                     LAYER("loss", "softmax_cross_entropy", "lm_head"), END};
-
-static const struct row gpt_neox_begin[] = {TABLE("embed_in", "embedding", "@", VOCABULARY),
-                                            LAYER("emb_dropout", "embedding_dropout", "embed_in"),
-                                            END};
-
-#define NEOX_QKV(name, out)                                                                        \
-    FUSED(name, "input_layernorm", out, WIDTH, ATTENTION_BIAS, "attention.query_key_value")
-
-/* Both branches of a block read what it begins with. */
-static const struct row gpt_neox_block[] = {
-    NORM("input_layernorm", "layer_norm", "@"),
-    NEOX_QKV("attention.q", QUERIES),
-    NEOX_QKV("attention.k", KEYS),
-    NEOX_QKV("attention.v", KEYS),
-    LAYER("attention.q_rotary", "rotary", "attention.q"),
-    LAYER("attention.k_rotary", "rotary", "attention.k"),
-    LAYER("attention.heads", "attention", "attention.q_rotary", "attention.k_rotary",
-          "attention.v"),
-    LINEAR("attention.dense", "attention.heads", WIDTH, QUERIES, ATTENTION_BIAS),
-    LAYER("post_attention_dropout", "residual_dropout", "attention.dense"),
-    NORM("post_attention_layernorm", "layer_norm", "@"),
-    LINEAR("mlp.dense_h_to_4h", "post_attention_layernorm", INNER, WIDTH, BIASED),
-    LAYER("mlp.act", "act", "mlp.dense_h_to_4h"),
-    LINEAR("mlp.dense_4h_to_h", "mlp.act", WIDTH, INNER, BIASED),
-    LAYER("post_mlp_dropout", "residual_dropout", "mlp.dense_4h_to_h"),
-    LAYER("add_1", "add", "@", "post_attention_dropout"),
-    LAYER("add_2", "add", "add_1", "post_mlp_dropout"),
-    END};
-
-static const struct row gpt_neox_end[] = {
-    NORM("final_layer_norm", "layer_norm", "@"),
-    LINEAR("embed_out", "final_layer_norm", VOCABULARY, WIDTH, BARE),
-    LAYER("loss", "softmax_cross_entropy", "embed_out"), END};
-
-static const struct family {
-    const char *prefix;
-    const struct row *begin, *block, *end;
-    const char *block_name; /* of block i: this and i */
-    struct {
-        bool transposed;          /* weights of blocks are [in][out] in files */
-        bool qkv_bias;            /* always */
-        bool by_head;             /* fused rows take turns, a head each */
-        int64_t unused_positions; /* rows of the table of positions before the first */
-    } has;
-} families[GHP_HF_FAMILIES] = {
-#define FAMILY(prefix, table, middle, last, ...)                                                   \
-    {                                                                                              \
-        prefix, table##_begin, middle##_block, last##_end, "layers",                               \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-    [GHP_HF_GPT2] = {"transformer.", gpt2_begin, gpt2_block, gpt2_end, "h", {true, true, false, 0}},
-    [GHP_HF_LLAMA] = FAMILY("model.", llama, llama, llama, false, false, false, 0),
-    [GHP_HF_MISTRAL] = FAMILY("model.", llama, llama, llama, false, false, false, 0),
-    [GHP_HF_QWEN2] = FAMILY("model.", llama, llama, llama, false, true, false, 0),
-    [GHP_HF_OLMO2] = FAMILY("model.", llama, olmo2, llama, false, false, false, 0),
-    [GHP_HF_PHI3] = FAMILY("model.", llama, phi3, llama, false, false, false, 0),
-    [GHP_HF_OPT] = FAMILY("model.decoder.", opt, opt, opt, false, false, false, 2),
-    [GHP_HF_GPT_NEOX] = FAMILY("gpt_neox.", gpt_neox, gpt_neox, gpt_neox, false, false, true, 0)};
-#undef FAMILY
-
-const char *ghp_hf_prefix(enum ghp_hf_family family)
-{
-    return families[family].prefix;
-}
-
-const char *ghp_hf_embedding(enum ghp_hf_family family)
-{
-    return families[family].begin[0].name;
-}
-
-const char *ghp_hf_head(enum ghp_hf_family family)
-{
-    return families[family].end[1].name;
-}
-
-bool ghp_hf_has_position_table(enum ghp_hf_family family)
-{
-    return families[family].begin[1].out == CONTEXT;
-}
-
-/* ---- making one ---- */
-
 struct maker {
     const struct ghp_hf_config *config;
     int64_t positions; /* of a sample: rows of the context that it has */
-    const struct family *family;
+    const struct ghp_hf_tables *family;
     struct ghp_hf_network *network;
     json_t *layers;
     int max_tensors;
+    int64_t number;           /* of the block */
     char block[32];           /* what stands in front of names: "", "h.0." */
     char stream[GHP_HF_NAME]; /* the layer that "@" is */
     bool failed;
 };
 
-static int64_t size_of(const struct ghp_hf_config *c, enum size size)
+static int64_t size_of(const struct ghp_hf_config *c, enum ghp_hf_size size)
 {
-    const int64_t sizes[SIZES] = {[WIDTH] = c->width,
-                                  [INNER] = c->inner,
-                                  [QUERIES] = c->heads * c->head_width,
-                                  [KEYS] = c->kv_heads * c->head_width,
-                                  [VOCABULARY] = c->vocabulary,
-                                  [CONTEXT] = c->context};
+    const int64_t sizes[GHP_HF_SIZES] = {[GHP_HF_WIDTH] = c->width,
+                                         [GHP_HF_INNER] = c->inner,
+                                         [GHP_HF_QUERIES] = c->heads * c->head_width,
+                                         [GHP_HF_KEYS] = c->kv_heads * c->head_width,
+                                         [GHP_HF_HEAD] = c->head_width,
+                                         [GHP_HF_VOCABULARY] = c->vocabulary,
+                                         [GHP_HF_CONTEXT] = c->context};
 
     return sizes[size];
 }
 
-static bool is(const struct row *row, const char *op)
+static bool is(const struct ghp_hf_row *row, const char *op)
 {
     return strcmp(row->op, op) == 0;
 }
 
-static bool is_norm(const struct row *row)
+static bool is_norm(const struct ghp_hf_row *row)
 {
-    return row->out != NONE && row->in == NONE;
+    return row->out != GHP_HF_NONE && row->in == GHP_HF_NONE;
 }
 
 /* The output layer, which is no part of a block. */
-static bool is_head(const struct row *row)
+static bool is_head(const struct ghp_hf_row *row)
 {
-    return is(row, "linear") && row->out == VOCABULARY;
+    return is(row, "linear") && row->out == GHP_HF_VOCABULARY;
 }
 
 /* An output layer that uses the embedding's weights. */
-static bool is_tied(const struct maker *m, const struct row *row)
+static bool is_tied(const struct maker *m, const struct ghp_hf_row *row)
 {
     return is_head(row) && m->config->tied;
 }
 
-static bool has_bias(const struct maker *m, const struct row *row)
+static bool has_bias(const struct maker *m, const struct ghp_hf_row *row)
 {
     switch (row->bias) {
-    case BIASED: return true;
-    case QKV_BIAS: return m->config->attention_bias || m->family->has.qkv_bias;
-    case ATTENTION_BIAS: return m->config->attention_bias;
-    case MLP_BIAS: return m->config->mlp_bias;
+    case GHP_HF_BIASED: return true;
+    case GHP_HF_QKV_BIAS: return m->config->attention_bias || m->family->has.qkv_bias;
+    case GHP_HF_ATTENTION_BIAS: return m->config->attention_bias;
+    case GHP_HF_MLP_BIAS: return m->config->mlp_bias;
     default: return is(row, "layer_norm");
     }
 }
 
 /* The probability of a row of dropout. */
-static double ratio_of(const struct ghp_hf_config *c, const struct row *row)
+static double ratio_of(const struct ghp_hf_config *c, const struct ghp_hf_row *row)
 {
     return is(row, "embedding_dropout") ? c->embedding_dropout : c->residual_dropout;
 }
 
-static bool is_dropout(const struct row *row)
+static bool is_dropout(const struct ghp_hf_row *row)
 {
     return is(row, "embedding_dropout") || is(row, "residual_dropout");
 }
 
 /* Whether the network has this layer; those that read another one read its input. */
-static bool is_there(const struct ghp_hf_config *c, const struct row *row)
+static bool is_there(const struct ghp_hf_config *c, const struct ghp_hf_row *row)
 {
+    if (strncmp(row->op, "cap_", 4) == 0) return c->logits_softcap > 0;
     return !is_dropout(row) || ratio_of(c, row) > 0;
 }
 
+/* The function of a row that is an activation, but for "act", and what it multiplies by; NULL: it is none. */
+static const char *function_of(const struct ghp_hf_config *c, const struct ghp_hf_row *row,
+                               double *factor)
+{
+    *factor = 1;
+    if (is(row, "cap_tanh")) return "tanh";
+    if (is(row, "scale"))
+        *factor = sqrt((double)c->width);
+    else if (is(row, "cap_input"))
+        *factor = 1 / c->logits_softcap;
+    else if (is(row, "cap_logits"))
+        *factor = c->logits_softcap;
+    else
+        return NULL;
+    return "affine";
+}
+
 /* The operation's name. */
-static const char *op_of(const struct ghp_hf_config *c, const struct row *row)
+static const char *op_of(const struct ghp_hf_config *c, const struct ghp_hf_row *row)
 {
     static const char *const functions[GHP_HF_ACTIVATIONS] = {[GHP_HF_SILU] = "silu",
                                                               [GHP_HF_GELU] = "gelu",
                                                               [GHP_HF_GELU_TANH] = "gelu",
                                                               [GHP_HF_RELU] = "relu"};
 
+    double factor;
+
     if (is_dropout(row)) return "dropout";
+    if (function_of(c, row, &factor) != NULL) return "activation";
     return is(row, "act") ? functions[c->activation] : row->op;
 }
 
 /* Of the first weights, where none are read. A gpt2 begins with smaller ones in the layers that end a branch of a
  * block, so that the sum of all branches is no larger with more blocks. */
-static double deviation(const struct ghp_hf_config *c, const struct row *row)
+static double deviation(const struct ghp_hf_config *c, const struct ghp_hf_row *row)
 {
     bool ends_branch = c->family == GHP_HF_GPT2 && strstr(row->name, "c_proj") != NULL;
 
@@ -342,9 +126,9 @@ static double deviation(const struct ghp_hf_config *c, const struct row *row)
 }
 
 /* Whether files have its weight as [in][out]. */
-static bool is_transposed(const struct maker *m, const struct row *row)
+static bool is_transposed(const struct maker *m, const struct ghp_hf_row *row)
 {
-    return m->family->has.transposed && has_bias(m, row) && row->in != NONE;
+    return m->family->has.transposed && has_bias(m, row) && row->in != GHP_HF_NONE;
 }
 
 static void put_rotary(const struct ghp_heads *r, json_t *layer, bool *failed)
@@ -365,10 +149,37 @@ static void put_rotary(const struct ghp_heads *r, json_t *layer, bool *failed)
     ghp_json_put(layer, "truncate", json_boolean(r->truncate), failed);
 }
 
-/* The keys of a layer's operation. */
-static void put_attributes(struct maker *m, const struct row *row, json_t *layer)
+static void put_norm(struct maker *m, const struct ghp_hf_row *row, json_t *layer)
 {
     const struct ghp_hf_config *c = m->config;
+
+    ghp_json_put(layer, "epsilon", json_real(c->epsilon), &m->failed);
+    if (m->family->has.norm_offset) ghp_json_put(layer, "offset", json_real(1), &m->failed);
+    if (row->out == GHP_HF_HEAD)
+        ghp_json_put(layer, "head_size", json_integer(c->head_width), &m->failed);
+}
+
+static void put_attention(struct maker *m, json_t *layer)
+{
+    const struct ghp_hf_config *c = m->config;
+    bool *failed = &m->failed;
+
+    ghp_json_put(layer, "heads", json_integer(c->heads), failed);
+    ghp_json_put(layer, "kv_heads", json_integer(c->kv_heads), failed);
+    if (c->windowed[m->number] && c->window < m->positions)
+        ghp_json_put(layer, "window", json_integer(c->window), failed);
+    if (c->query_scalar > 0 && c->query_scalar != (double)c->head_width)
+        ghp_json_put(layer, "scale", json_real(1 / sqrt(c->query_scalar)), failed);
+    if (c->attention_softcap > 0)
+        ghp_json_put(layer, "softcap", json_real(c->attention_softcap), failed);
+}
+
+/* The keys of a layer's operation. */
+static void put_attributes(struct maker *m, const struct ghp_hf_row *row, json_t *layer)
+{
+    const struct ghp_hf_config *c = m->config;
+    double factor;
+    const char *function = function_of(c, row, &factor);
     bool *failed = &m->failed;
 
     if (is(row, "linear"))
@@ -376,17 +187,16 @@ static void put_attributes(struct maker *m, const struct row *row, json_t *layer
     if (is(row, "embedding")) ghp_json_put(layer, "channels", json_integer(c->width), failed);
     if (is_tied(m, row))
         ghp_json_put(layer, "tied", json_string(m->family->begin[0].name), failed);
-    else if (row->in != NONE)
+    else if (row->in != GHP_HF_NONE)
         ghp_json_put(layer, "deviation", json_real(deviation(c, row)), failed);
     if (is_transposed(m, row)) ghp_json_put(layer, "transposed", json_true(), failed);
-    if (is_norm(row)) ghp_json_put(layer, "epsilon", json_real(c->epsilon), failed);
+    if (is_norm(row)) put_norm(m, row, layer);
+    if (function != NULL) ghp_json_put(layer, "function", json_string(function), failed);
+    if (function != NULL && factor != 1) ghp_json_put(layer, "alpha", json_real(factor), failed);
     if (is_dropout(row)) ghp_json_put(layer, "ratio", json_real(ratio_of(c, row)), failed);
     if (is(row, "act") && c->activation == GHP_HF_GELU_TANH)
         ghp_json_put(layer, "approximate", json_string("tanh"), failed);
-    if (is(row, "attention")) {
-        ghp_json_put(layer, "heads", json_integer(c->heads), failed);
-        ghp_json_put(layer, "kv_heads", json_integer(c->kv_heads), failed);
-    }
+    if (is(row, "attention")) put_attention(m, layer);
     if (is(row, "rotary")) {
         ghp_json_put(layer, "head_size", json_integer(c->head_width), failed);
         put_rotary(&c->rotary, layer, failed);
@@ -401,9 +211,10 @@ static void name_of(const struct maker *m, const char *name, char out[GHP_HF_NAM
 }
 
 /* Appends what the row's input i is: the layer of that name in `rows`, or of one that is not there its input. */
-static void add_input(struct maker *m, const struct row *rows, const char *input, json_t *inputs)
+static void add_input(struct maker *m, const struct ghp_hf_row *rows, const char *input,
+                      json_t *inputs)
 {
-    const struct row *row = rows;
+    const struct ghp_hf_row *row = rows;
     char name[GHP_HF_NAME];
 
     if (input[0] == '@') {
@@ -420,7 +231,7 @@ static void add_input(struct maker *m, const struct row *rows, const char *input
     ghp_json_append(inputs, json_string(name), &m->failed);
 }
 
-static void add_layer(struct maker *m, const struct row *rows, const struct row *row)
+static void add_layer(struct maker *m, const struct ghp_hf_row *rows, const struct ghp_hf_row *row)
 {
     json_t *layer = json_object(), *inputs = json_array();
     char name[GHP_HF_NAME];
@@ -436,19 +247,19 @@ static void add_layer(struct maker *m, const struct row *rows, const struct row 
 }
 
 static struct ghp_hf_part *add_part(const struct maker *m, struct ghp_hf_tensor *t,
-                                    const struct row *row, const char *name)
+                                    const struct ghp_hf_row *row, const char *name)
 {
     struct ghp_hf_part *part = &t->parts[t->n_parts++];
 
     GHP_ASSERT(t->n_parts <= GHP_HF_PARTS);
-    part->rows = row->out == CONTEXT ? m->positions : size_of(m->config, row->out);
+    part->rows = row->out == GHP_HF_CONTEXT ? m->positions : size_of(m->config, row->out);
     snprintf(part->param, sizeof part->param, "%s%.40s.%s", m->block, row->name, name);
     return part;
 }
 
 /* Says where a part's rows are: all behind `first`, or a head at a time in turn with the other two. */
-static void place_part(const struct maker *m, const struct row *row, struct ghp_hf_part *part,
-                       int64_t first)
+static void place_part(const struct maker *m, const struct ghp_hf_row *row,
+                       struct ghp_hf_part *part, int64_t first)
 {
     bool by_head = m->family->has.by_head && row->file != NULL;
 
@@ -458,7 +269,7 @@ static void place_part(const struct maker *m, const struct row *row, struct ghp_
 }
 
 /* A tensor of the file for a parameter of the row, or a further part of the one that the row before began. */
-static void add_tensor(struct maker *m, const struct row *row, const char *part)
+static void add_tensor(struct maker *m, const struct ghp_hf_row *row, const char *part)
 {
     const char *module = row->file != NULL ? row->file : row->name;
     bool weight = strcmp(part, "weight") == 0;
@@ -475,30 +286,30 @@ static void add_tensor(struct maker *m, const struct row *row, const char *part)
         snprintf(t->name, sizeof t->name, "%s", name);
         t->prefixed = !is_head(row);
         t->transposed = weight && is_transposed(m, row);
-        t->n_dims = weight && row->in != NONE ? 2 : 1;
+        t->n_dims = weight && row->in != GHP_HF_NONE ? 2 : 1;
         t->dims[t->transposed] = 0;
         if (t->n_dims == 2) t->dims[!t->transposed] = size_of(m->config, row->in);
-        if (row->out == CONTEXT) t->dims[0] = m->family->has.unused_positions;
+        if (row->out == GHP_HF_CONTEXT) t->dims[0] = m->family->has.unused_positions;
     }
     t->dims[t->transposed] += rows;
     place_part(m, row, add_part(m, t, row, part), t->dims[t->transposed] - rows);
 }
 
-static void add_rows(struct maker *m, const struct row *rows)
+static void add_rows(struct maker *m, const struct ghp_hf_row *rows)
 {
-    for (const struct row *row = rows; row->name != NULL; row++) {
+    for (const struct ghp_hf_row *row = rows; row->name != NULL; row++) {
         if (!is_there(m->config, row)) continue;
         add_layer(m, rows, row);
-        if (row->out == NONE || is_tied(m, row)) continue;
+        if (row->out == GHP_HF_NONE || is_tied(m, row)) continue;
         add_tensor(m, row, "weight");
         if (has_bias(m, row)) add_tensor(m, row, "bias");
     }
 }
 
 /* What the next table begins with: the last layer so far. */
-static void pass_on(struct maker *m, const struct row *rows)
+static void pass_on(struct maker *m, const struct ghp_hf_row *rows)
 {
-    const struct row *last = rows;
+    const struct ghp_hf_row *last = rows;
 
     for (; rows->name != NULL; rows++)
         if (is_there(m->config, rows)) last = rows;
@@ -511,6 +322,7 @@ static void add_all(struct maker *m)
     add_rows(m, m->family->begin);
     pass_on(m, m->family->begin);
     for (int64_t i = 0; i < m->config->blocks; i++) {
+        m->number = i;
         snprintf(m->block, sizeof m->block, "%s.%lld.", m->family->block_name, (long long)i);
         add_rows(m, m->family->block);
         pass_on(m, m->family->block);
@@ -525,7 +337,7 @@ enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
 {
     struct maker m = {.config = config,
                       .positions = named->positions,
-                      .family = &families[config->family],
+                      .family = &ghp_hf_tables[config->family],
                       .network = network,
                       .layers = json_array(),
                       /* of a block at most two tensors a row */

@@ -110,10 +110,5 @@ enum ghp_status ghp_hf_place_open(const char *path, struct ghp_hf_config *config
                         path, place.positions, config->context);
     named.name = base_name(place.path);
     named.positions = place.positions > 0 ? place.positions : config->context;
-    if (config->window > 0 && named.positions > config->window)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' sees %" PRId64 " positions at a time (sliding_window), which ghp's "
-                        "attention cannot do; take samples of as many: %s@%" PRId64,
-                        path, config->window, place.path, config->window);
     return ghp_hf_network_make(config, &named, network);
 }
