@@ -132,9 +132,9 @@ mistake losses-not-kept executor/engine/worker/results.c \
 mistake gradient-of-all-samples executor/engine/worker/step.c \
     's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/train/sync:np2
 mistake push-not-added executor/engine/server.c \
-    's/drops ? 1 : s->workers/1/' executor/train/servers:np3
+    's/drops ? 1 : s->workers/1/' executor/engine/server:np3
 mistake cut-of-another executor/engine/server.c \
-    's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/train/servers:np3
+    's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/engine/server:np3
 # samples by norms: weights of other chances, a sum that misses changes, chances without their floor, gradients
 # unweighted
 mistake chances-forget-uniform executor/data/sampler.c 's/ + s->uniform;$/;/' executor/data/sampler
@@ -143,16 +143,16 @@ mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform |
     executor/data/sampler
 mistake gradients-unweighted executor/engine/worker/step.c \
     's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/train/sampling:np3
-mistake shares-not-kept core/program/sync/gossip.c 's/.keeps_share = true,//' executor/train/mixing:np3
+mistake shares-not-kept core/program/sync/gossip.c 's/.keeps_share = true,//' executor/mixing/mix_gossip:np3
 # gradients of asp whose age nobody counts, bytes that nobody counts, a matrix of neighbours whose rows sum to less
 # than 1
 mistake step-drawn-too executor/mixing/mix_served.c \
-    's/ghp_flat_pull(before,/ghp_flat_pull(x,/; s/ghp_flat_subtract(x, before, .*;/(void)before;/' executor/train/mixing:np3
-mistake triggers-late executor/mixing/mix_server.c 's/c->count + 1 >= pi/c->count >= pi/' executor/train/mixing:np3
+    's/ghp_flat_pull(before,/ghp_flat_pull(x,/; s/ghp_flat_subtract(x, before, .*;/(void)before;/' executor/mixing/mix_served:np3
+mistake triggers-late executor/mixing/mix_server.c 's/c->count + 1 >= pi/c->count >= pi/' executor/mixing/mix_served:np3
 mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.versions - c->seen)/0/' \
-    executor/train/mixing:np3
+    executor/mixing/mix_served:np3
 mistake bytes-not-counted executor/mixing/mixer.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
-    executor/train/mixing:np3
+    executor/mixing/mix_served:np3
 mistake degree-of-another core/program/graph.c 's/1 - ghp_graph_degree(graph, workers, v) \* share/share + 0 * v/' \
     core/program/graph
 # learning rates by norms: ratios that nobody cuts, gains that fall
@@ -160,11 +160,11 @@ mistake ratio-not-cut core/optimizer/tensor_rates.c 's/return \*cut ? n : s;/ret
 mistake gains-not-summed core/optimizer/tensor_rates.c 's/gain\[j\] += rates/gain[j] = rates/' core/optimizer/tensor_rates
 # pushes: to one worker alone, rates of w's that are not 1, weights that are sent and kept
 mistake push-to-the-same-one executor/mixing/mix_push.c \
-    's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/train/push:np4
+    's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/mixing/mix_push:np4
 mistake rate-not-by-weight executor/engine/worker.h \
-    's/mixing->whole_shares ? 1 \/ numbers->share : 1;/mixing->whole_shares ? 1 : 1;/' executor/train/push:np4
+    's/mixing->whole_shares ? 1 \/ numbers->share : 1;/mixing->whole_shares ? 1 : 1;/' executor/mixing/mix_push:np4
 mistake push-not-halved executor/mixing/mix_push.c \
-    's/m->place.numbers->share -= (double)p->sent;//' executor/train/push:np4
+    's/m->place.numbers->share -= (double)p->sent;//' executor/mixing/mix_push:np4
 mistake relu-not-fused core/program/fuse.c \
     's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/program/fuse
 mistake recomputed-not-written core/program/fuse.c \

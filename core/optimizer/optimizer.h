@@ -19,7 +19,7 @@
  * Hyperparameters that no other has are a field of struct ghp_hyperparameters and an option of ghp-run.
  *
  * Source   Loshchilov and Hutter, arXiv 1711.05101, 2019 (AdamW); Chen et al., arXiv 2302.06675, 2023 (Lion)
- * Tested   tests/executor/train/test_optimizer.c */
+ * Tested   tests/executor/engine/worker/test_update.c */
 #ifndef GHP_CORE_OPTIMIZER_OPTIMIZER_H
 #define GHP_CORE_OPTIMIZER_OPTIMIZER_H
 

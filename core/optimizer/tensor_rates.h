@@ -9,7 +9,7 @@
  * s is 1 where all g_i are the same, and n where they are orthogonal and equally long. Norms are of whole tensors,
  * however they are split. A factor by weights is that of |w| = 1 and a denominator of 1 where one of them is 0.
  *
- * Tested   tests/core/optimizer/test_tensor_rates.c, tests/executor/engine/worker/test_update.c */
+ * Tested   tests/core/optimizer/test_tensor_rates.c, tests/executor/engine/worker/test_rates.c */
 #ifndef GHP_CORE_OPTIMIZER_TENSOR_RATES_H
 #define GHP_CORE_OPTIMIZER_TENSOR_RATES_H
 

@@ -160,7 +160,7 @@ void ghp_program_live(const struct ghp_program *program, int64_t *live);
 /* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer) that this worker squares
  * for the norm: over all workers of all stages each element of each whole parameter once. Of optimizer shards it is
  * what lies in this worker's, else an even part among those that hold the same; it begins at a multiple of 16 elements.
- * Local. Tested tests/executor/train/test_optimizer.c */
+ * Local. Tested tests/executor/engine/worker/test_update.c */
 struct ghp_norm_share {
     int64_t first, end;
 };

@@ -8,7 +8,7 @@
  *
  * Call order: open -> connect -> run -> close. In host memory.
  *
- * Tested   tests/executor/train/test_servers.c */
+ * Tested   tests/executor/engine/test_server.c */
 #ifndef GHP_EXECUTOR_ENGINE_SERVER_H
 #define GHP_EXECUTOR_ENGINE_SERVER_H
 

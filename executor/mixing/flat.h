@@ -1,7 +1,7 @@
 /* executor/mixing/flat.h - arithmetic on weights that lie in a row, whatever layers they are of: what meets when
  * workers' weights mix. In host memory.
  *
- * Tested  tests/executor/train/test_mixing.c */
+ * Tested  tests/executor/mixing/test_flat.c */
 #ifndef GHP_EXECUTOR_MIXING_FLAT_H
 #define GHP_EXECUTOR_MIXING_FLAT_H
 

@@ -35,15 +35,10 @@ struct partner { /* what a worker has to do with another one */
 struct gossip {   /* a mixer's own */
     bool listens; /* to all partners */
     int last_heard;
-    int from;                  /* whose weights arrive; -1: nobody's */
+    struct partner *from;      /* whose weights arrive; NULL: nobody's */
     double held_share;         /* gosgd: of what has arrived and is not in x */
     struct partner partners[]; /* of each worker */
 };
-
-static void prepare(struct ghp_mixer *m)
-{
-    ((struct gossip *)m->own)->from = -1;
-}
 
 /* Of these draws alone. */
 static const uint64_t key = UINT64_C(0x676f73736970);
@@ -92,17 +87,11 @@ static enum ghp_status listen(struct ghp_mixer *m)
 {
     struct gossip *own = m->own;
 
+    if (own->listens) return GHP_OK;
     own->listens = true;
     for (int i = 0; i < m->workers; i++)
         if (i != m->rank) GHP_TRY(listen_to(m, i));
     return GHP_OK;
-}
-
-static enum ghp_status listen_first(struct ghp_mixer *m)
-{
-    struct gossip *own = m->own;
-
-    return own->listens ? GHP_OK : listen(m);
 }
 
 /* Notes what the others have said since the last time. Returns a worker that said that weights follow, each in turn, and
@@ -173,7 +162,7 @@ static bool have_met(const struct ghp_mixer *m, const struct ghp_mixer_awaited *
         if (i != m->rank && !own->partners[i].met) return false;
     for (int i = a->first; i < a->first + a->n; i++)
         if (m->slots[i].open) return false;
-    return own->from < 0;
+    return own->from == NULL;
 }
 
 /* All that anybody has sent is there. Collective over all workers. */
@@ -183,7 +172,7 @@ static enum ghp_status meet(struct ghp_mixer *m)
     const struct ghp_mixer_awaited all = {have_met, 0, m->n_slots, "meeting"};
     double waited_s = m->count.waited_s;
 
-    GHP_TRY(listen_first(m));
+    GHP_TRY(listen(m));
     GHP_TRY(ghp_mixer_wait(m, whole_slot(m, 0), WHOLE_SLOTS, "sending"));
     for (int i = 0; i < m->workers; i++)
         if (i != m->rank) GHP_TRY(say(m, i, (struct hello){.kind = HELLO_MET}));
@@ -225,17 +214,17 @@ static void average_in(struct ghp_flat x, double *of_x, struct ghp_flat y, doubl
 static enum ghp_status carry_gosgd(struct ghp_mixer *m)
 {
     struct gossip *own = m->own;
+    int from;
 
-    if (own->from >= 0 && !is_under_way(m, TAKEN_WHOLE)) {
-        double share = own->partners[own->from].heard.share;
-
-        average_in(m->copies[HELD], &own->held_share, m->copies[ARRIVING], share);
-        GHP_TRY(listen_to(m, own->from));
-        own->from = -1;
+    if (own->from != NULL && !is_under_way(m, TAKEN_WHOLE)) {
+        average_in(m->copies[HELD], &own->held_share, m->copies[ARRIVING], own->from->heard.share);
+        GHP_TRY(listen_to(m, (int)(own->from - own->partners)));
+        own->from = NULL;
     }
-    if (own->from >= 0) return GHP_OK;
-    own->from = next_heard(m);
-    return own->from < 0 ? GHP_OK : move_weights(m, own->from, m->copies[ARRIVING], true);
+    from = own->from == NULL ? next_heard(m) : -1;
+    if (from < 0) return GHP_OK;
+    own->from = &own->partners[from];
+    return move_weights(m, from, m->copies[ARRIVING], true);
 }
 
 static void take_held(struct ghp_mixer *m)
@@ -286,8 +275,8 @@ const struct ghp_mixer_ops ghp_mixer_gosgd = {.name = "gosgd",
                                               .other_slots = WHOLE_SLOTS,
                                               .own_bytes = sizeof(struct gossip),
                                               .own_bytes_each = sizeof(struct partner),
-                                              .prepare = prepare,
-                                              .start = listen_first,
+
+                                              .start = listen,
                                               .mix = mix_gosgd,
                                               .carry = carry_gosgd,
                                               .settle = settle_gosgd,
@@ -308,7 +297,7 @@ static enum ghp_status exchange(struct ghp_mixer *m, int with)
 {
     struct gossip *own = m->own;
 
-    own->from = with;
+    own->from = &own->partners[with];
     ghp_flat_copy(m->copies[AS_SENT], m->copies[OWN]);
     GHP_TRY(move_weights(m, with, m->copies[AS_SENT], false));
     return move_weights(m, with, m->copies[OTHER], true);
@@ -319,13 +308,13 @@ static enum ghp_status carry_ad_psgd(struct ghp_mixer *m)
 {
     struct gossip *own = m->own;
 
-    if (own->from >= 0 && !is_under_way(m, SENT_WHOLE) && !is_under_way(m, TAKEN_WHOLE)) {
+    if (own->from != NULL && !is_under_way(m, SENT_WHOLE) && !is_under_way(m, TAKEN_WHOLE)) {
         if (is_passive(m) || !ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION))
             ghp_flat_meet(m->copies[OWN], m->copies[MOVED], m->copies[AS_SENT], m->copies[OTHER]);
-        if (is_passive(m)) GHP_TRY(listen_to(m, own->from));
-        own->from = -1;
+        if (is_passive(m)) GHP_TRY(listen_to(m, (int)(own->from - own->partners)));
+        own->from = NULL;
     }
-    if (own->from < 0) {
+    if (own->from == NULL) {
         int asks = next_heard(m);
 
         if (asks >= 0) return exchange(m, asks);
@@ -342,7 +331,7 @@ static void take_moved(struct ghp_mixer *m)
 
 static enum ghp_status start_ad_psgd(struct ghp_mixer *m)
 {
-    GHP_TRY(listen_first(m));
+    GHP_TRY(listen(m));
     take_moved(m);
     return GHP_OK;
 }
@@ -371,7 +360,7 @@ const struct ghp_mixer_ops ghp_mixer_ad_psgd = {.name = "ad-psgd",
                                                 .other_slots = WHOLE_SLOTS,
                                                 .own_bytes = sizeof(struct gossip),
                                                 .own_bytes_each = sizeof(struct partner),
-                                                .prepare = prepare,
+
                                                 .start = start_ad_psgd,
                                                 .mix = mix_ad_psgd,
                                                 .carry = carry_ad_psgd,

@@ -20,10 +20,10 @@ enum { SENT_WORD, SENT, TAKEN_WORD, TAKEN, SLOTS };
 struct push {             /* a mixer's own */
     float sent, received; /* shares of the messages under way */
     /* ---- overlap ---- */
-    double held;        /* of what has come and is not in x */
-    bool expects;       /* a message of the step `next` may come */
-    int64_t next, last; /* step whose message comes next; in which one was sent last */
-    int64_t due;        /* waited for: of this step and before */
+    double held;       /* of what has come and is not in x */
+    bool expects;      /* a message of the step `next` may come */
+    int64_t next, end; /* step whose message comes next; after the last one that was sent */
+    int64_t due;       /* waited for: of this step and before */
 };
 
 static int hop(const struct ghp_mixer *m, int64_t step)
@@ -130,7 +130,7 @@ static enum ghp_status carry_overlap(struct ghp_mixer *m)
         p->expects = false;
         p->next++;
     }
-    if (p->expects || p->next > p->last) return GHP_OK;
+    if (p->expects || p->next >= p->end) return GHP_OK;
     p->expects = true;
     return expect(m, p->next, m->copies[ARRIVING]);
 }
@@ -167,14 +167,14 @@ static enum ghp_status mix_overlap(struct ghp_mixer *m, const struct ghp_step *o
     int64_t step = (int64_t)of->index;
 
     GHP_TRY(ghp_mixer_wait(m, SENT_WORD, TAKEN_WORD - SENT_WORD, "sending weights"));
-    if (p->next > p->last) { /* nothing is under way */
+    if (p->next >= p->end) { /* nothing is under way */
         p->next = step;
-        p->last = step - 1;
+        p->end = step;
     }
     ghp_flat_scale(m->copies[OF_SENT], part(m), m->x);
     GHP_TRY(send(m, step, m->copies[OF_SENT]));
     GHP_TRY(take(m, step - m->terms->argument, "weights of an earlier step"));
-    p->last = step;
+    p->end = step + 1;
     return GHP_OK;
 }
 
@@ -184,7 +184,7 @@ static enum ghp_status settle_overlap(struct ghp_mixer *m)
     double waited_s = m->count.waited_s;
 
     GHP_TRY(ghp_mixer_wait(m, SENT_WORD, TAKEN_WORD - SENT_WORD, "sending weights"));
-    GHP_TRY(take(m, ((struct push *)m->own)->last, "the last weights"));
+    GHP_TRY(take(m, ((struct push *)m->own)->end - 1, "the last weights"));
     m->count.waited_s = waited_s; /* for no step */
     if (fabs(m->place.numbers->share - 1) < 1e-12) m->place.numbers->share = 1;
     return GHP_OK;
@@ -195,15 +195,9 @@ static enum ghp_status end_overlap(struct ghp_mixer *m)
     return m->x.at != NULL ? settle_overlap(m) : GHP_OK;
 }
 
-static void prepare_overlap(struct ghp_mixer *m)
-{
-    ((struct push *)m->own)->last = -1;
-}
-
 const struct ghp_mixer_ops ghp_mixer_sgp_overlap = {.name = "sgp-overlap",
                                                     .other_slots = SLOTS,
                                                     .in_step = true,
-                                                    .prepare = prepare_overlap,
                                                     .own_bytes = sizeof(struct push),
                                                     .mix = mix_overlap,
                                                     .carry = carry_overlap,

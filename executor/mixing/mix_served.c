@@ -16,18 +16,22 @@ static int slot_of(const struct ghp_mixer *m, int kind, int server)
     return kind * m->servers + server;
 }
 
-static enum ghp_status send_headers(struct ghp_mixer *m, struct ghp_mix_header header)
+/* To or from a server: what lies at `data`, or `data` has a cut for each. */
+static struct ghp_p2p_message message_of(const struct ghp_mixer *m, int server,
+                                         struct ghp_p2p_message all)
 {
-    struct served *own = m->own;
+    all.peer = m->workers + server;
+    if (all.bytes == 0) {
+        all.data = (char *)all.data + server * m->cut_bytes;
+        all.bytes = m->cut_bytes;
+    }
+    return all;
+}
 
-    GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
-    own->header = header;
+static enum ghp_status post_each(struct ghp_mixer *m, int kind, struct ghp_p2p_message all)
+{
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_mixer_post(m, slot_of(m, WORD, s),
-                               (struct ghp_p2p_message){.data = &own->header,
-                                                        .bytes = sizeof own->header,
-                                                        .peer = m->workers + s,
-                                                        .tag = GHP_MIX_TAG_WORD}));
+        GHP_TRY(ghp_mixer_post(m, slot_of(m, kind, s), message_of(m, s, all)));
     return GHP_OK;
 }
 
@@ -35,35 +39,30 @@ static enum ghp_status send_headers(struct ghp_mixer *m, struct ghp_mix_header h
 static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, struct ghp_flat all,
                             bool pulls)
 {
-    GHP_TRY(send_headers(m, (struct ghp_mix_header){.kind = GHP_MIX_PUSH,
-                                                    .pulls = pulls,
-                                                    .hyperparameters = of->hyperparameters}));
-    for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_mixer_post(m, slot_of(m, PUSH, s),
-                               (struct ghp_p2p_message){.data = (char *)all.at + s * m->cut_bytes,
-                                                        .bytes = m->cut_bytes,
-                                                        .peer = m->workers + s,
-                                                        .tag = GHP_MIX_TAG_PUSH}));
-    return GHP_OK;
+    struct served *own = m->own;
+
+    GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
+    own->header = (struct ghp_mix_header){
+        .kind = GHP_MIX_PUSH, .pulls = pulls, .hyperparameters = of->hyperparameters};
+    GHP_TRY(post_each(m, WORD,
+                      (struct ghp_p2p_message){.data = &own->header,
+                                               .bytes = sizeof own->header,
+                                               .tag = GHP_MIX_TAG_WORD}));
+    return post_each(m, PUSH, (struct ghp_p2p_message){.data = all.at, .tag = GHP_MIX_TAG_PUSH});
 }
 
 /* One server's cut of X, when it comes. */
 static enum ghp_status expect(struct ghp_mixer *m, int server, struct ghp_flat all)
 {
     struct served *own = m->own;
+    struct ghp_p2p_message answer = {.data = &own->answers[server],
+                                     .bytes = sizeof own->answers[server],
+                                     .tag = GHP_MIX_TAG_ANSWER,
+                                     .receives = true},
+                           x = {.data = all.at, .tag = GHP_MIX_TAG_X, .receives = true};
 
-    GHP_TRY(ghp_mixer_post(m, slot_of(m, ANSWER, server),
-                           (struct ghp_p2p_message){.data = &own->answers[server],
-                                                    .bytes = sizeof own->answers[server],
-                                                    .peer = m->workers + server,
-                                                    .tag = GHP_MIX_TAG_ANSWER,
-                                                    .receives = true}));
-    return ghp_mixer_post(m, slot_of(m, X, server),
-                          (struct ghp_p2p_message){.data = (char *)all.at + server * m->cut_bytes,
-                                                   .bytes = m->cut_bytes,
-                                                   .peer = m->workers + server,
-                                                   .tag = GHP_MIX_TAG_X,
-                                                   .receives = true});
+    GHP_TRY(ghp_mixer_post(m, slot_of(m, ANSWER, server), message_of(m, server, answer)));
+    return ghp_mixer_post(m, slot_of(m, X, server), message_of(m, server, x));
 }
 
 static enum ghp_status take_x(struct ghp_mixer *m)
@@ -75,46 +74,38 @@ static enum ghp_status take_x(struct ghp_mixer *m)
 
 /* ---- between steps ---- */
 
-static struct ghp_server_messages exchange_of(const struct ghp_mixer *m, const char *label)
+/* A message to or from each server, one after the other. */
+static enum ghp_status exchange(struct ghp_mixer *m, const char *label, struct ghp_p2p_message all)
 {
-    return (struct ghp_server_messages){.channel = m->channel,
-                                        .control = m->place.exec->transport->control,
-                                        .first_slot = m->n_slots - 1,
-                                        .limit_s = ghp_mixer_limit_s(m),
-                                        .label = label};
+    const struct ghp_server_messages messages = {.channel = m->channel,
+                                                 .control = m->place.exec->transport->control,
+                                                 .first_slot = m->n_slots - 1,
+                                                 .limit_s = m->limit_s,
+                                                 .label = label};
+
+    for (int s = 0; s < m->servers; s++) {
+        const struct ghp_p2p_message message = message_of(m, s, all);
+
+        GHP_TRY(ghp_server_exchange(&messages, &message, 1));
+    }
+    return GHP_OK;
 }
 
 static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_header header)
 {
-    const struct ghp_server_messages exchange = exchange_of(m, "telling the servers");
-
-    for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_exchange(&exchange,
-                                    &(struct ghp_p2p_message){.data = &header,
-                                                              .bytes = sizeof header,
-                                                              .peer = m->workers + s,
-                                                              .tag = GHP_MIX_TAG_WORD},
-                                    1));
-    return GHP_OK;
+    return exchange(
+        m, "telling the servers",
+        (struct ghp_p2p_message){.data = &header, .bytes = sizeof header, .tag = GHP_MIX_TAG_WORD});
 }
 
 static enum ghp_status move_tensor(struct ghp_mixer *m, enum ghp_buffer_kind kind, bool receives)
 {
-    const struct ghp_server_messages exchange = exchange_of(m, "tensors of servers");
-    struct ghp_flat whole = kind == GHP_BUFFER_WEIGHT ? m->x : m->g;
-
     GHP_TRY(tell(m, (struct ghp_mix_header){.kind = receives ? GHP_MIX_READ : GHP_MIX_WRITE,
                                             .tensor = kind}));
-    for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_exchange(
-            &exchange,
-            &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
-                                      .bytes = m->cut_bytes,
-                                      .peer = m->workers + s,
-                                      .tag = GHP_MIX_TAG_TENSOR,
-                                      .receives = receives},
-            1));
-    return GHP_OK;
+    return exchange(m, "tensors of servers",
+                    (struct ghp_p2p_message){.data = kind == GHP_BUFFER_WEIGHT ? m->x.at : m->g.at,
+                                             .tag = GHP_MIX_TAG_TENSOR,
+                                             .receives = receives});
 }
 
 /* Servers begin with a worker's weights. */
@@ -139,22 +130,16 @@ static enum ghp_status move(struct ghp_mixer *m, enum ghp_buffer_kind kind, bool
 /* A message that waits to be received stays: it is the other side's to send. */
 static enum ghp_status settle(struct ghp_mixer *m)
 {
-    const struct ghp_server_messages exchange = exchange_of(m, "settling with the servers");
     const struct served *own = m->own;
     int number;
 
     if (!own->gave_weights) return GHP_OK;
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
     GHP_TRY(tell(m, (struct ghp_mix_header){.kind = GHP_MIX_SETTLE}));
-    for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_exchange(&exchange,
-                                    &(struct ghp_p2p_message){.data = &number,
-                                                              .bytes = sizeof(number),
-                                                              .peer = m->workers + s,
-                                                              .tag = GHP_MIX_TAG_TENSOR,
-                                                              .receives = true},
-                                    1));
-    return GHP_OK;
+    return exchange(
+        m, "settling with the servers",
+        (struct ghp_p2p_message){
+            .data = &number, .bytes = sizeof(number), .tag = GHP_MIX_TAG_TENSOR, .receives = true});
 }
 
 static enum ghp_status end(struct ghp_mixer *m)

@@ -304,45 +304,34 @@ static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
     return s->rule->take(s, worker);
 }
 
-/* A tensor, from or to a worker who does nothing else meanwhile: X, or its own moments. */
-static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool receives)
+/* A message to or from a worker who does nothing else meanwhile. */
+static enum ghp_status exchange(struct ghp_mix_server *s, struct ghp_p2p_message message)
 {
-    const struct client *c = &s->clients[worker];
-    const struct ghp_server_messages exchange = {.channel = s->channel,
+    const struct ghp_server_messages messages = {.channel = s->channel,
                                                  .control = s->exec.transport->control,
                                                  .first_slot = SLOTS * s->workers,
                                                  .limit_s = s->exec.transport->control->watchdog_s,
-                                                 .label = "tensors of servers"};
-    bool weights = c->header.tensor == GHP_BUFFER_WEIGHT, drops = receives && s->count.received > 0;
-    struct ghp_flat tensor =
-        !weights ? flat_at(s, cut_of(s)->moment[c->header.tensor - GHP_BUFFER_MOMENT], worker)
-        : drops  ? arrival_of(s, worker)
-                 : x_of(s);
+                                                 .label = "what workers ask between steps"};
 
-    if (weights && !receives && s->since > 0) take_sum(s, s->workers);
-    return ghp_server_exchange(&exchange,
-                               &(struct ghp_p2p_message){.data = tensor.at,
-                                                         .bytes = cut_of(s)->cut_bytes,
-                                                         .peer = worker,
-                                                         .tag = GHP_MIX_TAG_TENSOR,
-                                                         .receives = receives},
-                               1);
+    message.tag = GHP_MIX_TAG_TENSOR;
+    return ghp_server_exchange(&messages, &message, 1);
 }
 
-static enum ghp_status say_settled(struct ghp_mix_server *s, int worker)
+/* A tensor: X, or the worker's own moments. */
+static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool receives)
 {
-    const struct ghp_server_messages exchange = {.channel = s->channel,
-                                                 .control = s->exec.transport->control,
-                                                 .first_slot = SLOTS * s->workers,
-                                                 .limit_s = s->exec.transport->control->watchdog_s,
-                                                 .label = "telling a worker"};
+    int64_t kind = s->clients[worker].header.tensor;
+    bool weights = kind == GHP_BUFFER_WEIGHT, drops = receives && s->count.received > 0;
+    struct ghp_flat tensor = !weights
+                                 ? flat_at(s, cut_of(s)->moment[kind - GHP_BUFFER_MOMENT], worker)
+                             : drops ? arrival_of(s, worker)
+                                     : x_of(s);
 
-    return ghp_server_exchange(&exchange,
-                               &(struct ghp_p2p_message){.data = &s->number,
-                                                         .bytes = sizeof s->number,
-                                                         .peer = worker,
-                                                         .tag = GHP_MIX_TAG_TENSOR},
-                               1);
+    if (weights && !receives && s->since > 0) take_sum(s, s->workers);
+    return exchange(s, (struct ghp_p2p_message){.data = tensor.at,
+                                                .bytes = cut_of(s)->cut_bytes,
+                                                .peer = worker,
+                                                .receives = receives});
 }
 
 static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
@@ -359,7 +348,10 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
                                              .receives = true});
     case GHP_MIX_READ: GHP_TRY(move_tensor(s, worker, false)); break;
     case GHP_MIX_WRITE: GHP_TRY(move_tensor(s, worker, true)); break;
-    case GHP_MIX_SETTLE: GHP_TRY(say_settled(s, worker)); break;
+    case GHP_MIX_SETTLE:
+        GHP_TRY(exchange(s, (struct ghp_p2p_message){
+                                .data = &s->number, .bytes = sizeof s->number, .peer = worker}));
+        break;
     default:
         c->state = ENDED;
         s->running--;

@@ -91,8 +91,10 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
 enum ghp_status ghp_mixer_connect(struct ghp_mixer *m)
 {
     struct ghp_p2p *p2p = m->place.exec->transport->p2p;
+    double watchdog_s = m->place.exec->transport->control->watchdog_s;
     struct ghp_ranks workers = {.count = m->workers, .stride = 1};
 
+    m->limit_s = watchdog_s * (m->servers > 0 ? GHP_SERVED_PATIENCE : 1);
     if (m->ops->in_step)
         GHP_TRY(ghp_collectives_group(m->place.exec->transport->host, workers, GHP_STREAM_COMPUTE,
                                       &m->world));
@@ -160,14 +162,6 @@ enum ghp_status ghp_mixer_progress(struct ghp_mixer *m)
     return m->ops->carry != NULL ? m->ops->carry(m) : GHP_OK;
 }
 
-/* A server may wait for other workers; another worker waits for nobody. */
-double ghp_mixer_limit_s(const struct ghp_mixer *m)
-{
-    const struct ghp_control *control = m->place.exec->transport->control;
-
-    return control->watchdog_s * (m->servers > 0 ? GHP_SERVED_PATIENCE : 1);
-}
-
 /* Who has not sent, or not taken, what is waited for. */
 static enum ghp_status fail_missing(const struct ghp_mixer *m, const struct ghp_mixer_awaited *a,
                                     double waited_s)
@@ -200,7 +194,7 @@ enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_a
     while (!a->is_done(m, a)) {
         GHP_TRY(ghp_mixer_progress(m));
         if (a->is_done(m, a)) break;
-        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > ghp_mixer_limit_s(m))
+        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > m->limit_s)
             return fail_missing(m, a, ghp_backoff_waited_s(&wait));
     }
     m->count.waited_s += ghp_now_s() - begin_s;

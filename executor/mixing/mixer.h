@@ -20,7 +20,7 @@
  * thread.
  *
  * Source   docs/synchronisers.md
- * Tested   tests/executor/train/test_mixing.c */
+ * Tested   tests/executor/mixing */
 #ifndef GHP_EXECUTOR_MIXING_MIXER_H
 #define GHP_EXECUTOR_MIXING_MIXER_H
 

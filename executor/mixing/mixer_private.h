@@ -48,6 +48,7 @@ struct ghp_mixer {
     int rank, workers, servers;
     struct ghp_flat x, g, copies[GHP_MIXER_COPIES];
     int64_t cut_bytes;
+    double limit_s; /* of a wait: a server may wait for other workers, another worker for nobody */
     struct ghp_channel *channel;
     int n_slots;
     struct ghp_mixer_slot *slots;
@@ -72,8 +73,6 @@ struct ghp_mixer_awaited {
     const char *label;
 };
 enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_awaited *a);
-/* How long others may take to answer. */
-double ghp_mixer_limit_s(const struct ghp_mixer *m);
 
 /* lsgd: the worker of the least loss among `count` from `first` on, the first of several, and of NaNs the first. */
 int ghp_mixer_leader(const struct ghp_control_message *losses, int first, int count);

@@ -7,7 +7,7 @@
  *
  * Call order: open -> tell, ... -> meet -> tell ... -> close.
  *
- * Tested  tests/executor/train/test_mixing.c */
+ * Tested  tests/executor/mixing/test_mix_served.c */
 #ifndef GHP_EXECUTOR_TRAIN_OTHERS_H
 #define GHP_EXECUTOR_TRAIN_OTHERS_H
 

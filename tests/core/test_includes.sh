@@ -104,8 +104,6 @@ for room in "${rooms[@]}"; do
             -e 's/^#define BODY "\([^"]*\)".*/\1/p' "$file")
         runs_programs "$file" && grep -nE "$of_plans_read" "$file" >&2 &&
             fail "$file: reads what its program was lowered from; have lowering say it in core/program/program.h"
-        within "$file" executor && grep -nE '&ghp_sync_[a-z]' "$file" >&2 &&
-            fail "$file: knows a synchroniser by its variable; the files of its scheme know its name"
         while IFS= read -r name; do
             folders=$(folders_of "$name")
             [ "$folders" = any ] && continue
@@ -139,6 +137,8 @@ while read -r n folder; do
     [ "$n" -le "$nouns_most" ] || fail "$folder holds $n nouns; a folder holds at most $nouns_most: divide it"
 done < <(find "${rooms[@]}" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
     sed -E 's/\.[a-z]+$//; s/_private$//' | sort -u | sed 's|/[^/]*$||' | uniq -c)
+grep -rnE '&ghp_sync_[a-z]' executor >&2 &&
+    fail "the files above know a synchroniser by its variable; have those of its scheme know its name"
 [ -s "$pairs" ] || fail "no include found in $PWD"
 [ "$checked" -gt 0 ] || fail "no source file found in $PWD"
 [ "$failures" -eq 0 ]

@@ -264,18 +264,12 @@ static enum ghp_status one_counts(struct ghp_worker *w, bool counts)
                             GHP_METRIC_COUNT * sizeof(double));
 }
 
-/* This step's mean loss of this worker alone, where its mixes go by it. */
-static void note_loss(struct ghp_worker *w)
-{
-    const double *metrics = w->address[w->metrics];
-
-    if (w->mixer != NULL && w->program.mixing->keeps_loss && metrics[GHP_METRIC_SAMPLES] > 0)
-        w->mix_numbers.lost += metrics[GHP_METRIC_LOSS] / metrics[GHP_METRIC_SAMPLES];
-}
-
 static enum ghp_status run_metrics(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
-    note_loss(w);
+    const double *own = w->address[w->metrics];
+
+    if (w->mixer != NULL && w->program.mixing->keeps_loss && own[GHP_METRIC_SAMPLES] > 0)
+        w->mix_numbers.lost += own[GHP_METRIC_LOSS] / own[GHP_METRIC_SAMPLES];
     GHP_TRY(one_counts(w, ghp_worker_instr(w, i)->counts));
     GHP_TRY(take_poison(w));
     if (ghp_worker_keeps_metrics(w) && !ghp_worker_keep_metrics(w)) return GHP_OK;

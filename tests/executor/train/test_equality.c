@@ -122,7 +122,7 @@ static void check_ignored(void)
     bench_close(&b);
 }
 
-/* The faults that change results; what mixes weights is test_mixing.c's, those that stop a worker are
+/* The faults that change results; what mixes weights is tests/executor/mixing's, those that stop a worker are
  * tests/tools/hardship/test_stall.sh's. */
 enum { FAULTS = GHP_FAULT_NO_MIXING };
 

@@ -404,7 +404,7 @@ static void check_copies(struct ghp_comm *world)
     bench_close(&b);
 }
 
-CHECK_TEST(optimizer)
+CHECK_TEST(update)
 {
     struct ghp_comm *world;
 

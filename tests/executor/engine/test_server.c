@@ -170,7 +170,7 @@ static void check_resume(struct ghp_comm *world, struct bench_numbers numbers)
     bench_close(&b);
 }
 
-CHECK_TEST(servers)
+CHECK_TEST(server)
 {
     const struct bench_numbers exact = {.ops = &ghp_backend_reference,
                                         .element_bytes = 8,

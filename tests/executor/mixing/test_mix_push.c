@@ -357,7 +357,7 @@ static void check_training(struct bench_numbers numbers)
     bench_close(&b);
 }
 
-CHECK_TEST(push)
+CHECK_TEST(mix_push)
 {
     const struct bench_numbers exact = {.ops = &ghp_backend_reference, .element_bytes = 8},
                                fast = {.ops = &ghp_backend_onednn, .element_bytes = 4};

@@ -353,7 +353,7 @@ static void check_resume(struct bench *b, struct ghp_comm *world)
     free(data);
 }
 
-CHECK_TEST(lr_scaling)
+CHECK_TEST(rates)
 {
     struct bench b;
 

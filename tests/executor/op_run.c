@@ -1,0 +1,209 @@
+/* tests/executor/op_run.c - runs operations; see op_case.h. */
+#include "tests/check.h"
+#include "tests/executor/op_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void op_case_arguments(struct ghp_operand_set *set)
+{
+    if (ghp_op_of(set->local.op)->is_loss && set->local.h > 1)
+        ((int32_t *)(uintptr_t)set->args.at.labels)[1] = -100;
+    if (set->local.op == GHP_OP_HARD_SWISH && set->element_bytes >= 4)
+        for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
+            void *x = (void *)(uintptr_t)set->args.at.x[0];
+            op_case_set(set, x, i, 4.0 * op_case_get(set, x, i));
+        }
+    if (set->local.op == GHP_OP_HINGE && set->element_bytes >= 4) /* no margin near its corner */
+        for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
+            void *x = (void *)(uintptr_t)set->args.at.x[0];
+            double value = 2.0 * op_case_get(set, x, i);
+            op_case_set(set, x, i, fabs(fabs(value) - 1) < 0.01 ? 0.9 * value : value);
+        }
+    set->args.first_position = CASE_FIRST_POSITION;
+}
+
+const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass)
+{
+    static char text[GHP_KEY_BYTES + 32];
+    char key[GHP_KEY_BYTES];
+    ghp_local_key(local, key);
+    snprintf(text, sizeof text, "%s %s", key, ghp_pass_name(pass));
+    return text;
+}
+
+int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass,
+                    struct op_tensor *tensors)
+{
+    const struct ghp_local *local = &set->local;
+    const struct ghp_tensors *at = &set->args.at;
+    int n = 0, weights = ghp_operand_set_weights(local);
+    if (pass == GHP_PASS_FORWARD) {
+        tensors[n++] = (struct op_tensor){"y", at->y, ghp_local_out_elements(local)};
+        for (int i = 0; local->op == GHP_OP_BATCH_NORM && i < 2; i++)
+            tensors[n++] = (struct op_tensor){"state", at->state[i], local->c};
+    }
+    for (int i = 0; pass == GHP_PASS_BACKWARD_DATA && i < ghp_operand_set_inputs(local); i++)
+        tensors[n++] =
+            (struct op_tensor){"dx", at->dx[i], ghp_operand_set_input_elements(local, i)};
+    for (int i = 0; pass == GHP_PASS_BACKWARD_WEIGHT && i < weights; i++)
+        tensors[n++] =
+            (struct op_tensor){"dw", at->dw[i], ghp_local_weight_elements(local) / weights};
+    return n;
+}
+
+static void poison_outputs(struct ghp_operand_set *set, enum ghp_pass pass)
+{
+    struct op_tensor tensors[OP_MAX_TENSORS];
+    int n = op_case_written(set, pass, tensors);
+    for (int i = 0; i < n; i++)
+        if (strcmp(tensors[i].name, "state") != 0)
+            memset(tensors[i].data, 0xff, (size_t)(tensors[i].elements * set->element_bytes));
+}
+
+static void must(bool ok, const struct ghp_operand_set *set, enum ghp_pass pass, const char *what)
+{
+    if (ok) return;
+    fprintf(stderr, "%s: %s\n", op_case_text(&set->local, pass), what);
+    exit(1);
+}
+
+void op_case_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
+                 struct ghp_backend *backend, enum ghp_pass pass, char *algorithm)
+{
+    enum { GUARD_BYTES = 64 };
+    struct ghp_kernel *kernel = NULL;
+    must(ops->prepare(backend, &set->local, pass, &kernel) == GHP_OK, set, pass,
+         ghp_status_message());
+    size_t bytes = (size_t)ops->scratch_bytes(kernel);
+    unsigned char *scratch = ghp_operand_set_block((int64_t)bytes + GUARD_BYTES);
+    must(scratch != NULL, set, pass, "out of memory");
+    memset(scratch, 0xff, bytes + GUARD_BYTES);
+    poison_outputs(set, pass);
+    set->args.at.scratch = scratch;
+    must(ops->run(kernel, &set->args) == GHP_OK, set, pass, ghp_status_message());
+    for (int i = 0; i < GUARD_BYTES; i++)
+        must(scratch[bytes + (size_t)i] == 0xff, set, pass, "writes behind its scratch");
+    if (algorithm != NULL) snprintf(algorithm, 64, "%s", ops->algorithm(kernel));
+    set->args.at.scratch = NULL;
+    free(scratch);
+    ops->release(kernel);
+}
+
+void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
+                     struct ghp_backend *backend)
+{
+    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
+                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (ghp_local_has_pass(&set->local, order[i]))
+            op_case_run(set, ops, backend, order[i], NULL);
+}
+
+double op_case_get(const struct ghp_operand_set *set, const void *tensor, int64_t i)
+{
+    return set->element_bytes == 4 ? (double)((const float *)tensor)[i]
+                                   : ((const double *)tensor)[i];
+}
+
+void op_case_set(const struct ghp_operand_set *set, void *tensor, int64_t i, double value)
+{
+    if (set->element_bytes == 4)
+        ((float *)tensor)[i] = (float)value;
+    else
+        ((double *)tensor)[i] = value;
+}
+
+/* ---- a loss that is divided ---- */
+
+enum { WORKERS = 3, CLASSES = 11, COLUMNS = 4, ROWS = 6 };
+
+static void must_make(struct ghp_operand_set *set, const struct ghp_local *local, int element_bytes)
+{
+    must(ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, set) == GHP_OK, set,
+         GHP_PASS_FORWARD, "out of memory");
+}
+
+/* Worker w's part of the whole logits, NaN where padding is, with the same labels. */
+static void take_part(const struct ghp_operand_set *whole, int w, struct ghp_operand_set *part)
+{
+    const struct ghp_local local = {
+        GHP_OP_SOFTMAX_CE,        2, COLUMNS, 3, 1, COLUMNS, 3, 1, .n_inputs = 1, .parts = WORKERS,
+        .loss = whole->local.loss};
+    must_make(part, &local, whole->element_bytes);
+    part->args.first_channel = w * COLUMNS;
+    part->args.global_channels = CLASSES;
+    part->args.valid_samples = whole->args.valid_samples;
+    memcpy((void *)(uintptr_t)part->args.at.labels, whole->args.at.labels, ROWS * sizeof(int32_t));
+    for (int row = 0; row < ROWS; row++)
+        for (int i = 0; i < COLUMNS; i++) {
+            int at = w * COLUMNS + i;
+            double value =
+                at < CLASSES ? op_case_get(whole, whole->args.at.x[0], row * CLASSES + at) : NAN;
+            op_case_set(part, (void *)(uintptr_t)part->args.at.x[0], row * COLUMNS + i, value);
+        }
+}
+
+static void check_part(const struct ghp_operand_set *whole, const struct ghp_operand_set *part,
+                       double bound)
+{
+    const struct ghp_tensors *right = &whole->args.at, *got = &part->args.at;
+    int first = (int)part->args.first_channel;
+    for (int m = 0; m < GHP_METRIC_COUNT; m++)
+        CHECK_NEAR(got->metrics[m], right->metrics[m], bound);
+    for (int row = 0; row < ROWS; row++)
+        for (int i = 0; i < COLUMNS; i++) {
+            bool pads = first + i >= CLASSES;
+            int at = row * COLUMNS + i, from = row * CLASSES + first + i;
+            double y = pads ? 0 : op_case_get(whole, right->y, from),
+                   dx = pads ? 0 : op_case_get(whole, right->dx[0], from);
+            CHECK_NEAR(op_case_get(part, got->y, at), y, pads ? 0 : bound);
+            CHECK_NEAR(op_case_get(part, got->dx[0], at), dx, pads ? 0 : bound);
+        }
+}
+
+static void check_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                          int element_bytes, double smoothing, double bound)
+{
+    const struct ghp_local local = {GHP_OP_SOFTMAX_CE,
+                                    2,
+                                    CLASSES,
+                                    3,
+                                    1,
+                                    CLASSES,
+                                    3,
+                                    1,
+                                    .n_inputs = 1,
+                                    .loss = {.smoothing = smoothing}};
+    struct ghp_operand_set whole, part[WORKERS];
+    double all[WORKERS * ROWS * GHP_ROW_COUNT] = {0};
+    must_make(&whole, &local, element_bytes);
+    op_case_arguments(&whole);
+    for (int i = 0; i < 2; i++) /* equal ones, of two workers: the first is the greatest */
+        op_case_set(&whole, (void *)(uintptr_t)whole.args.at.x[0], 1 + 5 * i, 9.0);
+    ((int32_t *)(uintptr_t)whole.args.at.labels)[0] = 1;
+    op_case_run_all(&whole, ops, backend);
+    for (int w = 0; w < WORKERS; w++) {
+        take_part(&whole, w, &part[w]);
+        op_case_run(&part[w], ops, backend, GHP_PASS_STATS, NULL);
+        for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+            all[i] += part[w].args.at.stats[i];
+    }
+    for (int w = 0; w < WORKERS; w++) {
+        memcpy(part[w].args.at.stats, all, sizeof all);
+        op_case_run(&part[w], ops, backend, GHP_PASS_FORWARD, NULL);
+        op_case_run(&part[w], ops, backend, GHP_PASS_BACKWARD_DATA, NULL);
+        check_part(&whole, &part[w], bound);
+        ghp_operand_set_release(&part[w]);
+    }
+    ghp_operand_set_release(&whole);
+}
+
+void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                     int element_bytes, double bound)
+{
+    check_divided(ops, backend, element_bytes, 0, bound);
+    check_divided(ops, backend, element_bytes, 0.25, bound);
+}
