@@ -289,6 +289,29 @@ static enum ghp_status check_projection(const struct ghp_node *root,
     return must(root, "word_embed_proj_dim", width);
 }
 
+/* Labels have names, or a number; unless either is there they are two. */
+static enum ghp_status read_labels(const struct ghp_node *root, struct ghp_hf_config *config)
+{
+    size_t named = json_object_size(json_object_get(root->value, "id2label"));
+
+    config->vocabulary = named > 0 ? (int64_t)named : 2;
+    return named > 0 ? GHP_OK : ghp_json_opt_int(root, "num_labels", 1, MOST, &config->vocabulary);
+}
+
+/* One position for each patch, and one for the class. */
+static enum ghp_status read_images(const struct ghp_node *root, struct ghp_hf_config *config)
+{
+    int64_t side = config->image / config->patch;
+
+    if (side == 0)
+        return ghp_json_fail(
+            root, GHP_ERR_INPUT,
+            "patches of %lld pixels do not fit images of %lld; give another patch_size",
+            (long long)config->patch, (long long)config->image);
+    config->context = side * side + 1;
+    return read_labels(root, config);
+}
+
 static enum ghp_status complete(const struct ghp_node *root, struct ghp_hf_config *config)
 {
     if (config->kv_heads == 0) config->kv_heads = config->heads;
@@ -334,6 +357,7 @@ static enum ghp_status read_config(const struct ghp_node *root, struct ghp_hf_co
         return ghp_json_fail(root, GHP_ERR_INPUT, "%lld blocks are too many; ghp takes %d",
                              (long long)config->blocks, GHP_HF_BLOCKS);
     GHP_TRY(read_window(root, config));
+    if (config->family == GHP_HF_VIT) GHP_TRY(read_images(root, config));
     GHP_TRY(check_keys(root, family));
     return complete(root, config);
 }
@@ -438,6 +462,8 @@ json_t *ghp_hf_config_json(const struct ghp_hf_config *config, const json_t *ori
     if (origin == NULL) {
         put_keys(root, family->shared, family->keys, config, &failed);
         put_keys(root, family->keys, NULL, config, &failed);
+        if (config->channels > 0)
+            ghp_json_put(root, "num_labels", json_integer(config->vocabulary), &failed);
         if (family->shared != NULL)
             ghp_json_put(root, "rope_parameters",
                          json_pack("{s:f, s:s, s:f}", "rope_theta", config->rotary.base,

@@ -21,6 +21,7 @@ enum ghp_hf_family {
     GHP_HF_QWEN3,
     GHP_HF_GEMMA,
     GHP_HF_GEMMA2,
+    GHP_HF_VIT,
     GHP_HF_FAMILIES
 };
 
@@ -36,8 +37,9 @@ enum { GHP_HF_BLOCKS = 4096 };
 
 struct ghp_hf_config {
     enum ghp_hf_family family;
-    int64_t vocabulary;
-    int64_t context; /* most positions that it was made for */
+    int64_t vocabulary;             /* or labels of a classifier */
+    int64_t context;                /* most positions that it was made for */
+    int64_t image, patch, channels; /* of images, square; channels 0: it reads tokens */
     /* Positions that a position sees, itself among them, in blocks that are windowed; 0: all before it. */
     int64_t window;
     bool windowed[GHP_HF_BLOCKS];

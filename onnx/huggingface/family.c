@@ -255,6 +255,49 @@ static const struct ghp_hf_row gpt_neox_end[] = {
     LINEAR("embed_out", "final_layer_norm", GHP_HF_VOCABULARY, GHP_HF_WIDTH, GHP_HF_BARE),
     LAYER("loss", "softmax_cross_entropy", "embed_out"), END};
 
+static const struct ghp_hf_row vit_begin[] = {
+    {"embeddings.patch_embeddings.projection",
+     "conv2d",
+     {"@"},
+     GHP_HF_WIDTH,
+     GHP_HF_PATCH,
+     GHP_HF_BIASED,
+     NULL},
+    LAYER("embeddings.patches", "patches", "embeddings.patch_embeddings.projection"),
+    TABLE("embeddings.cls_token", "prepend", "embeddings.patches", GHP_HF_ONE),
+    TABLE("embeddings.position_embeddings", "position_embedding", "embeddings.cls_token",
+          GHP_HF_CONTEXT),
+    LAYER("embeddings.dropout", "embedding_dropout", "embeddings.position_embeddings"),
+    END};
+
+#define VIT_QKV(name)                                                                              \
+    LINEAR("attention.attention." name, "layernorm_before", GHP_HF_QUERIES, GHP_HF_WIDTH,          \
+           GHP_HF_QKV_BIAS)
+
+static const struct ghp_hf_row vit_block[] = {
+    NORM("layernorm_before", "layer_norm", "@"),
+    VIT_QKV("query"),
+    VIT_QKV("key"),
+    VIT_QKV("value"),
+    LAYER("attention.heads", "attention", "attention.attention.query", "attention.attention.key",
+          "attention.attention.value"),
+    LINEAR("attention.output.dense", "attention.heads", GHP_HF_WIDTH, GHP_HF_QUERIES,
+           GHP_HF_BIASED),
+    LAYER("attention.output.dropout", "residual_dropout", "attention.output.dense"),
+    LAYER("add_1", "add", "@", "attention.output.dropout"),
+    NORM("layernorm_after", "layer_norm", "add_1"),
+    LINEAR("intermediate.dense", "layernorm_after", GHP_HF_INNER, GHP_HF_WIDTH, GHP_HF_BIASED),
+    LAYER("intermediate.act", "act", "intermediate.dense"),
+    LINEAR("output.dense", "intermediate.act", GHP_HF_WIDTH, GHP_HF_INNER, GHP_HF_BIASED),
+    LAYER("output.dropout", "residual_dropout", "output.dense"),
+    LAYER("add_2", "add", "add_1", "output.dropout"),
+    END};
+
+static const struct ghp_hf_row vit_end[] = {
+    NORM("layernorm", "layer_norm", "@"), LAYER("first", "first", "layernorm"),
+    LINEAR("classifier", "first", GHP_HF_VOCABULARY, GHP_HF_WIDTH, GHP_HF_BIASED),
+    LAYER("loss", "softmax_cross_entropy", "classifier"), END};
+
 const struct ghp_hf_tables ghp_hf_tables[GHP_HF_FAMILIES] = {
 #define FAMILY(prefix, table, middle, last, ...)                                                   \
     {                                                                                              \
@@ -269,6 +312,12 @@ const struct ghp_hf_tables ghp_hf_tables[GHP_HF_FAMILIES] = {
                      gpt2_end,
                      "h",
                      {.transposed = true, .qkv_bias = true}},
+    [GHP_HF_VIT] = {"vit.",
+                    vit_begin,
+                    vit_block,
+                    vit_end,
+                    "encoder.layer",
+                    {.sees_all = true, .bare_tables = true}},
     [GHP_HF_LLAMA] = FAMILY("model.", llama, llama, llama, .unused_positions = 0),
     [GHP_HF_MISTRAL] = FAMILY("model.", llama, llama, llama, .unused_positions = 0),
     [GHP_HF_QWEN2] = FAMILY("model.", llama, llama, llama, .qkv_bias = true),
@@ -293,7 +342,11 @@ const char *ghp_hf_embedding(enum ghp_hf_family family)
 
 const char *ghp_hf_head(enum ghp_hf_family family)
 {
-    return ghp_hf_tables[family].end[1].name;
+    const struct ghp_hf_row *row = ghp_hf_tables[family].end;
+
+    while (row->out != GHP_HF_VOCABULARY)
+        row++;
+    return row->name;
 }
 
 bool ghp_hf_has_position_table(enum ghp_hf_family family)

@@ -14,6 +14,8 @@ enum ghp_hf_size {
     GHP_HF_HEAD,
     GHP_HF_VOCABULARY,
     GHP_HF_CONTEXT,
+    GHP_HF_PATCH, /* numbers of one */
+    GHP_HF_ONE,
     GHP_HF_SIZES
 };
 
@@ -43,9 +45,12 @@ struct ghp_hf_tables {
     const struct ghp_hf_row *begin, *block, *end;
     const char *block_name; /* of block i: this and i */
     struct {
-        bool transposed;          /* weights of blocks are [in][out] in files */
-        bool qkv_bias;            /* always */
-        bool norm_offset;         /* norms multiply by 1 + weight */
+        bool transposed;  /* weights of blocks are [in][out] in files */
+        bool qkv_bias;    /* always */
+        bool norm_offset; /* norms multiply by 1 + weight */
+        bool sees_all;    /* attention is not causal */
+        bool
+            bare_tables; /* files have class tokens and positions as [1][positions][channels] of no ".weight" */
         bool by_head;             /* fused rows take turns, a head each */
         int64_t unused_positions; /* rows of the table of positions before the first */
     } has;

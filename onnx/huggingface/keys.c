@@ -125,6 +125,23 @@ static const struct ghp_hf_key gemma2_keys[] = {
     KEY("sliding_window", OPTIONAL_SIZE, window, 4096),
     END};
 
+static const struct ghp_hf_key vit_keys[] = {
+    KEY("hidden_size", REQUIRED, width, 0),
+    KEY("intermediate_size", REQUIRED, inner, 0),
+    KEY("num_hidden_layers", REQUIRED, blocks, 0),
+    KEY("num_attention_heads", REQUIRED, heads, 0),
+    KEY("image_size", SIZE, image, 224),
+    KEY("patch_size", SIZE, patch, 16),
+    KEY("num_channels", SIZE, channels, 3),
+    KEY("layer_norm_eps", REAL, epsilon, 1e-12),
+    KEY("initializer_range", REAL, deviation, 0.02),
+    KEY("hidden_act", ACTIVATION, activation, GHP_HF_GELU),
+    KEY("qkv_bias", FLAG, attention_bias, 1),
+    KEY("hidden_dropout_prob", RATIO, embedding_dropout, 0),
+    KEY("hidden_dropout_prob", RATIO, residual_dropout, 0),
+    KEY("attention_probs_dropout_prob", RATIO, attention_dropout, 0),
+    END};
+
 const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
     [GHP_HF_GPT2] = {"gpt2",
                      "GPT2LMHeadModel",
@@ -150,8 +167,15 @@ const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
     [GHP_HF_QWEN3] = DECODER("qwen3", "Qwen3", qwen3_keys, NULL),
     /* transformers reads hidden_act alone */
     [GHP_HF_GEMMA] = DECODER("gemma", "Gemma", gemma_keys, "hidden_activation", NULL),
-    [GHP_HF_GEMMA2] = DECODER("gemma2", "Gemma2", gemma2_keys, NULL)};
+    [GHP_HF_GEMMA2] = DECODER("gemma2", "Gemma2", gemma2_keys, NULL),
 #undef DECODER
+    /* a decoder of patches and a pooler, which are other tasks' */
+    [GHP_HF_VIT] = {
+        "vit",
+        "ViTForImageClassification",
+        NULL,
+        vit_keys,
+        {"encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings", NULL}}};
 
 const char *const ghp_hf_shared_names[] = {"rope_scaling",       "rope_parameters",   "layer_types",
                                            "use_sliding_window", "max_window_layers", NULL};

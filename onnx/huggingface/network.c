@@ -28,7 +28,9 @@ static int64_t size_of(const struct ghp_hf_config *c, enum ghp_hf_size size)
                                          [GHP_HF_KEYS] = c->kv_heads * c->head_width,
                                          [GHP_HF_HEAD] = c->head_width,
                                          [GHP_HF_VOCABULARY] = c->vocabulary,
-                                         [GHP_HF_CONTEXT] = c->context};
+                                         [GHP_HF_CONTEXT] = c->context,
+                                         [GHP_HF_PATCH] = c->channels * c->patch * c->patch,
+                                         [GHP_HF_ONE] = 1};
 
     return sizes[size];
 }
@@ -113,6 +115,7 @@ static const char *op_of(const struct ghp_hf_config *c, const struct ghp_hf_row 
 
     if (is_dropout(row)) return "dropout";
     if (function_of(c, row, &factor) != NULL) return "activation";
+    if (is(row, "patches") || is(row, "first")) return "view";
     return is(row, "act") ? functions[c->activation] : row->op;
 }
 
@@ -166,12 +169,39 @@ static void put_attention(struct maker *m, json_t *layer)
 
     ghp_json_put(layer, "heads", json_integer(c->heads), failed);
     ghp_json_put(layer, "kv_heads", json_integer(c->kv_heads), failed);
+    if (m->family->has.sees_all) ghp_json_put(layer, "causal", json_false(), failed);
     if (c->windowed[m->number] && c->window < m->positions)
         ghp_json_put(layer, "window", json_integer(c->window), failed);
     if (c->query_scalar > 0 && c->query_scalar != (double)c->head_width)
         ghp_json_put(layer, "scale", json_real(1 / sqrt(c->query_scalar)), failed);
     if (c->attention_softcap > 0)
         ghp_json_put(layer, "softcap", json_real(c->attention_softcap), failed);
+}
+
+/* Patches as a sequence, or the channels of its first position. */
+static void put_view(struct maker *m, const struct ghp_hf_row *row, json_t *layer)
+{
+    const struct ghp_hf_config *c = m->config;
+    json_int_t width = c->width, patches = c->context - 1;
+    bool *failed = &m->failed, all = is(row, "patches");
+
+    ghp_json_put(layer, "channels", json_integer(width), failed);
+    if (all) ghp_json_put(layer, "height", json_integer(patches), failed);
+    ghp_json_put(layer, "sizes", all ? json_pack("[I,I]", width, patches) : json_pack("[I]", width),
+                 failed);
+    ghp_json_put(layer, "strides",
+                 all ? json_pack("[I,i]", patches, 1) : json_pack("[I]", (json_int_t)c->context),
+                 failed);
+    if (all) ghp_json_put(layer, "sequence", json_true(), failed);
+}
+
+static void put_patches(struct maker *m, json_t *layer)
+{
+    const struct ghp_hf_config *c = m->config;
+
+    ghp_json_put(layer, "channels", json_integer(c->width), &m->failed);
+    ghp_json_put(layer, "kernel", json_integer(c->patch), &m->failed);
+    ghp_json_put(layer, "stride", json_integer(c->patch), &m->failed);
 }
 
 /* The keys of a layer's operation. */
@@ -187,7 +217,7 @@ static void put_attributes(struct maker *m, const struct ghp_hf_row *row, json_t
     if (is(row, "embedding")) ghp_json_put(layer, "channels", json_integer(c->width), failed);
     if (is_tied(m, row))
         ghp_json_put(layer, "tied", json_string(m->family->begin[0].name), failed);
-    else if (row->in != GHP_HF_NONE)
+    else if (row->in != GHP_HF_NONE && !is(row, "conv2d"))
         ghp_json_put(layer, "deviation", json_real(deviation(c, row)), failed);
     if (is_transposed(m, row)) ghp_json_put(layer, "transposed", json_true(), failed);
     if (is_norm(row)) put_norm(m, row, layer);
@@ -197,6 +227,8 @@ static void put_attributes(struct maker *m, const struct ghp_hf_row *row, json_t
     if (is(row, "act") && c->activation == GHP_HF_GELU_TANH)
         ghp_json_put(layer, "approximate", json_string("tanh"), failed);
     if (is(row, "attention")) put_attention(m, layer);
+    if (is(row, "conv2d")) put_patches(m, layer);
+    if (is(row, "patches") || is(row, "first")) put_view(m, row, layer);
     if (is(row, "rotary")) {
         ghp_json_put(layer, "head_size", json_integer(c->head_width), failed);
         put_rotary(&c->rotary, layer, failed);
@@ -273,11 +305,16 @@ static void add_tensor(struct maker *m, const struct ghp_hf_row *row, const char
 {
     const char *module = row->file != NULL ? row->file : row->name;
     bool weight = strcmp(part, "weight") == 0;
+    bool table =
+        m->family->has.bare_tables && (row->out == GHP_HF_CONTEXT || row->out == GHP_HF_ONE);
     int64_t rows = size_of(m->config, row->out);
     struct ghp_hf_tensor *t = NULL;
     char name[GHP_HF_NAME];
 
-    snprintf(name, sizeof name, "%s%.40s.%s", m->block, module, part);
+    if (table)
+        snprintf(name, sizeof name, "%s%.40s", m->block, module);
+    else
+        snprintf(name, sizeof name, "%s%.40s.%s", m->block, module, part);
     for (int i = 0; i < m->network->n_tensors && row->file != NULL; i++)
         if (strcmp(m->network->tensors[i].name, name) == 0) t = &m->network->tensors[i];
     if (t == NULL) {
@@ -285,6 +322,8 @@ static void add_tensor(struct maker *m, const struct ghp_hf_row *row, const char
         t = &m->network->tensors[m->network->n_tensors++];
         snprintf(t->name, sizeof t->name, "%s", name);
         t->prefixed = !is_head(row);
+        t->window = weight && is(row, "conv2d") ? m->config->patch : 0;
+        t->one_first = table;
         t->transposed = weight && is_transposed(m, row);
         t->n_dims = weight && row->in != GHP_HF_NONE ? 2 : 1;
         t->dims[t->transposed] = 0;
@@ -331,6 +370,31 @@ static void add_all(struct maker *m)
     add_rows(m, m->family->end);
 }
 
+int ghp_hf_tensor_shape(const struct ghp_hf_tensor *t, int64_t shape[GHP_MAX_DIMS])
+{
+    int n = 0;
+
+    memset(shape, 0, GHP_MAX_DIMS * sizeof *shape);
+    if (t->one_first) shape[n++] = 1;
+    for (int i = 0; i < t->n_dims; i++)
+        shape[n++] = t->dims[i];
+    if (t->window == 0) return n;
+    shape[n - 1] /= t->window * t->window;
+    shape[n++] = t->window;
+    shape[n++] = t->window;
+    return n;
+}
+
+/* What the network reads. */
+static json_t *input_of(const struct ghp_hf_config *c, int64_t positions)
+{
+    if (c->channels == 0)
+        return json_pack("{s:I, s:I}", "positions", (json_int_t)positions, "vocabulary",
+                         (json_int_t)c->vocabulary);
+    return json_pack("{s:I, s:I, s:I}", "channels", (json_int_t)c->channels, "height",
+                     (json_int_t)c->image, "width", (json_int_t)c->image);
+}
+
 enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
                                     const struct ghp_hf_named *named,
                                     struct ghp_hf_network *network)
@@ -345,9 +409,8 @@ enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
 
     *network = (struct ghp_hf_network){0};
     network->tensors = ghp_alloc((size_t)m.max_tensors, sizeof *network->tensors);
-    network->model = json_pack("{s:s, s:s, s:{s:I, s:I}}", "format", "ghp.model/1", "name",
-                               named->name, "input", "positions", (json_int_t)named->positions,
-                               "vocabulary", (json_int_t)config->vocabulary);
+    network->model = json_pack("{s:s, s:s, s:o*}", "format", "ghp.model/1", "name", named->name,
+                               "input", input_of(config, named->positions));
     if (network->tensors != NULL) add_all(&m);
     ghp_json_put(network->model, "layers", m.layers, &m.failed);
     if (!m.failed && network->tensors != NULL) return GHP_OK;

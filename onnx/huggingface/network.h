@@ -15,7 +15,9 @@ struct ghp_hf_tensor {      /* one tensor of the file */
     char name[GHP_HF_NAME]; /* without the prefix */
     bool prefixed;          /* the file may put the family's prefix in front */
     int n_dims;
-    int64_t dims[2]; /* in the file */
+    int64_t dims[2]; /* in the file, but for axes of 1 and of windows: see ghp_hf_tensor_shape */
+    int64_t window;  /* rows and columns of a convolution's; 0: it is none */
+    bool one_first;  /* an axis of 1 stands before the others in the file */
     bool transposed; /* the file has [in][out], parameters have [out][in] */
     int n_parts;
     struct ghp_hf_part { /* parameters that it holds: each a range of its outputs */
@@ -30,6 +32,9 @@ static inline int64_t ghp_hf_row(const struct ghp_hf_part *part, int64_t r)
 {
     return part->first + r / part->run * part->step + r % part->run;
 }
+
+/* The tensor's axes in the file; returns how many. */
+int ghp_hf_tensor_shape(const struct ghp_hf_tensor *t, int64_t shape[GHP_MAX_DIMS]);
 
 struct ghp_hf_network {
     json_t *model; /* the description, as models/NAME.json; owned */

@@ -77,7 +77,8 @@ enum ghp_status ghp_hf_origin_copy(const struct ghp_hf_origin *origin, const cha
                                         "tokenizer.model",
                                         "vocab.json",
                                         "merges.txt",
-                                        "chat_template.jinja"};
+                                        "chat_template.jinja",
+                                        "preprocessor_config.json"};
     char from[PATH_MAX], to[PATH_MAX];
 
     if (origin->document == NULL) return GHP_OK;

@@ -102,6 +102,12 @@ enum ghp_status ghp_hf_place_open(const char *path, struct ghp_hf_config *config
         GHP_TRY(ghp_hf_config_load(place.path, config));
         GHP_TRY(check_tied(place.path, config));
     }
+    if (place.positions > 0 && config->channels > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' asks for %" PRId64
+                        " positions of a network of images, whose size config.json gives; leave "
+                        "@%" PRId64 " out",
+                        path, place.positions, place.positions);
     if (place.positions > config->context)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' asks for %" PRId64

@@ -104,11 +104,17 @@ static enum ghp_status is_same(const struct ghp_hf_network *network, const struc
     return status;
 }
 
+/* Positions of a sample: of tokens, or of an image's patches. */
+static int64_t positions_of(const struct ghp_model *model, const struct ghp_hf_config *config)
+{
+    return config->channels > 0 ? config->context : model->layers[0].out.h;
+}
+
 /* Makes the config's network for samples as the model has them. same: whether it is the model. */
 static enum ghp_status compare(const struct ghp_model *model, const struct ghp_hf_config *config,
                                struct ghp_hf_network *network, bool *same)
 {
-    struct ghp_hf_named named = {.name = model->name, .positions = model->layers[0].out.h};
+    struct ghp_hf_named named = {.name = model->name, .positions = positions_of(model, config)};
 
     GHP_TRY(ghp_hf_network_make(config, &named, network));
     GHP_TRY(is_same(network, model, same));
@@ -152,11 +158,12 @@ static enum ghp_status open_origin(const char *folder, const char *path, struct 
                                    struct ghp_hf_config *config, struct ghp_hf_network *network,
                                    bool *same)
 {
-    int64_t positions = s->model->layers[0].out.h;
+    int64_t positions;
 
     GHP_TRY(ghp_hf_origin_open(path, s->origin));
     GHP_TRY(check_apart(folder, s->origin));
     *config = s->origin->config;
+    positions = positions_of(s->model, config);
     if (ghp_hf_has_position_table(config->family) && !ghp_hf_origin_has_weights(s->origin))
         config->context = positions;
     if (positions <= config->context) GHP_TRY(compare(s->model, config, network, same));
@@ -273,10 +280,8 @@ static enum ghp_status save_weights(const char *folder, const struct saving *s,
 
         snprintf(names[i], sizeof names[i], "%s%s", t->prefixed ? ghp_hf_prefix(family) : "",
                  t->name);
-        entries[i] = (struct ghp_safetensor){.name = names[i],
-                                             .element_bytes = (int)sizeof(float),
-                                             .n_dims = t->n_dims,
-                                             .dims = {t->dims[0], t->dims[1]}};
+        entries[i] = (struct ghp_safetensor){.name = names[i], .element_bytes = (int)sizeof(float)};
+        entries[i].n_dims = ghp_hf_tensor_shape(t, entries[i].dims);
     }
     if (status == GHP_OK) status = write_tensors(folder, s, entries);
     free(entries);

@@ -47,6 +47,8 @@ static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
     const struct ghp_hf_tensor *t = &w->network.tensors[i];
     const struct ghp_safetensor *entry;
     char have[128], want[128];
+    int64_t shape[GHP_MAX_DIMS];
+    int n_shape = ghp_hf_tensor_shape(t, shape);
 
     w->entries[i] = find_entry(w, t);
     if (w->entries[i] < 0)
@@ -56,15 +58,14 @@ static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
                         t->prefixed ? ghp_hf_prefix(w->config.family) : "", t->name);
     w->used[w->entries[i]] = true;
     entry = ghp_hf_files_item(w->files, w->entries[i]);
-    if (entry->n_dims == t->n_dims &&
-        memcmp(entry->dims, t->dims, (size_t)t->n_dims * sizeof *t->dims) == 0)
+    if (entry->n_dims == n_shape &&
+        memcmp(entry->dims, shape, (size_t)n_shape * sizeof *shape) == 0)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s': tensor '%s' is %s, but by config.json it is %s; give the weights of "
                     "this config.json",
                     ghp_hf_files_path(w->files), entry->name,
-                    dims_text(entry->dims, entry->n_dims, have),
-                    dims_text(t->dims, t->n_dims, want));
+                    dims_text(entry->dims, entry->n_dims, have), dims_text(shape, n_shape, want));
 }
 
 /* What files hold beside weights: masks, tables that are computed, and the output layer once more where it is tied. */
@@ -165,8 +166,11 @@ struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *w, int i)
     const struct ghp_hf_tensor *t = &w->network.tensors[w->items[i].tensor];
     const struct ghp_hf_part *part = &t->parts[w->items[i].part];
 
-    return (struct ghp_hf_weight){
+    struct ghp_hf_weight weight = {
         .name = part->param, .n_dims = t->n_dims, .dims = {part->rows, t->dims[!t->transposed]}};
+
+    if (t->window > 0) weight.n_dims = ghp_hf_tensor_shape(t, weight.dims);
+    return weight;
 }
 
 /* The part's rows of a tensor: [rows][in] of [out][in], or of [in][out]. */

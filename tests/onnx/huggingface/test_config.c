@@ -45,6 +45,41 @@ static void check_values(void)
     CHECK_EQ(c.head_width, 8);
 }
 
+/* What only some families have: windows of some blocks, and images. */
+static void check_families(void)
+{
+    static const char
+        qwen3[] = "{\"model_type\": \"qwen3\", \"vocab_size\": 7, \"max_position_embeddings\": 5, "
+                  "\"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 2, "
+                  "\"num_attention_heads\": 2}",
+        vit[] = "{\"model_type\": \"vit\", \"hidden_size\": 4, \"intermediate_size\": 6, "
+                "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"image_size\": 9, "
+                "\"patch_size\": 2}";
+    static const char sliding[] = "\"use_sliding_window\": true, \"sliding_window\": 3, ";
+    struct ghp_hf_config c;
+    char more[256];
+
+    CHECK_STATUS(load(qwen3, "\"sliding_window\": 3, ", &c), GHP_OK);
+    CHECK(c.window == 0 && c.head_width == 128);
+    snprintf(more, sizeof more, "%s\"max_window_layers\": 1, \"pad_token_id\": 0, ", sliding);
+    CHECK_STATUS(load(qwen3, more, &c), GHP_OK);
+    CHECK(c.window == 3 && !c.windowed[0] && c.windowed[1]);
+    snprintf(
+        more, sizeof more,
+        "%s\"layer_types\": [\"sliding_attention\", \"full_attention\"], \"pad_token_id\": -1, ",
+        sliding);
+    CHECK_STATUS(load(qwen3, more, &c), GHP_OK);
+    CHECK(c.windowed[0] && !c.windowed[1]);
+    snprintf(more, sizeof more, "%s\"layer_types\": [\"full_attention\"], ", sliding);
+    check_refused(qwen3, more, GHP_ERR_INPUT, "has 1 kinds of 2 blocks; give one a block");
+    CHECK_STATUS(load(vit, "\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}, ", &c),
+                 GHP_OK);
+    CHECK(c.vocabulary == 3 && c.context == 17 && c.channels == 3 && c.attention_bias);
+    CHECK_STATUS(load(vit, "\"num_labels\": 10, ", &c), GHP_OK);
+    CHECK_EQ(c.vocabulary, 10);
+    check_refused(vit, "\"num_channels\": 0, ", GHP_ERR_INPUT, "num_channels");
+}
+
 static void check_refusals(void)
 {
     static const struct {
@@ -53,12 +88,12 @@ static void check_refusals(void)
                  "'scale_attn_by_inverse_layer_idx': ghp has no true; it takes false alone"},
                 {"\"scale_attn_weights\": false, ", "'scale_attn_weights'"},
                 {"\"add_cross_attention\": true, ", "'add_cross_attention'"}},
-      llama[] = {{"\"sliding_window\": 4096, ", "'sliding_window': ghp has no 4096"},
-                 {"\"partial_rotary_factor\": 0.5, ",
-                  "no llama with partial_rotary_factor 0.5; it takes 1"},
-                 {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0.5}, ",
-                  "'rope_scaling.factor'"},
-                 {"\"head_dim\": 0, ", "'head_dim'"}};
+      llama[] = {
+          {"\"sliding_window\": 4096, ", "'sliding_window': ghp has no 4096"},
+          {"\"partial_rotary_factor\": 0.5, ",
+           "no llama with partial_rotary_factor 0.5; it takes 1"},
+          {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0.5}, ", "'rope_scaling.factor'"},
+          {"\"head_dim\": 0, ", "'head_dim'"}};
 
     for (size_t i = 0; i < sizeof gpt2 / sizeof gpt2[0]; i++)
         check_refused(gpt2_config, gpt2[i].more, GHP_ERR_INPUT, gpt2[i].message);
@@ -163,6 +198,7 @@ CHECK_TEST(config)
     struct ghp_hf_config c;
 
     check_values();
+    check_families();
     check_refusals();
     check_harmless();
     CHECK(ghp_hf_config_find("gpt2-9m") == NULL);
