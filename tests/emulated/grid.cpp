@@ -220,16 +220,17 @@ void emulated_warp_barrier()
     w.wait(w.warps[warp], threads_of_warp(w, warp));
 }
 
-uint64_t emulated_shuffle_down(uint64_t value, int offset)
+uint64_t emulated_shuffle(uint64_t value, int offset, bool crosswise)
 {
     walker &w = here();
     unsigned me = w.running->thread, warp = me / 32, first = warp * 32;
-    unsigned n = threads_of_warp(w, warp);
+    unsigned n = threads_of_warp(w, warp), lane = me - first;
+    unsigned other = crosswise ? lane ^ (unsigned)offset : lane + (unsigned)offset;
     uint64_t taken;
 
     w.slots[me] = value;
     w.wait(w.warps[warp], n);
-    taken = me - first + (unsigned)offset < n ? w.slots[me + (unsigned)offset] : value;
+    taken = other < n ? w.slots[first + other] : value;
     w.wait(w.warps[warp], n);
     return taken;
 }

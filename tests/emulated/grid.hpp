@@ -20,11 +20,13 @@
 #undef __host__
 #undef __shared__
 #undef __forceinline__
+#undef __launch_bounds__
 #define __global__
 #define __device__
 #define __host__
 #define __shared__ static thread_local
 #define __forceinline__ inline
+#define __launch_bounds__(...)
 
 extern thread_local uint3 threadIdx, blockIdx;
 extern thread_local dim3 blockDim, gridDim;
@@ -36,7 +38,7 @@ void emulated_grid(dim3 blocks, dim3 threads, size_t shared, const std::function
 void *emulated_shared();
 void emulated_barrier();
 void emulated_warp_barrier();
-uint64_t emulated_shuffle_down(uint64_t value, int offset);
+uint64_t emulated_shuffle(uint64_t value, int offset, bool crosswise);
 
 static inline float rounded_product(float a, float b)
 {
@@ -55,15 +57,25 @@ inline void __syncwarp()
     emulated_warp_barrier();
 }
 
-template <typename T> inline T __shfl_down_sync(unsigned, T value, int offset)
+template <typename T> inline T emulated_shuffled(T value, int offset, bool crosswise)
 {
     uint64_t bits = 0;
 
     static_assert(sizeof(T) <= sizeof(bits), "a shuffle takes up to eight bytes");
     std::memcpy(&bits, &value, sizeof(T));
-    bits = emulated_shuffle_down(bits, offset);
+    bits = emulated_shuffle(bits, offset, crosswise);
     std::memcpy(&value, &bits, sizeof(T));
     return value;
+}
+
+template <typename T> inline T __shfl_down_sync(unsigned, T value, int offset)
+{
+    return emulated_shuffled(value, offset, false);
+}
+
+template <typename T> inline T __shfl_xor_sync(unsigned, T value, int offset)
+{
+    return emulated_shuffled(value, offset, true);
 }
 
 // One thread runs at a time.

@@ -15,7 +15,7 @@
         .groups = 1                                                                                \
     }
 
-static struct ghp_local cases[176];
+static struct ghp_local cases[192];
 static int n_cases;
 
 static void add(struct ghp_local local)
@@ -219,13 +219,18 @@ static void add_norms(void)
     add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 3, .h = 2, .w = 1, .norm = response});
 }
 
-/* Rows of fewer and of more channels than a register or a warp takes; enough work for two threads. */
+/* Rows of fewer and of more channels than a register or a warp takes, and of more than a warp keeps; enough work for two
+ * threads. */
 static void add_position_norms(void)
 {
     static const struct ghp_local shapes[] = {{.n = 2, .c = 16, .h = 3, .w = 3},
                                               {.n = 5, .c = 33, .h = 4, .w = 3},
                                               {.n = 7, .c = 200},
-                                              {.n = 3, .c = 31, .h = 15, .w = 15}};
+                                              {.n = 3, .c = 31, .h = 15, .w = 15},
+                                              {.n = 9, .c = 768},
+                                              {.n = 2, .c = 1600},
+                                              {.n = 2, .c = 4096},
+                                              {.n = 2, .c = 4104}};
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
         struct ghp_local local = shapes[i / 2];
         local.op = i % 2 == 0 ? GHP_OP_LAYER_NORM : GHP_OP_RMS_NORM;

@@ -1,5 +1,6 @@
 // executor/backend/cuda/kernels/loss.cu - the losses. Softmax cross-entropy, of whole rows and of rows whose classes
-// are divided: one block a row. Hinge, squared error and binary cross-entropy: a thread a row.
+// are divided: one block a row, as large as can be for long rows, so that those under way stay in the cache from the
+// first reading to the last. Hinge, squared error and binary cross-entropy: a thread a row.
 //
 // The label's own gradient is the negative sum of the others, which keeps its digits; where classes are divided it
 // comes from what all parts said of the row (enum ghp_row). Columns behind the last class are padding: no pass reads
@@ -62,6 +63,65 @@ __device__ double block_sum(double mine)
     return sum;
 }
 
+constexpr int kMostLossThreads = 1024;
+
+// Of columns from an address on: those before the first whole vector, and whole vectors.
+template <typename T> struct row_shape {
+    int64_t head, vectors;
+};
+
+template <typename T> __device__ row_shape<T> shape_of(const T *row, int64_t columns)
+{
+    constexpr int V = full_width<T>;
+    int64_t head = (int64_t)((16 - (uintptr_t)row % 16) % 16 / sizeof(T));
+
+    if (head > columns) head = columns;
+    return row_shape<T>{head, (columns - head) / V};
+}
+
+// f(column, value) of the thread's columns of a row.
+template <typename T, typename F> __device__ void each_column(const T *row, int64_t columns, F f)
+{
+    constexpr int V = full_width<T>;
+    row_shape<T> shape = shape_of(row, columns);
+
+    for (int64_t i = threadIdx.x; i < shape.head; i += blockDim.x)
+        f(i, widen(row[i]));
+    for (int64_t g = threadIdx.x; g < shape.vectors; g += blockDim.x) {
+        float x[V];
+
+        load<T, V>(row + shape.head, g * V, x);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            f(shape.head + g * V + v, x[v]);
+    }
+    for (int64_t i = shape.head + shape.vectors * V + threadIdx.x; i < columns; i += blockDim.x)
+        f(i, widen(row[i]));
+}
+
+// to[column] = f(column, value): `to` may be `row`.
+template <typename T, typename F>
+__device__ void map_columns(const T *row, T *to, int64_t columns, F f)
+{
+    constexpr int V = full_width<T>;
+    row_shape<T> shape = shape_of(row, columns);
+
+    if ((uintptr_t)row % 16 != (uintptr_t)to % 16) shape = row_shape<T>{columns, 0};
+    for (int64_t i = threadIdx.x; i < shape.head; i += blockDim.x)
+        to[i] = narrow<T>(f(i, widen(row[i])));
+    for (int64_t g = threadIdx.x; g < shape.vectors; g += blockDim.x) {
+        float x[V], y[V];
+
+        load<T, V>(row + shape.head, g * V, x);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            y[v] = f(shape.head + g * V + v, x[v]);
+        store<T, V>(to + shape.head, g * V, y);
+    }
+    for (int64_t i = shape.head + shape.vectors * V + threadIdx.x; i < columns; i += blockDim.x)
+        to[i] = narrow<T>(f(i, widen(row[i])));
+}
+
 // What a launch works on. Of whole rows `first` is 0 and all columns are classes.
 struct loss_work {
     int64_t rows, columns, classes; // columns of this worker, and classes among them
@@ -100,16 +160,18 @@ __device__ loss_row put_together(const loss_work &w, int64_t n)
 }
 
 // Of this worker's columns of a row, by the whole block.
-template <typename T> __device__ loss_row look_at(const loss_work &w, const T *logits, int64_t label)
+template <typename T>
+__device__ loss_row look_at(const loss_work &w, const T *logits, int64_t label)
 {
     best mine = {-CUDART_INF_F, 0x7fffffff};
     double sum = 0;
 
-    for (int i = threadIdx.x; i < w.classes; i += blockDim.x)
-        mine = better(mine, best{widen(logits[i]), i});
+    each_column(logits, w.classes, [&](int64_t i, float value) {
+        mine = better(mine, best{value, (int)i});
+    });
     mine = block_best(mine);
-    for (int i = threadIdx.x; i < w.classes; i += blockDim.x)
-        sum += (double)expf(widen(logits[i]) - mine.value);
+    each_column(logits, w.classes,
+                [&](int64_t, float value) { sum += (double)expf(value - mine.value); });
     sum = block_sum(sum);
     bool here = label >= 0 && label < w.classes;
     double targeted = here ? (double)widen(logits[label]) : 0.0;
@@ -117,14 +179,14 @@ template <typename T> __device__ loss_row look_at(const loss_work &w, const T *l
     if (w.every > 0) { // the same for the whole block
         double all = 0;
 
-        for (int i = threadIdx.x; i < w.classes; i += blockDim.x)
-            all += (double)widen(logits[i]);
+        each_column(logits, w.classes, [&](int64_t, float value) { all += (double)value; });
         targeted = (1 - w.smoothing) * targeted + w.every * block_sum(all);
     }
     return loss_row{(double)mine.value, sum, targeted, here && mine.index == label};
 }
 
-template <typename T> __global__ void loss_stats_kernel(loss_work w, const T *x)
+template <typename T>
+__global__ void __launch_bounds__(kMostLossThreads) loss_stats_kernel(loss_work w, const T *x)
 {
     int64_t n = blockIdx.x, step = w.rows * GHP_ROW_COUNT;
     loss_row mine = look_at(w, x + n * w.columns, w.labels[n] - w.first);
@@ -139,7 +201,9 @@ template <typename T> __global__ void loss_stats_kernel(loss_work w, const T *x)
     }
 }
 
-template <typename T> __global__ void loss_forward_kernel(loss_work w, const T *x, T *y, row_result *results)
+template <typename T>
+__global__ void __launch_bounds__(kMostLossThreads)
+    loss_forward_kernel(loss_work w, const T *x, T *y, row_result *results)
 {
     int64_t n = blockIdx.x;
     const T *logits = x + n * w.columns;
@@ -149,9 +213,9 @@ template <typename T> __global__ void loss_forward_kernel(loss_work w, const T *
     float scale = (float)(1.0 / of.sum);
 
     __syncthreads(); // y may be x
-    for (int i = threadIdx.x; i < w.columns; i += blockDim.x)
-        out[i] = narrow<T>(
-            i < w.classes ? expf(widen(logits[i]) - (float)of.greatest) * scale : 0.0f);
+    map_columns(logits, out, w.columns, [&](int64_t i, float value) {
+        return i < w.classes ? expf(value - (float)of.greatest) * scale : 0.0f;
+    });
     if (threadIdx.x == 0)
         results[n] = label >= 0 ? row_result{log(of.sum) - (of.label - of.greatest),
                                              of.correct ? 1.0 : 0.0, 1}
@@ -178,7 +242,8 @@ __global__ void metrics_kernel(int64_t rows, const row_result *results, double *
     }
 }
 
-template <typename T> __global__ void loss_back_kernel(loss_work w, const T *y, T *dx)
+template <typename T>
+__global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w, const T *y, T *dx)
 {
     float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
     int64_t n = blockIdx.x;
@@ -194,20 +259,23 @@ template <typename T> __global__ void loss_back_kernel(loss_work w, const T *y, 
 
         others = 1 - exp(of.label - of.greatest) / of.sum;
     } else {
-        for (int i = threadIdx.x; i < w.columns; i += blockDim.x)
-            if (i != label) others += (double)widen(p[i]);
+        each_column(p, w.columns, [&](int64_t i, float value) {
+            if (i != label) others += (double)value;
+        });
         others = block_sum(others);
     }
     __syncthreads(); // dx may be y
-    for (int i = threadIdx.x; i < w.columns; i += blockDim.x)
-        out[i] = narrow<T>(w.labels[n] < 0 || i >= w.classes ? 0.0f
-                           : i == label ? -(float)(others - w.smoothing + w.every) * scale
-                                        : (widen(p[i]) - (float)w.every) * scale);
+    bool counts = w.labels[n] >= 0;
+    map_columns(p, out, w.columns, [&](int64_t i, float value) {
+        return !counts || i >= w.classes ? 0.0f
+               : i == label              ? -(float)(others - w.smoothing + w.every) * scale
+                                         : (value - (float)w.every) * scale;
+    });
 }
 
 unsigned loss_threads(int64_t columns)
 {
-    return columns <= 32 ? 32 : columns <= 128 ? 64 : 256;
+    return columns <= 32 ? 32 : columns <= 128 ? 64 : columns <= 4096 ? 256 : kMostLossThreads;
 }
 
 loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
@@ -240,12 +308,13 @@ cudaError_t loss_stats(ghp_launch launch, const ghp_local *local, const ghp_kern
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(loss_stats_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream, w,
-                (const T *)args->at.x[0]);
+        enqueue(loss_stats_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream,
+                w, (const T *)args->at.x[0]);
     });
 }
 
-cudaError_t loss_forward(ghp_launch launch, const ghp_local *local, const ghp_kernel_arguments *args)
+cudaError_t loss_forward(ghp_launch launch, const ghp_local *local,
+                         const ghp_kernel_arguments *args)
 {
     loss_work w = loss_work_of(local, args);
     row_result *results = (row_result *)args->at.scratch;
@@ -254,13 +323,14 @@ cudaError_t loss_forward(ghp_launch launch, const ghp_local *local, const ghp_ke
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(loss_forward_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream, w,
-                (const T *)args->at.x[0], (T *)args->at.y, results);
+        enqueue(loss_forward_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream,
+                w, (const T *)args->at.x[0], (T *)args->at.y, results);
         enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
     });
 }
 
-cudaError_t loss_backward(ghp_launch launch, const ghp_local *local, const ghp_kernel_arguments *args)
+cudaError_t loss_backward(ghp_launch launch, const ghp_local *local,
+                          const ghp_kernel_arguments *args)
 {
     loss_work w = loss_work_of(local, args);
 
@@ -331,11 +401,10 @@ __global__ void margin_forward_kernel(loss_work w, ghp_op op, const T *x, T *y, 
     }
 }
 
-template <typename T>
-__global__ void margin_back_kernel(loss_work w, ghp_op op, const T *y, T *dx)
+template <typename T> __global__ void margin_back_kernel(loss_work w, ghp_op op, const T *y, T *dx)
 {
-    float scale = (float)((w.scale_at != nullptr ? *w.scale_at : w.scale) *
-                          margin_weight(op, w.columns));
+    float scale =
+        (float)((w.scale_at != nullptr ? *w.scale_at : w.scale) * margin_weight(op, w.columns));
 
     for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride()) {
         int64_t label = w.labels[i / w.columns];
@@ -370,8 +439,8 @@ cudaError_t margin_backward(ghp_launch launch, const ghp_local *local,
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(margin_back_kernel<T>, blocks_for(w.rows * w.columns), kThreads, 0, launch.stream, w,
-                local->op, (const T *)args->at.y, (T *)args->at.dx[0]);
+        enqueue(margin_back_kernel<T>, blocks_for(w.rows * w.columns), kThreads, 0, launch.stream,
+                w, local->op, (const T *)args->at.y, (T *)args->at.dx[0]);
     });
 }
 

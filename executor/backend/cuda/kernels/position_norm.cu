@@ -1,10 +1,13 @@
 // executor/backend/cuda/kernels/position_norm.cu - layer norm and root mean square norm: the channels of each row by
 // themselves.
 //
-// A block a row; each thread adds up channels in order, and threads are added in a fixed order. The gradient of the
-// weight is a sum over rows: blocks of rows into a row of scratch each, and these in order.
+// A warp a row, which it reads once and keeps in registers; longer rows, and those that are no whole vectors, a block a
+// row. Each thread adds up channels in order, and threads are added in a fixed order. The gradient of the weight is a
+// sum over rows: blocks of rows into a row of scratch each, and these in order.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
+
+#include <type_traits>
 
 namespace
 {
@@ -129,14 +132,152 @@ template <typename T> __global__ void position_norm_data_kernel(position_norm_jo
         float a = j.centred ? (float)(row_sum(sum) / (double)j.c) : 0.0f;
         float b = (float)(row_sum(product) / (double)j.c);
         for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
-            dx[i] = narrow<T>(
-                inverse * (widen(dy[i]) * (j.weight[i] + j.offset) - a - (widen(x[i]) - mean) * inverse * b));
+            dx[i] = narrow<T>(inverse * (widen(dy[i]) * (j.weight[i] + j.offset) - a -
+                                         (widen(x[i]) - mean) * inverse * b));
     }
 }
 
+// ---- a warp a row ----
+
+constexpr int kRowWarps = kThreads / 32; // rows of a block
+constexpr int kMostVectors = 16;         // of a row, in one thread's registers
+
+// Rows of whole vectors, few enough for a warp's registers.
+template <typename T> bool fits_warp(const position_norm_job &j)
+{
+    return j.c % full_width<T> == 0 && j.c <= 32 * kMostVectors * full_width<T>;
+}
+
+// The same in each thread of the warp.
+__device__ __forceinline__ double warp_sum(double mine)
+{
+    for (int offset = 16; offset > 0; offset /= 2)
+        mine += __shfl_xor_sync(~0u, mine, offset);
+    return mine;
+}
+
+// A thread's vectors of a row: K at most, one of each 32.
+template <typename T, int K> struct RowPart {
+    Vector<T, full_width<T>> at[K];
+
+    __device__ __forceinline__ void load(const T *row, int64_t vectors)
+    {
+#pragma unroll
+        for (int k = 0; k < K; k++)
+            if (k * 32 + threadIdx.x % 32 < vectors)
+                at[k] = reinterpret_cast<const Vector<T, full_width<T>> *>(
+                    row)[k * 32 + threadIdx.x % 32];
+    }
+};
+
+// f(k, channel) for each vector of the thread: channel is the first of its channels.
+template <typename T, int K, typename F>
+__device__ __forceinline__ void each_vector(int64_t vectors, F f)
+{
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        int64_t vector = k * 32 + threadIdx.x % 32;
+
+        if (vector < vectors) f(k, vector * full_width<T>);
+    }
+}
+
+template <typename T, int K> __global__ void warp_norm_kernel(position_norm_job j)
+{
+    constexpr int V = full_width<T>;
+    int64_t row = (int64_t)blockIdx.x * kRowWarps + threadIdx.x / 32, vectors = j.c / V;
+    RowPart<T, K> x;
+    double sum = 0, square = 0;
+    float mean = 0;
+
+    if (row >= j.rows) return;
+    x.load((const T *)j.x + row * j.c, vectors);
+    each_vector<T, K>(vectors, [&](int k, int64_t) {
+        float part = 0;
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            part += widen(x.at[k].v[v]);
+        sum += (double)part;
+    });
+    if (j.centred) mean = (float)(warp_sum(sum) / (double)j.c);
+    each_vector<T, K>(vectors, [&](int k, int64_t) {
+        float part = 0;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            float d = widen(x.at[k].v[v]) - mean;
+
+            part += d * d;
+        }
+        square += (double)part;
+    });
+    float inverse = (float)(1.0 / sqrt(warp_sum(square) / (double)j.c + j.epsilon));
+    each_vector<T, K>(vectors, [&](int k, int64_t channel) {
+        float weight[V], y[V];
+
+        load<float, V>(j.weight, channel, weight);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            y[v] = (widen(x.at[k].v[v]) - mean) * inverse * (weight[v] + j.offset);
+        store<T, V>((T *)j.y + row * j.c, channel, y);
+    });
+    if (threadIdx.x % 32 == 0 && j.inverse != nullptr) j.inverse[row] = inverse;
+    if (threadIdx.x % 32 == 0 && j.mean != nullptr) j.mean[row] = mean;
+}
+
+template <typename T, int K> __global__ void warp_norm_data_kernel(position_norm_job j)
+{
+    constexpr int V = full_width<T>;
+    int64_t row = (int64_t)blockIdx.x * kRowWarps + threadIdx.x / 32, vectors = j.c / V;
+    RowPart<T, K> x, dy;
+    double sum = 0, product = 0;
+
+    if (row >= j.rows) return;
+    float mean = mean_of(j, row), inverse = j.inverse[row];
+    x.load((const T *)j.x + row * j.c, vectors);
+    dy.load((const T *)j.dy + row * j.c, vectors);
+    each_vector<T, K>(vectors, [&](int k, int64_t channel) {
+        float weight[V], g = 0, gx = 0;
+
+        load<float, V>(j.weight, channel, weight);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            float own = widen(dy.at[k].v[v]) * (weight[v] + j.offset);
+
+            g += own;
+            gx += own * ((widen(x.at[k].v[v]) - mean) * inverse);
+        }
+        sum += (double)g;
+        product += (double)gx;
+    });
+    float a = j.centred ? (float)(warp_sum(sum) / (double)j.c) : 0.0f;
+    float b = (float)(warp_sum(product) / (double)j.c);
+    each_vector<T, K>(vectors, [&](int k, int64_t channel) {
+        float weight[V], dx[V];
+
+        load<float, V>(j.weight, channel, weight);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            dx[v] = inverse * (widen(dy.at[k].v[v]) * (weight[v] + j.offset) - a -
+                               (widen(x.at[k].v[v]) - mean) * inverse * b);
+        store<T, V>((T *)j.dx + row * j.c, channel, dx);
+    });
+}
+
+// Calls f with the least number of vectors a thread that has room for the row.
+template <typename T, typename F> void by_vectors(const position_norm_job &j, F f)
+{
+    int64_t vectors = ceil_div(j.c, 32 * full_width<T>);
+
+    if (vectors <= 1)
+        f(std::integral_constant<int, 1>());
+    else if (vectors <= 4)
+        f(std::integral_constant<int, 4>());
+    else
+        f(std::integral_constant<int, kMostVectors>());
+}
+
 // scratch[block y][c]
-template <typename T>
-__global__ void position_norm_weight_kernel(position_norm_job j)
+template <typename T> __global__ void position_norm_weight_kernel(position_norm_job j)
 {
     int64_t column = first_item(), step = ceil_div(j.rows, gridDim.y);
     int64_t first = blockIdx.y * step, end = first + step < j.rows ? first + step : j.rows;
@@ -169,8 +310,16 @@ cudaError_t position_norm_forward(struct ghp_launch launch, const struct ghp_loc
     position_norm_job job = job_of(local, args);
 
     return by_type(launch, [&](auto type) {
-        enqueue(position_norm_kernel<decltype(type)>, row_blocks(job.rows), kRowThreads, 0,
-                launch.stream, job);
+        typedef decltype(type) T;
+
+        if (fits_warp<T>(job))
+            by_vectors<T>(job, [&](auto k) {
+                enqueue(warp_norm_kernel<T, decltype(k)::value>,
+                        (unsigned)ceil_div(job.rows, kRowWarps), kThreads, 0, launch.stream, job);
+            });
+        else
+            enqueue(position_norm_kernel<T>, row_blocks(job.rows), kRowThreads, 0, launch.stream,
+                    job);
     });
 }
 
@@ -180,8 +329,16 @@ cudaError_t position_norm_data(struct ghp_launch launch, const struct ghp_local 
     position_norm_job job = job_of(local, args);
 
     return by_type(launch, [&](auto type) {
-        enqueue(position_norm_data_kernel<decltype(type)>, row_blocks(job.rows), kRowThreads, 0,
-                launch.stream, job);
+        typedef decltype(type) T;
+
+        if (fits_warp<T>(job))
+            by_vectors<T>(job, [&](auto k) {
+                enqueue(warp_norm_data_kernel<T, decltype(k)::value>,
+                        (unsigned)ceil_div(job.rows, kRowWarps), kThreads, 0, launch.stream, job);
+            });
+        else
+            enqueue(position_norm_data_kernel<T>, row_blocks(job.rows), kRowThreads, 0,
+                    launch.stream, job);
     });
 }
 
