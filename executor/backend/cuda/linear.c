@@ -2,8 +2,9 @@
  *
  * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt (n counts the positions of all samples), which counts columns
  * first, x c x n, w c x k, y k x n: y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead
- * of the workspace; their gradient is made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's in
- * float; in bf16, where it would want the bias rounded, ghp's own kernel adds it. */
+ * of the workspace; their gradient is made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's; in
+ * bf16 it takes the bias rounded, as PyTorch's autocast gives it, which is cast with the weights. Where cuBLASLt has no
+ * such product, ghp's own kernel adds the bias. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <inttypes.h>
@@ -104,6 +105,13 @@ static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
                                                  : CUBLASLT_EPILOGUE_RELU;
 
     linear->fuses = fuses;
+    if (fuses && bias && is_bf16(kernel)) {
+        cudaDataType_t type = CUDA_R_16BF;
+
+        GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
+                                                linear->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                                                &type, sizeof type)));
+    }
     kernel->epilogue = ghp_kernel_spec_is_fused(kernel->fused) && !fuses;
     return GHP_CUBLASLT(lt_of(kernel),
                         cublasLtMatmulDescSetAttribute(linear->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
@@ -131,6 +139,24 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
 
 /* ---- running ---- */
 
+/* Where a bias in bf16 lies in scratch: after the weights. */
+static int64_t bias_at(const struct ghp_cuda_kernel *kernel)
+{
+    return ghp_cuda_round(ghp_local_weight_elements(&kernel->base.local) * 2);
+}
+
+/* The weights in bf16, and the bias that the product adds, if any. */
+static enum ghp_status cast(const struct ghp_cuda_kernel *kernel, const struct ghp_tensors *at,
+                            char *scratch, bool bias)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    const struct ghp_cast weights = {ghp_local_weight_elements(l), at->w[0], scratch};
+    const struct ghp_cast added = {bias ? l->k : 0, at->w[1], scratch + bias_at(kernel)};
+    cudaStream_t stream = ghp_cuda_launch(kernel->base.backend).stream;
+
+    return ghp_cuda_status(ghp_launch_two_to_bf16(stream, weights, added), "to bf16");
+}
+
 static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
                                   const struct ghp_kernel_arguments *args)
 {
@@ -140,20 +166,20 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
     cudaStream_t stream = ghp_cuda_launch(backend).stream;
     enum ghp_pass pass = kernel->base.pass;
     char *scratch = ghp_cuda_aligned(at->scratch);
-    const void *w = at->w[0], *a, *b;
+    bool adds = linear->fuses && kernel->fused.bias;
+    const void *w = at->w[0], *bias = adds ? at->w[1] : NULL, *a, *b;
     void *d;
     float one = 1, zero = 0;
 
-    if (linear->fuses && kernel->fused.bias)
+    if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
+        GHP_TRY(cast(kernel, at, scratch, adds));
+        w = scratch;
+        bias = scratch + bias_at(kernel);
+    }
+    if (adds)
         GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
                                                 linear->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                &at->w[1], sizeof at->w[1])));
-    if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
-        GHP_TRY(ghp_cuda_status(
-            ghp_launch_to_bf16(stream, ghp_local_weight_elements(&kernel->base.local), w, scratch),
-            "to bf16"));
-        w = scratch;
-    }
+                                                &bias, sizeof bias)));
     a = pass == GHP_PASS_BACKWARD_WEIGHT ? at->x[0] : w;
     b = pass == GHP_PASS_FORWARD ? at->x[0] : at->dy;
     d = pass == GHP_PASS_FORWARD ? at->y : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0] : at->dw[0];
@@ -325,8 +351,9 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     GHP_TRY(describe(kernel));
     kernel->run = run_linear;
     if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
-        kernel->workspace_at = ghp_cuda_round(ghp_local_weight_elements(local) * 2);
-    if (ghp_kernel_spec_is_fused(kernel->fused) && !is_bf16(kernel)) {
+        kernel->workspace_at =
+            bias_at(kernel) + (kernel->fused.bias ? ghp_cuda_round(local->k * 2) : 0);
+    if (ghp_kernel_spec_is_fused(kernel->fused)) {
         GHP_TRY(set_epilogue(kernel, true));
         GHP_TRY(choose(kernel, name, &taken));
     }

@@ -30,12 +30,14 @@ struct relu_of_sum {
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_elementwise(struct ghp_launch launch, const struct ghp_elementwise_job *job)
+extern "C" cudaError_t ghp_launch_elementwise(struct ghp_launch launch,
+                                              const struct ghp_elementwise_job *job)
 {
     switch (job->what) {
     case GHP_ELEMENTWISE_ADD: return map(launch, job->n, job->a, job->b, job->out, sum_of{});
     case GHP_ELEMENTWISE_MUL: return map(launch, job->n, job->a, job->b, job->out, product_of{});
-    case GHP_ELEMENTWISE_ADD_RELU: return map(launch, job->n, job->a, job->b, job->out, relu_of_sum{});
+    case GHP_ELEMENTWISE_ADD_RELU:
+        return map(launch, job->n, job->a, job->b, job->out, relu_of_sum{});
     }
     return cudaErrorInvalidValue;
 }
@@ -87,14 +89,14 @@ extern "C" cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, co
 }
 
 extern "C" cudaError_t ghp_launch_masked_sum(struct ghp_launch launch, int64_t n, void *to,
-                                            const void *from, const void *y)
+                                             const void *from, const void *y)
 {
     if (n == 0) return cudaSuccess;
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
-        enqueue(masked_kernel<T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0, launch.stream,
-                n, (T *)to, (const T *)from, (const T *)y);
+        enqueue(masked_kernel<T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0,
+                launch.stream, n, (T *)to, (const T *)from, (const T *)y);
     });
 }
 
@@ -175,7 +177,7 @@ namespace
 {
 
 template <typename From, typename To>
-__global__ void convert_kernel(int64_t n, const From *from, To *to)
+__device__ __forceinline__ void convert(int64_t n, const From *from, To *to)
 {
     constexpr int V = 8;
     int64_t groups = n / V;
@@ -190,7 +192,27 @@ __global__ void convert_kernel(int64_t n, const From *from, To *to)
         to[i] = narrow<To>(widen(from[i]));
 }
 
+template <typename From, typename To>
+__global__ void convert_kernel(int64_t n, const From *from, To *to)
+{
+    convert(n, from, to);
+}
+
+__global__ void convert_two_kernel(ghp_cast large, ghp_cast small)
+{
+    convert(large.n, large.from, (bf16 *)large.to);
+    convert(small.n, small.from, (bf16 *)small.to);
+}
+
 } // namespace
+
+extern "C" cudaError_t ghp_launch_two_to_bf16(cudaStream_t stream, struct ghp_cast large,
+                                              struct ghp_cast small)
+{
+    enqueue(convert_two_kernel, blocks_for(ceil_div(large.n, 8)), kThreads, 0, stream, large,
+            small);
+    return cudaGetLastError();
+}
 
 extern "C" cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from,
                                           void *to)
@@ -232,8 +254,8 @@ __global__ void dropout_kernel(int64_t groups, masking m, uint64_t given, const 
 
     for (int64_t g = first_item(); g < groups; g += item_stride()) {
         int64_t i = g * V, row = i / m.c, channel = i % m.c, sample = row / m.pixels;
-        int64_t element =
-            (m.first_pixel + row % m.pixels) * m.global_channels + m.first_channel + channel; // of the whole sample
+        int64_t element = (m.first_pixel + row % m.pixels) * m.global_channels + m.first_channel +
+                          channel; // of the whole sample
         if (m.samples) element = 0;
         four random = philox(m.seed, (uint32_t)(element / 4), (uint32_t)(m.first_sample + sample),
                              step, m.layer);
@@ -254,8 +276,9 @@ template <typename T, int V>
 void launch_dropout_width(struct ghp_launch launch, const ghp_dropout_job *j)
 {
     int64_t groups = j->n * j->pixels * j->c / V;
-    masking m = {j->seed, j->layer,           j->threshold,     j->samples,     j->scale,       j->pixels,
-                 j->c,    j->global_channels, j->first_channel, j->first_pixel, j->first_sample};
+    masking m = {j->seed,          j->layer,       j->threshold,   j->samples,
+                 j->scale,         j->pixels,      j->c,           j->global_channels,
+                 j->first_channel, j->first_pixel, j->first_sample};
 
     enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, groups, m,
             j->step, j->step_at, (const T *)j->x, (T *)j->y);

@@ -70,6 +70,14 @@ cudaError_t ghp_launch_dropout(struct ghp_launch launch, const struct ghp_dropou
 
 /* Between float and bfloat16. */
 cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from, void *to);
+/* Of two tensors in one launch. */
+struct ghp_cast {
+    int64_t n;
+    const float *from;
+    void *to;
+};
+cudaError_t ghp_launch_two_to_bf16(cudaStream_t stream, struct ghp_cast large,
+                                   struct ghp_cast small);
 cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, const void *from, float *to);
 
 /* An optimizer's update of many tensors at once. */
