@@ -10,12 +10,14 @@
 /* A step on a device takes from tens of microseconds on; what was enqueued ahead keeps the device busy for a pause. */
 static const struct ghp_backoff pauses = {.first_ns = 2000, .last_ns = 50000, .growth = 4};
 
+enum { GHP_TIMED_EVERY = 16 }; /* so many steps of graphs, one has its instructions timed */
 enum { LANDING = GHP_METRIC_COUNT + 1 }; /* doubles of a step that come to the host */
 
 struct half {
     struct ghp_device_event *done; /* behind the step, never on a graph */
-    struct ghp_device_graph *graph;
-    bool under_way, captured, skipped;
+    /* of steps timed as a whole, and of those whose instructions are, too */
+    struct ghp_device_graph *graphs[2];
+    bool under_way, captured, skipped, timed;
     uint64_t step;
 };
 
@@ -32,7 +34,8 @@ struct ghp_in_flight {
     struct ghp_step_hyperparameters *hyperparameters; /* device */
     struct ghp_not_finite *not_finite;                /* device */
     bool captures, recording;
-    bool asks; /* graphs are still recorded, here or by others that ask */
+    int64_t steady; /* steps that were or could have been played */
+    bool asks;      /* graphs are still recorded, here or by others that ask */
 };
 
 /* ---- opening ---- */
@@ -105,7 +108,9 @@ void ghp_in_flight_close(struct ghp_in_flight *f)
     d = f->device;
     ghp_device_finish(d, GHP_DEVICE_STREAM_COMPUTE);
     for (int i = 0; i < GHP_HALVES; i++) {
-        if (f->halves[i].graph != NULL) d.ops->graph_close(d.backend, f->halves[i].graph);
+        for (int timed = 0; timed < 2; timed++)
+            if (f->halves[i].graphs[timed] != NULL)
+                d.ops->graph_close(d.backend, f->halves[i].graphs[timed]);
         d.ops->event_close(d.backend, f->halves[i].done);
     }
     if (f->plan.weight_owner == NULL || f->loader != f->plan.weight_owner->loader)
@@ -183,7 +188,7 @@ bool ghp_in_flight_is_capturing(const struct ghp_in_flight *f)
     return f->recording;
 }
 
-/* Onto the half's graph; without one afterwards, nothing was enqueued and later steps go without. */
+/* Onto the half's graph of such steps; without one afterwards, nothing was enqueued and later steps go without. */
 static enum ghp_status record(struct ghp_in_flight *f, enum ghp_status (*run)(void *context),
                               void *context)
 {
@@ -195,7 +200,7 @@ static enum ghp_status record(struct ghp_in_flight *f, enum ghp_status (*run)(vo
     f->recording = true;
     status = run(context);
     f->recording = false;
-    ended = d.ops->end_capture(d.backend, &half->graph);
+    ended = d.ops->end_capture(d.backend, &half->graphs[half->timed]);
     return status != GHP_OK ? status : ended;
 }
 
@@ -223,8 +228,9 @@ static enum ghp_status record_together(struct ghp_in_flight *f,
     if (f->captures) status = record(f, run, context);
     status = agree(f, status);
     if (status == GHP_OK) return GHP_OK;
-    if (half->graph != NULL) f->device.ops->graph_close(f->device.backend, half->graph);
-    half->graph = NULL;
+    if (half->graphs[half->timed] != NULL)
+        f->device.ops->graph_close(f->device.backend, half->graphs[half->timed]);
+    half->graphs[half->timed] = NULL;
     if (status == GHP_ERR_COMM) return status;
     if (f->captures) ghp_note("steps are enqueued one by one: %s", ghp_status_message());
     f->captures = f->asks = false;
@@ -237,12 +243,15 @@ enum ghp_status ghp_in_flight_run(struct ghp_in_flight *f, bool steady,
     struct half *half = &f->halves[f->half];
     struct ghp_device d = f->device;
 
-    if (f->asks && steady && half->graph == NULL) GHP_TRY(record_together(f, run, context));
-    half->captured = f->captures && steady && half->graph != NULL;
+    half->timed = !f->asks || !steady || f->steady++ % GHP_TIMED_EVERY == 0;
+    if (f->asks && steady && half->graphs[half->timed] == NULL)
+        GHP_TRY(record_together(f, run, context));
+    half->captured = f->captures && steady && half->graphs[half->timed] != NULL;
     if (half->captured) {
-        ghp_timeline_again(f->timeline, f->half);
-        GHP_TRY(d.ops->launch_graph(d.backend, half->graph));
+        ghp_timeline_again(f->timeline, f->half, half->timed);
+        GHP_TRY(d.ops->launch_graph(d.backend, half->graphs[half->timed]));
     } else {
+        half->timed = true;
         GHP_TRY(run(context));
     }
     half->under_way = true;
@@ -257,7 +266,7 @@ enum ghp_status ghp_in_flight_load(struct ghp_in_flight *f, int micro, void *ima
 
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *f, int half, int instr)
 {
-    return instr == GHP_WHOLE_STEP ? ghp_timeline_begin(f->timeline, half)
+    return instr == GHP_WHOLE_STEP ? ghp_timeline_begin(f->timeline, half, f->halves[half].timed)
                                    : ghp_timeline_start(f->timeline, half, instr);
 }
 

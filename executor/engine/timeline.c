@@ -15,6 +15,8 @@ struct half {
     int *ran;           /* [n_instrs] what the compute stream ran or posted, in that order */
     int n_ran;
     int checked; /* events before this instruction are passed */
+    bool
+        timed; /* the present step's instructions are, too; the rest here is of the latest such step */
 };
 
 struct ghp_timeline {
@@ -107,18 +109,21 @@ void ghp_timeline_close(struct ghp_timeline *t)
     free(t);
 }
 
-enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b)
+enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b, bool timed)
 {
     struct half *half = &t->halves[b];
 
-    for (int i = 0; i < t->program->n_instrs; i++)
+    half->timed = timed;
+    for (int i = 0; timed && i < t->program->n_instrs; i++)
         half->of[i].started = half->of[i].finished = false;
-    half->checked = half->n_ran = 0;
+    half->checked = 0;
+    if (timed) half->n_ran = 0;
     return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE, half->begin);
 }
 
-void ghp_timeline_again(struct ghp_timeline *t, int b)
+void ghp_timeline_again(struct ghp_timeline *t, int b, bool timed)
 {
+    t->halves[b].timed = timed;
     t->halves[b].checked = t->program->n_instrs + 1; /* whoever plays graphs waits for their end */
 }
 
@@ -132,7 +137,7 @@ enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)
 {
     struct moments *m = &t->halves[b].of[i];
 
-    if (m->start == NULL) return GHP_OK;
+    if (m->start == NULL || !t->halves[b].timed) return GHP_OK;
     m->started = true;
     return t->device.ops->record_event(t->device.backend, start_stream_of(t, i), m->start);
 }
@@ -141,6 +146,7 @@ enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
 {
     struct moments *m = &t->halves[b].of[i];
 
+    if (!t->halves[b].timed) return GHP_OK;
     m->finished = true;
     if (!is_posted(t, i)) t->halves[b].ran[t->halves[b].n_ran++] = i;
     return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->finish);
@@ -148,13 +154,14 @@ enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
 
 void ghp_timeline_idle(struct ghp_timeline *t, int b, int i)
 {
-    t->halves[b].ran[t->halves[b].n_ran++] = i;
+    if (t->halves[b].timed) t->halves[b].ran[t->halves[b].n_ran++] = i;
 }
 
 enum ghp_status ghp_timeline_posted(struct ghp_timeline *t, int b, int i)
 {
     struct half *half = &t->halves[b];
 
+    if (!half->timed) return GHP_OK;
     half->ran[half->n_ran++] = i;
     return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE,
                                        half->of[i].posted);
@@ -210,8 +217,11 @@ enum ghp_status ghp_timeline_take(struct ghp_timeline *t, int b, struct ghp_step
     struct half *half = &t->halves[b];
     double before_s = 0, step_s = 0;
 
-    ghp_step_timer_begin(timer);
-    for (int i = 0; i < half->n_ran; i++)
+    if (half->timed)
+        ghp_step_timer_begin(timer);
+    else
+        ghp_step_timer_repeat(timer);
+    for (int i = 0; half->timed && i < half->n_ran; i++)
         GHP_TRY(take_instr(t, half, half->ran[i], &before_s, timer));
     GHP_TRY(since_begin(t, half, half->end, &step_s));
     ghp_step_timer_end(timer, step_s);

@@ -1,7 +1,8 @@
 /* executor/engine/timeline.h - when a step's instructions ran in the streams.
  *
  * On a device the host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and
- * before those that wait or run in another stream. (Host memory's events are the clock.) Two *halves* of events, for
+ * before those that wait or run in another stream. (Host memory's events are the clock.) Events take time, so a step
+ * may be timed as a whole, without those of its instructions. Two *halves* of events, for
  * the step that is being done and the one that is being enqueued meanwhile; timings are taken when a step's events are
  * all passed.
  *
@@ -22,11 +23,11 @@ enum ghp_status ghp_timeline_open(struct ghp_device device, const struct ghp_pro
                                   struct ghp_timeline **timeline);
 void ghp_timeline_close(struct ghp_timeline *timeline); /* accepts NULL */
 
-/* Begin and end of the compute stream's step. */
-enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int half);
+/* Begin and end of the compute stream's step. timed: with its instructions; else the calls for these do nothing. */
+enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int half, bool timed);
 enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int half);
 /* In place of begin where the half's whole step is played again from a graph. */
-void ghp_timeline_again(struct ghp_timeline *timeline, int half);
+void ghp_timeline_again(struct ghp_timeline *timeline, int half, bool timed);
 /* Around instruction i, in the stream that runs it; a transfer starts when the compute stream posts it. Compute
  * instructions without anything to wait for need no start. */
 enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int half, int i);
@@ -40,7 +41,8 @@ enum ghp_status ghp_timeline_posted(struct ghp_timeline *timeline, int half, int
  * passed. */
 enum ghp_status ghp_timeline_pending(struct ghp_timeline *timeline, int half, int *instr);
 
-/* One step of the step timer: the timings of all instructions that ran, and the step's length. */
+/* One step of the step timer: the timings of all instructions that ran, or those of the step before it, and the step's
+ * length. */
 enum ghp_status ghp_timeline_take(struct ghp_timeline *timeline, int half,
                                   struct ghp_step_timer *timer);
 

@@ -45,6 +45,15 @@ void ghp_step_timer_begin(struct ghp_step_timer *w)
         w->timings[i * GHP_STEP_TIMER_STEPS + place] = (struct ghp_instr_timing_mean){0};
 }
 
+void ghp_step_timer_repeat(struct ghp_step_timer *w)
+{
+    int64_t place = w->step % GHP_STEP_TIMER_STEPS;
+    int64_t before = (w->step + GHP_STEP_TIMER_STEPS - 1) % GHP_STEP_TIMER_STEPS;
+
+    for (int64_t i = 0; i < w->n * GHP_STEP_TIMER_STEPS; i += GHP_STEP_TIMER_STEPS)
+        w->timings[i + place] = w->timings[i + before];
+}
+
 void ghp_step_timer_end(struct ghp_step_timer *w, double step_s)
 {
     w->step_s[w->step % GHP_STEP_TIMER_STEPS] = step_s;

@@ -24,7 +24,9 @@ struct ghp_step_timer;
 enum ghp_status ghp_step_timer_open(int n, struct ghp_step_timer **watch);
 void ghp_step_timer_close(struct ghp_step_timer *watch); /* accepts NULL */
 
-void ghp_step_timer_begin(struct ghp_step_timer *watch);              /* the timings of a step */
+void ghp_step_timer_begin(struct ghp_step_timer *watch); /* the timings of a step */
+/* In place of the timings of a step that was only timed as a whole: those of the step before it. */
+void ghp_step_timer_repeat(struct ghp_step_timer *watch);
 void ghp_step_timer_end(struct ghp_step_timer *watch, double step_s); /* how long it was */
 void ghp_step_timer_record(struct ghp_step_timer *watch, int instr, struct ghp_instr_timing timing);
 /* In that step the compute stream stood still for the instruction: before its start, for a reduction of the

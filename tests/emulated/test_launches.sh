@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=300 label=emulated
+# tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
+# printed, and no more than they were. One step of 16 has its instructions timed. In full: of GPT-2 124M.
+#
+# Kernels are counted on an emulated GPU, where linear layers and attention take ghp's own: one each, where cuBLASLt's
+# also cast their weights.
+set -u
+. "$(dirname "$0")/../tools/scratch.sh"
+export GHP_EMULATED=eager
+
+# counted NETWORK STEPS: of a plan of one worker, by graphs; sets graphs, kernels, copies, events
+counted() {
+    local network=$1 steps=$2
+    analytic "$network" profile.json
+    "$GHP_BIN/ghp-plan" "$network" --profile profile.json --workers 1 --batch 8 --optimizer adamw --clip-norm 1 \
+        -o plan.json >out 2>&1 || fail "planning: $(cat out)"
+    rm -f count
+    GHP_EMULATED_COUNT=$PWD/count mpirun --oversubscribe --bind-to none -n 1 "$GHP_EMULATED_BIN/ghp-run" plan.json \
+        --backend cuda --precision bf16 --steps "$steps" >out 2>err </dev/null || fail "$network: $(tail -3 err)"
+    read -r _ graphs _ kernels _ copies _ events <count
+    echo "$network, $graphs steps: $kernels kernels, $copies copies, $events events"
+}
+
+# of a step
+most() { # WHAT COUNT STEPS MOST
+    [ "$2" -le $(($3 * $4)) ] || fail "$2 $1 in $3 steps, more than $4 a step"
+}
+
+counted "$GHP_SOURCE/models/gpt-nano.json" 33
+[ "$graphs" -ge 32 ] || fail "$graphs graphs of 33 steps"
+most kernels "$kernels" "$graphs" 200
+most events "$events" "$graphs" 16
+if full; then
+    counted gpt2-124m@1024 19
+    most kernels "$kernels" "$graphs" 900
+    most events "$events" "$graphs" 120
+fi
+[ $failures -eq 0 ]
