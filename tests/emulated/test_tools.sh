@@ -66,7 +66,10 @@ if full; then
         NUMERICS=auto "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
 fi
 
-# without a GPU: the remedy
+# a GPU that is too old, and none: the remedy
+GHP_EMULATED_OLD=1 launch 1 "$BIN/ghp-run" one.plan.json --steps 1
+[ $? = 1 ] || fail "a run on an old GPU does not exit 1"
+grep -q "compute capability 7.0.*CUDA_VISIBLE_DEVICES" err || fail "no remedy: $(head -3 err)"
 GHP_EMULATED_GPUS=0 launch 1 "$BIN/ghp-run" one.plan.json --steps 1
 [ $? = 1 ] || fail "a run without a GPU does not exit 1"
 grep -q -- '--backend onednn' err || fail "no remedy: $(head -3 err)"

@@ -58,6 +58,20 @@ static enum ghp_status open_streams(struct ghp_cuda *cuda)
     return GHP_OK;
 }
 
+/* bfloat16 and what else the kernels are written for came with Ampere. */
+static enum ghp_status check_capability(int device)
+{
+    struct cudaDeviceProp gpu;
+
+    GHP_TRY(GHP_CUDA(cudaGetDeviceProperties(&gpu, device)));
+    if (gpu.major >= 8) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_BACKEND,
+                    "GPU %d ('%.80s') has compute capability %d.%d, and ghp takes 8.0 and later "
+                    "(Ampere, such as A100); hide it by CUDA_VISIBLE_DEVICES, or use --backend "
+                    "onednn",
+                    device, gpu.name, gpu.major, gpu.minor);
+}
+
 static enum ghp_status cuda_open(const struct ghp_backend_config *config,
                                  struct ghp_backend **backend)
 {
@@ -71,6 +85,7 @@ static enum ghp_status cuda_open(const struct ghp_backend_config *config,
                         "'--backend reference' for double",
                         config->element_bytes);
     GHP_TRY(ghp_cuda_find(&count));
+    GHP_TRY(check_capability(config->local_rank % count));
     opened = ghp_alloc(1, sizeof *opened);
     if (opened == NULL) return GHP_NO_MEMORY();
     opened->config = *config;

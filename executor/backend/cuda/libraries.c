@@ -57,7 +57,11 @@ static struct library cudnn_library = {.title = "cuDNN",
 static struct library cublaslt_library = {.title = "cuBLASLt",
                                           .file = "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR),
                                           .path = GHP_CUBLASLT_PATH,
+#if CUBLAS_VER_MAJOR < 13
+                                          .package = "nvidia-cublas-cu" TEXT(CUBLAS_VER_MAJOR),
+#else
                                           .package = "nvidia-cublas",
+#endif
                                           .symbols = cublaslt_symbols,
                                           .table = &cublaslt_table};
 static struct library nccl_library = {.title = "NCCL",
@@ -151,6 +155,11 @@ enum ghp_status ghp_cuda_status(cudaError_t status, const char *what)
                         "the GPU is out of memory in '%.60s'; use a smaller batch, more workers or "
                         "a plan made with a lower --memory",
                         what);
+    if (status == cudaErrorNoKernelImageForDevice)
+        return GHP_FAIL(GHP_ERR_BACKEND,
+                        "this build has no machine code for this GPU; configure with "
+                        "-DCMAKE_CUDA_ARCHITECTURES=native on its machine and build again, or use "
+                        "--backend onednn");
     return GHP_FAIL(GHP_ERR_BACKEND,
                     "CUDA's '%.60s' failed: %s; see the kernel's log (dmesg) for "
                     "faults of the GPU, or report this",
