@@ -1,7 +1,7 @@
 /* ghp-test: timeout=600 emulated=yes
  *
  * The cuda backend against the reference in float: every operation and pass at odd shapes and at those of networks, in
- * float, tf32 and bf16, exact and fast. Both get the same numbers (in bf16: rounded to it), each pass starts from the
+ * float, tf32 and bf16, exact and fast; on a real GPU also at the shapes of language models. Both get the same numbers (in bf16: rounded to it), each pass starts from the
  * reference's tensors, and what a pass must not write stays as it is.
  *
  * Bound: greatest difference over greatest number, 1e-4 in float, 2e-3 in tf32 (10 bits: 5e-4 a product, and roots of
@@ -154,6 +154,72 @@ static void check_wide(struct ghp_backend *backend, const struct setting *settin
     check_local(&loss, backend, setting);
 }
 
+/* Sizes that every shape leaves out, as 1. */
+static struct ghp_local completed(struct ghp_local l)
+{
+    if (l.k == 0) l.k = l.c;
+    if (l.h == 0) l.h = 1;
+    l.w = l.q = 1;
+    l.p = l.h;
+    if (l.n_inputs == 0) l.n_inputs = 1;
+    l.window = (struct ghp_window){.groups = 1,
+                                   .r = 1,
+                                   .s = 1,
+                                   .stride_h = 1,
+                                   .stride_w = 1,
+                                   .dilation_h = 1,
+                                   .dilation_w = 1};
+    return l;
+}
+
+static struct ghp_local attention(int64_t positions, struct ghp_heads heads)
+{
+    int64_t queries = heads.n * heads.size, keys = heads.n_kv * heads.size;
+
+    heads.causal = true;
+    return (struct ghp_local){.op = GHP_OP_ATTENTION,
+                              .n = 1,
+                              .c = queries + 2 * keys,
+                              .h = positions,
+                              .k = queries,
+                              .n_inputs = 3,
+                              .slice = {queries, keys, keys},
+                              .heads = heads};
+}
+
+/* GPT-2's and Llama's: positions, heads' sizes, channels and words as they are, of as few samples and heads as show
+ * them. An emulated GPU would take hours. */
+static void check_language_models(struct ghp_backend *backend, const struct setting *setting)
+{
+    const struct ghp_local shapes[] = {
+        attention(1024, (struct ghp_heads){.size = 64, .n = 2, .n_kv = 2}),
+        attention(4096, (struct ghp_heads){.size = 128, .n = 2, .n_kv = 1}),
+        {.op = GHP_OP_LAYER_NORM, .n = 1, .c = 768, .h = 1024, .norm = {.epsilon = 1e-5}},
+        {.op = GHP_OP_RMS_NORM, .n = 1, .c = 4096, .h = 256, .norm = {.epsilon = 1e-5}},
+        {.op = GHP_OP_ROTARY,
+         .n = 1,
+         .c = 128,
+         .h = 4096,
+         .heads = {.size = 128, .turned = 128, .base = 1e4, .amplitude = 1}},
+        {.op = GHP_OP_EMBEDDING, .n = 1, .c = 1, .h = 1024, .k = 768, .vocabulary = 50257},
+        {.op = GHP_OP_POSITION_EMBEDDING, .n = 8, .c = 768, .h = 1024},
+        {.op = GHP_OP_GELU, .n = 1, .c = 3072, .h = 1024},
+        {.op = GHP_OP_SILU, .n = 1, .c = 11008, .h = 256},
+        {.op = GHP_OP_MUL, .n = 1, .c = 11008, .h = 256, .n_inputs = 2},
+        {.op = GHP_OP_LINEAR, .n = 1, .c = 768, .h = 128, .k = 3072},
+        {.op = GHP_OP_LINEAR, .n = 1, .c = 768, .h = 16, .k = 50257},
+        {.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 50257, .h = 128}};
+    struct ghp_device_about about = {0};
+
+    ghp_backend_device(ops, backend).ops->about(backend, &about);
+    if (strcmp(about.name, "emulated GPU") == 0) return;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct ghp_local local = completed(shapes[i]);
+
+        check_local(&local, backend, setting);
+    }
+}
+
 /* Settings named on the command line, or all. */
 static bool is_wanted(const struct setting *setting, int argc, char **argv)
 {
@@ -188,6 +254,7 @@ CHECK_TEST(cuda_ops)
             if (setting->exact && setting->element_bytes == 4) check_exact(&cases[i], backend);
         }
         check_wide(backend, setting);
+        check_language_models(backend, setting);
         fprintf(stderr, "%s: %d passes, %d by plain kernels%s", setting->name, tally.passes,
                 tally.direct, setting->tf32 || setting->element_bytes == 2 ? "\n" : "");
         if (setting->element_bytes == 4 && !setting->tf32)
