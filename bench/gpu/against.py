@@ -3,8 +3,8 @@
 FILE is a description of ghp's (models/*.json) or a plan, which has one. A network of images is built from it layer by
 layer, so that both sides train the same thing: channels_last, bf16 autocast over float weights, cudnn.benchmark,
 synthetic samples that already lie on the GPU. A network like GPT-2 is bench/transformers_torch.py's of the same sizes,
-as PyTorch's users write it. The optimizer is fused: SGD with momentum and weight decay, or AdamW. Each way of running it (eager, CUDA graph,
-torch.compile, its max-autotune, these with a graph) is timed; the fastest counts. A line is printed after each way,
+as PyTorch's users write it. The optimizer is fused: SGD with momentum and weight decay, or AdamW. Each way of running
+it (eager, CUDA graph, torch.compile, its max-autotune, these with a graph) is timed; the fastest counts. A line is printed after each way,
 with the fastest so far: the last one counts, also where the time was up before all were timed ("untimed"). Times are
 CUDA events around --steps steps, the median of --rounds; memory is the allocator's peak. `--rates` prints the matmul
 and copy rates that floors are taken from instead.
@@ -261,7 +261,8 @@ def main():
     if args.describe:
         model = description_of(args.model)
         net = gpt2_of(model) if is_of_tokens(model) else Network(model)
-        classes = model["input"]["vocabulary"] if is_of_tokens(model) else net.shapes[net.names[-1]][0]
+        tokens = is_of_tokens(model)
+        classes = model["input"]["vocabulary"] if tokens else net.shapes[net.names[-1]][0]
         print(json.dumps({"parameters": sum(p.numel() for p in net.parameters()), "classes": classes}))
         return
     if args.tries:

@@ -9,8 +9,8 @@
 // GHP_EMULATED_CAPTURE: the rank whose graphs cannot be made.
 // GHP_EMULATED_GPUS: how many there are, 0 for none; unset 1; "own": each rank sees one, its own.
 // GHP_EMULATED_OLD: they have compute capability 7.0.
-// GHP_EMULATED_COUNT=FILE: nothing is computed, so networks of any size run; at the end FILE gets a line with the graphs
-// that were launched, and their kernels, copies and timed events.
+// GHP_EMULATED_COUNT=FILE: nothing is computed, so networks of any size run; at the end FILE gets a line with the
+// graphs that were launched, and their kernels, copies and timed events.
 #include "tests/emulated/grid.hpp"
 
 #include <cstdio>

@@ -9,7 +9,8 @@ limit=3 most=$((limit + 40)) # the launcher needs some seconds to end a job
 export GHP_EMULATED=eager GHP_EMULATED_GPUS=own
 cat >small.json <<'JSON'
 {"format": "ghp.model/1", "name": "small", "input": {"channels": 1, "height": 2, "width": 2},
- "layers": [{"name": "flat", "op": "flatten"}, {"name": "fc", "op": "linear", "features": 2}, {"name": "loss", "op": "softmax_cross_entropy"}]}
+ "layers": [{"name": "flat", "op": "flatten"},
+            {"name": "fc", "op": "linear", "features": 2}, {"name": "loss", "op": "softmax_cross_entropy"}]}
 JSON
 analytic small.json profile.json
 
