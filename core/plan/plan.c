@@ -6,6 +6,7 @@
 
 #include "core/base/hash.h"
 #include "core/plan/plan_private.h"
+#include "core/program/lower_scaling.h"
 
 #include <inttypes.h>
 #include <math.h>

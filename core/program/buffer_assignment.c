@@ -5,6 +5,7 @@
  * what accesses them. In-place operations do not get buffers of their own: their output *is* their input's buffer,
  * their dx is their dy. */
 #include "core/program/buffer_assignment_private.h"
+#include "core/program/buffer_assignment.h"
 #include "core/program/liveness.h"
 
 #include "core/model/precision.h"
@@ -24,6 +25,15 @@ static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_i
     GHP_TRY(ghp_buffer_assignment_demand(k, &id, buffer));
     *operand = id;
     return GHP_OK;
+}
+
+void ghp_instr_accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
+                        int index, struct ghp_accesses *accesses)
+{
+    const struct ghp_kind_facts *kind = ghp_kind_of(&program->instrs[index]);
+
+    accesses->n = 0;
+    if (kind->accesses != NULL) kind->accesses(lowering, program, index, accesses);
 }
 
 enum ghp_status ghp_lower_scratch(const struct ghp_lowering *lowering,

@@ -1,5 +1,6 @@
 /* core/program/buffer_assignment_private.c - see program/buffer_assignment_private.h. */
 #include "core/program/buffer_assignment_private.h"
+#include "core/program/lower_points.h"
 #include "core/model/precision.h"
 
 #include <stdlib.h>

@@ -8,7 +8,8 @@
 #ifndef GHP_CORE_PROGRAM_BUFFER_ASSIGNMENT_PRIVATE_H
 #define GHP_CORE_PROGRAM_BUFFER_ASSIGNMENT_PRIVATE_H
 
-#include "core/program/lower_private.h"
+#include "core/program/lower_bucket.h"
+#include "core/program/lower_flow.h"
 
 struct ghp_assigned_tensors { /* buffers of one micro-batch, -1 until made */
     int *y; /* per layer: its output, or its remote activation from another stage */

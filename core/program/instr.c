@@ -65,13 +65,3 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
     default: return 0;
     }
 }
-
-int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr)
-{
-    int64_t bytes = 2 * instr->local.c * (int64_t)sizeof(double);
-
-    if (instr->kind != GHP_INSTR_COMPUTE || instr->pass != GHP_PASS_BACKWARD_WEIGHT ||
-        instr->local.repeat < 2)
-        return 0;
-    return ghp_align(bytes);
-}

@@ -7,15 +7,6 @@ void ghp_accesses_add(struct ghp_accesses *accesses, struct ghp_access access)
     accesses->access[accesses->n++] = access;
 }
 
-void ghp_instr_accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                        int index, struct ghp_accesses *accesses)
-{
-    const struct ghp_kind_facts *kind = ghp_kind_of(&program->instrs[index]);
-
-    accesses->n = 0;
-    if (kind->accesses != NULL) kind->accesses(lowering, program, index, accesses);
-}
-
 void ghp_accesses_add_summands(const struct ghp_lowering *lowering, int layer,
                                struct ghp_access first, struct ghp_accesses *accesses)
 {

@@ -11,7 +11,7 @@
 #ifndef GHP_CORE_PROGRAM_LIVENESS_H
 #define GHP_CORE_PROGRAM_LIVENESS_H
 
-#include "core/program/lower.h"
+#include "core/program/program.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -46,10 +46,12 @@ struct ghp_accesses {
     struct ghp_access access[GHP_MAX_ACCESSES];
 };
 
-/* What instruction `index` accesses, inputs before outputs. Neighbours of a reshard's step are in the same list.
- * Local. Tested tests/planner/search/test_memory.c, tests/core/program/test_lower.c */
-void ghp_instr_accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
-                        int index, struct ghp_accesses *accesses);
+/* Bytes that an instruction has beside its tensors while it runs: what it computes, packs or reduces through, and what
+ * a step of a reshard receives into. 0: none. The one place that knows: the allocation and the planner's memory
+ * constraints (planner/search/memory.h) both ask here. Not of p2p transfers and of the communication stream. */
+struct ghp_instr_scratch {
+    int64_t work_bytes, receive_bytes;
+};
 
 /* ---- for core/program/kind ---- */
 

@@ -7,7 +7,14 @@
  * the synchroniser's (program/sync.h). Where gradients are clipped, or rates follow norms, a step ends with these
  * norms. Receives of a schedule step are posted at the start of the schedule step before, sends waited for at the end
  * of a later schedule step. */
-#include "core/program/lower_private.h"
+#include "core/program/buffer_assignment.h"
+#include "core/program/lower.h"
+#include "core/program/lower_points.h"
+#include "core/program/lower_edge.h"
+#include "core/program/lower_layer.h"
+#include "core/program/lower_passes.h"
+#include "core/program/lower_scaling.h"
+#include "core/program/lower_transfer.h"
 
 #include "core/base/hash.h"
 

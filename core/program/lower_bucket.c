@@ -1,5 +1,7 @@
 /* core/program/lower_bucket.c - gradients that are reduced together: their bytes, and which layers share a bucket. */
-#include "core/program/lower_private.h"
+#include "core/program/lower_bucket.h"
+#include "core/program/lower_flow.h"
+#include "core/program/lower_points.h"
 #include "core/model/precision.h"
 
 #include <stdlib.h>
@@ -92,20 +94,14 @@ static void add_layer(const struct ghp_lowering *lowering, int workers, int laye
     range->holds_weights = range->shard_bytes > 0 || sync->replicas || sync->mixing != NULL;
 }
 
-struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
-                                          struct ghp_split split, int *bucket)
+struct ghp_bucket_range ghp_bucket_alone(const struct ghp_lowering *lowering, int workers,
+                                         int layer, struct ghp_split split)
 {
-    const struct ghp_layer *l = &e->lowering->model->layers[layer];
-    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(e->lowering, layer, split),
+    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(lowering, layer, split),
                                    .partner = -1};
-    *bucket = -1;
-    if (l->n_params == 0) return own;
-    if (e->buckets != NULL) {
-        *bucket = e->buckets->of_layer[layer];
-        return e->buckets->ranges[*bucket];
-    }
-    add_layer(e->lowering, e->placement.problem.workers, layer,
-              ghp_lower_gradient_bytes(e->lowering, layer, split), &own);
+
+    if (lowering->model->layers[layer].n_params > 0)
+        add_layer(lowering, workers, layer, ghp_lower_gradient_bytes(lowering, layer, split), &own);
     return own;
 }
 

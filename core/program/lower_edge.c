@@ -1,6 +1,7 @@
 /* core/program/lower_edge.c - the instructions of one edge: reshards both ways, and the addition of further
  * gradients. */
-#include "core/program/lower_private.h"
+#include "core/program/lower_edge.h"
+#include "core/program/lower_points.h"
 
 #include "core/program/fuse.h"
 

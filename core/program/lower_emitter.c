@@ -1,5 +1,6 @@
-/* core/program/lower_emitter.c - the emitter of program/lower_private.h. */
-#include "core/program/lower_private.h"
+/* core/program/lower_emitter.c - see program/lower_emitter.h. */
+#include "core/program/lower_emitter.h"
+#include "core/program/lower_points.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,31 @@ struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer,
     update->optimizer = ghp_lowering_optimizer(e->lowering);
     update->bytes = ghp_optimizer_written(update->optimizer, bytes);
     return update;
+}
+
+struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
+                                          struct ghp_split split, int *bucket)
+{
+    *bucket = e->buckets != NULL && e->lowering->model->layers[layer].n_params > 0
+                  ? e->buckets->of_layer[layer]
+                  : -1;
+    if (*bucket >= 0) return e->buckets->ranges[*bucket];
+    return ghp_bucket_alone(e->lowering, e->placement.problem.workers, layer, split);
+}
+
+struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp_instr_kind kind,
+                                           int bucket, struct ghp_bucket_range range, int point)
+{
+    struct ghp_instr *exchange = ghp_emitter_add(e, kind, point);
+
+    if (exchange == NULL) return NULL;
+    exchange->layer = range.ready_layer;
+    exchange->backward = kind == GHP_INSTR_PUSH;
+    exchange->bucket = bucket;
+    exchange->bytes = range.bytes;
+    exchange->servers = e->lowering->method.sync.servers;
+    exchange->ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
+    return exchange;
 }
 
 enum ghp_status ghp_emit_bucket_wait(const struct ghp_emitter *e, int layer,

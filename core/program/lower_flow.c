@@ -1,6 +1,6 @@
 /* core/program/lower_flow.c - which gradients flow where and in which layouts, what is overwritten in place or
  * recomputed: asked by those who emit instructions and those who give them buffers. */
-#include "core/program/lower_private.h"
+#include "core/program/lower_flow.h"
 
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge)
 {
@@ -175,4 +175,19 @@ bool ghp_lowering_has_stats_delta(const struct ghp_lowering *lowering,
                                   const struct ghp_layer *layer)
 {
     return ghp_layer_has_stats_delta(layer) && !ghp_lowering_differs(lowering);
+}
+
+bool ghp_lowering_mixes(const struct ghp_lowering *lowering)
+{
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(lowering);
+
+    return sync->mixing != NULL && (sync->serves || lowering->problem.workers > 1);
+}
+
+int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
+                         struct ghp_problem problem)
+{
+    struct ghp_layout x = ghp_split_layouts(split).x;
+    return ghp_layout_samples(x, problem) * ghp_layout_positions(x, ghp_model_labels(model)) *
+           (int64_t)sizeof(int32_t);
 }

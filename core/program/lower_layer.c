@@ -1,6 +1,8 @@
 /* core/program/lower_layer.c - the instructions of one layer under its split: load, update, statistics, passes,
  * reductions. */
-#include "core/program/lower_private.h"
+#include "core/program/lower_layer.h"
+#include "core/program/lower_points.h"
+#include "core/program/lower_scaling.h"
 #include "core/model/precision.h"
 
 /* What a plan says of a layer holds wherever the tensor lies in whole blocks, whatever its layout. */
@@ -106,14 +108,6 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
     return GHP_OK;
 }
 
-int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
-                         struct ghp_problem problem)
-{
-    struct ghp_layout x = ghp_split_layouts(split).x;
-    return ghp_layout_samples(x, problem) * ghp_layout_positions(x, ghp_model_labels(model)) *
-           (int64_t)sizeof(int32_t);
-}
-
 enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
 {
     int loss = e->lowering->model->n_layers - 1;
@@ -165,11 +159,13 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split)
 {
     const struct ghp_layer *l = &e->lowering->model->layers[layer];
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
     GHP_TRY(check_split(e, layer, split));
     struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     if (ghp_op_of(l->op)->is_input) return emit_load(e, split, &local);
     if (!e->lowering->forward_only && e->first && e->recompute_at < 0)
-        GHP_TRY(ghp_lowering_sync(e->lowering)->emit_before(e, layer, split));
+        GHP_TRY((sync->emit_before != NULL ? sync->emit_before : ghp_emit_whole_update)(e, layer,
+                                                                                        split));
     if (ghp_local_has_pass(&local, GHP_PASS_STATS) &&
         (local.parts > 0 || !e->lowering->forward_only)) {
         GHP_TRY(emit_stats(e, layer, split, false));
@@ -197,7 +193,10 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
     return GHP_OK;
 }
 
-enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split)
+/* The reductions whose last gradient the layer has made: into sums that all replicas get, or of each one's optimizer
+ * shard. */
+static enum ghp_status emit_reductions(const struct ghp_emitter *e, int layer,
+                                       struct ghp_split split)
 {
     int bucket;
     if (!e->last) return GHP_OK;
@@ -264,6 +263,7 @@ static enum ghp_status emit_weights(const struct ghp_emitter *e, int layer, stru
 static enum ghp_status emit_ready(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {
     const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
+    if (sync->reduces) GHP_TRY(emit_reductions(e, layer, split));
     return sync->emit_ready != NULL ? sync->emit_ready(e, layer, split) : GHP_OK;
 }
 

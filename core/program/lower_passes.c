@@ -2,8 +2,9 @@
  *
  * A program pass is a function program -> program. All of them run, in the order of one table, wherever a program is
  * lowered, so planner and executor have the same list (ghp_program_hash). To add one, write its function and a row. */
+#include "core/program/lower_passes.h"
 #include "core/program/fuse.h"
-#include "core/program/lower_private.h"
+#include "core/program/memory_format.h"
 
 struct program_pass {
     const char *name;

@@ -1,6 +1,5 @@
-/* core/program/lower_points.c - where in a step things happen (program.h's points), and the ranks that a TP size puts
- * together. */
-#include "core/program/lower.h"
+/* core/program/lower_points.c - see program/lower_points.h. */
+#include "core/program/lower_points.h"
 
 struct ghp_ranks ghp_ranks_subgroup(int rank, int tp_size)
 {

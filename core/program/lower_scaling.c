@@ -1,7 +1,7 @@
 /* core/program/lower_scaling.c - what learning rates by norms (core/optimizer/lr_scaling.h) need of a program: what
  * cannot be had, and the norms of a worker batch's gradients, taken before anything is added to them. */
 #include "core/model/precision.h"
-#include "core/program/lower_private.h"
+#include "core/program/lower_scaling.h"
 
 static enum ghp_status check_batches_layer(const struct ghp_lowering *lowering, int layer,
                                            const struct ghp_split *split)

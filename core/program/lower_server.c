@@ -4,6 +4,8 @@
  * The sum of the gradients is where the first worker's lie. Where workers mix (core/program/sync/mixing.c) there are no
  * instructions, since no order of steps is common to all workers: buffers alone. */
 #include "core/program/buffer_assignment_private.h"
+#include "core/program/lower.h"
+#include "core/program/lower_emitter.h"
 #include "core/model/precision.h"
 
 /* The instructions of one bucket after the other, of `kind`; from the last layer on, or from the first. */

@@ -1,5 +1,5 @@
 /* core/program/lower_transfer.c - what goes from stage to stage: sends, receives, and the waits for them. */
-#include "core/program/lower_private.h"
+#include "core/program/lower_transfer.h"
 
 #include <stdlib.h>
 

@@ -15,17 +15,6 @@ void ghp_program_release(struct ghp_program *program)
     memset(program, 0, sizeof *program);
 }
 
-int64_t ghp_receive_bytes(int64_t bytes, int ranks)
-{
-    int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
-    int64_t least = (int64_t)ranks * GHP_ALIGN_BYTES;
-    int64_t row = (int64_t)ranks * (int64_t)sizeof(double); /* the longest element of each */
-
-    segment = (segment + row - 1) / row * row;
-    if (segment < least) segment = least;
-    return ghp_align(segment);
-}
-
 int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer)
 {
     const struct ghp_buffer *b = &program->buffers[buffer];

@@ -26,7 +26,7 @@
  * instruction (struct ghp_mixing_facts).
  *
  * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync/NAME.c with its ops,
- * and its line in sync.c.
+ * and its line in sync/all.c.
  *
  * Source   part-reduce and part-broadcast: Das et al., arXiv 1602.06709, 2016
  * Tested   tests/core/program/test_sync.c, tests/executor/train/test_sync.c */
@@ -36,7 +36,7 @@
 #include "core/program/graph.h"
 #include "core/program/instr.h"
 
-struct ghp_emitter; /* core/program/lower_private.h */
+struct ghp_emitter; /* core/program/lower_emitter.h */
 
 /* What a run by it is compared with. */
 enum ghp_sync_equality {
@@ -88,6 +88,7 @@ struct ghp_sync_ops {
     const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
     const struct ghp_mixing_facts *mixing; /* NULL: it does not mix */
     enum ghp_sync_equality equality;
+    bool reduces; /* gradients are summed over the replicas, bucket by bucket */
     bool gathers; /* forward passes wait for weights that others have changed */
     /* Each worker has weights of its own between two combinings: they and the running statistics lie in buckets, and
      * gradients are means over its own samples. */
@@ -103,8 +104,8 @@ struct ghp_sync_ops {
     int64_t (*shard_bytes)(const struct ghp_layer *layer, int64_t bytes, int replicas);
 
     /* Emit, in order: at the start of a step; before a layer's first forward pass; when a layer's gradients are
-     * complete. A piece of one layer (lower.h) has the last two alone, and they emit all that the layer is to be costed
-     * for. Return GHP_OK or GHP_ERR_NO_MEMORY. */
+     * complete. NULL: nothing; before a layer, its whole update. A piece of one layer (lower.h) has the last two alone,
+     * and they emit all that the layer is to be costed for. Return GHP_OK or GHP_ERR_NO_MEMORY. */
     enum ghp_status (*emit_start)(const struct ghp_emitter *e);
     enum ghp_status (*emit_before)(const struct ghp_emitter *e, int layer, struct ghp_split split);
     enum ghp_status (*emit_ready)(const struct ghp_emitter *e, int layer, struct ghp_split split);

@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/model/safetensors.h"
 #include "core/program/lower.h"
+#include "core/program/lower_points.h"
 #include "executor/state/parameters.h"
 
 /* Seconds to copy so many bytes; none where copies are free in the profile. */

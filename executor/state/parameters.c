@@ -4,6 +4,7 @@
 #include "core/base/finite.h"
 #include "core/base/file.h"
 #include "core/program/lower.h"
+#include "core/program/lower_points.h"
 #include "executor/platform/random.h"
 #include "executor/state/broadcast.h"
 #include "executor/state/shard.h"

@@ -2,6 +2,7 @@
 #include "inspect/report/report_private.h"
 
 #include "core/base/units.h"
+#include "core/program/lower_points.h"
 
 #include <stdlib.h>
 

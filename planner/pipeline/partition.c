@@ -2,6 +2,7 @@
 #include "planner/pipeline/partition.h"
 
 #include "core/base/clock.h"
+#include "core/program/lower_flow.h"
 #include "core/base/log.h"
 #include "planner/pipeline/lower_bound.h"
 #include "planner/search/baselines.h"

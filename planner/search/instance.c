@@ -3,6 +3,9 @@
  *
  * Networks repeat blocks, and an edge has many pairs: an edge that is like an earlier one takes that one's costs. */
 #include "planner/search/instance.h"
+#include "core/program/lower_points.h"
+#include "core/program/lower_bucket.h"
+#include "core/program/lower_flow.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,6 +2,9 @@
  * (core/program/liveness.h), and what they have beside (ghp_lower_scratch). */
 #include "planner/search/memory.h"
 #include "core/program/liveness.h"
+#include "core/program/buffer_assignment.h"
+#include "core/program/lower_flow.h"
+#include "core/program/lower_points.h"
 
 #include <stdlib.h>
 

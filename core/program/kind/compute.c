@@ -1,6 +1,8 @@
 /* core/program/kind/compute.c - one pass of one layer. What it reads and writes, its operation says
  * (core/model/op.h). */
 #include "core/program/buffer_assignment_private.h"
+#include "core/program/lower_flow.h"
+#include "core/program/lower_bucket.h"
 #include "core/program/liveness.h"
 
 /* Evaluation runs on running statistics. */
@@ -87,6 +89,16 @@ static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *inst
         if (stats_deltas)
             instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }
+}
+
+int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr)
+{
+    int64_t bytes = 2 * instr->local.c * (int64_t)sizeof(double);
+
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->pass != GHP_PASS_BACKWARD_WEIGHT ||
+        instr->local.repeat < 2)
+        return 0;
+    return ghp_align(bytes);
 }
 
 static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,

@@ -2,6 +2,17 @@
  * weights, and of the metrics; and the gather of what each worker has updated. */
 #include "core/program/liveness.h"
 
+int64_t ghp_receive_bytes(int64_t bytes, int ranks)
+{
+    int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
+    int64_t least = (int64_t)ranks * GHP_ALIGN_BYTES;
+    int64_t row = (int64_t)ranks * (int64_t)sizeof(double); /* the longest element of each */
+
+    segment = (segment + row - 1) / row * row;
+    if (segment < least) segment = least;
+    return ghp_align(segment);
+}
+
 static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch)
 {

@@ -1,7 +1,7 @@
 /* core/program/sync/dgd.c - dgd:GRAPH: decentralised gradient descent. Behind each step a worker takes the weighted
  * mean of its own weights and its neighbours' (core/program/graph.h). Lowered as all that mix (mixing.c); what a mix
  * does is in executor/mixing/mix_neighbours.c. */
-#include "core/program/lower_private.h"
+#include "core/program/sync/mixing.h"
 
 static bool read(const char *text, struct ghp_sync *sync)
 {

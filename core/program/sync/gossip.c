@@ -4,7 +4,7 @@
  *               its next step; nobody waits
  *     ad-psgd   workers of even rank are passive, the others active, so that waits have no cycle: beside each step an
  *               active one and a passive one exchange weights, and both move to the middle */
-#include "core/program/lower_private.h"
+#include "core/program/sync/mixing.h"
 
 /* ---- gosgd ---- */
 

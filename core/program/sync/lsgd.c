@@ -5,7 +5,7 @@
  * as all that mix (mixing.c); what a mix does is in executor/mixing/mix_leaders.c.
  *
  * Source  Teng et al., NeurIPS 2019 */
-#include "core/program/lower_private.h"
+#include "core/program/sync/mixing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,18 +3,11 @@
  * All weights lie in one bucket, as their gradients do. A step begins with the updates by the gradients of the step
  * before, where workers update, and behind them the MIX; a CARRY stands for the messages that go beside the step, which
  * the next MIX waits for. What a mix does is the executor's (executor/mixing/mixer.h); here is what it costs. */
-#include "core/program/lower_private.h"
+#include "core/program/sync/mixing.h"
 
 #include "core/base/hash.h"
 
 #include <string.h>
-
-bool ghp_lowering_mixes(const struct ghp_lowering *lowering)
-{
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(lowering);
-
-    return sync->mixing != NULL && (sync->serves || lowering->problem.workers > 1);
-}
 
 static int bucket_of(const struct ghp_emitter *e)
 {

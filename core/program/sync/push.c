@@ -6,7 +6,7 @@
  *                       what was sent TAU steps ago
  *
  * Beside the weights goes by how much they count, 4 bytes. Workers go in step: their metrics are summed in each. */
-#include "core/program/lower_private.h"
+#include "core/program/sync/mixing.h"
 
 enum { WORD_BYTES = 4 };
 

@@ -4,22 +4,7 @@
  * gradients are complete, and pulls it at the start of its next step, in the order in which the forward pass reads:
  * pulls run beside it, and it waits for a bucket before its first layer. What has global gradients on every worker (a
  * batch norm's) is no server's: each worker updates it. */
-#include "core/program/lower_private.h"
-
-struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp_instr_kind kind,
-                                           int bucket, struct ghp_bucket_range range, int point)
-{
-    struct ghp_instr *exchange = ghp_emitter_add(e, kind, point);
-
-    if (exchange == NULL) return NULL;
-    exchange->layer = range.ready_layer;
-    exchange->backward = kind == GHP_INSTR_PUSH;
-    exchange->bucket = bucket;
-    exchange->bytes = range.bytes;
-    exchange->servers = e->lowering->method.sync.servers;
-    exchange->ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
-    return exchange;
-}
+#include "core/program/lower_layer.h"
 
 static enum ghp_status emit(const struct ghp_emitter *e, enum ghp_instr_kind kind, int bucket,
                             struct ghp_bucket_range range, int point)

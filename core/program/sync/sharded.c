@@ -4,7 +4,7 @@
  * The updates of all buckets stand at the start of a step, in the order in which the forward pass reads them, each with
  * its gather behind it: the gathers run beside the forward pass, which waits for a bucket where it reads its first
  * layer. Statistics of ghost batches are added on every worker, so their layers keep the all-reduce. */
-#include "core/program/lower_private.h"
+#include "core/program/lower_layer.h"
 
 static int64_t shard_bytes(const struct ghp_layer *layer, int64_t bytes, int replicas)
 {
@@ -62,8 +62,8 @@ const struct ghp_sync_ops ghp_sync_sharded = {
     .purpose =
         "each worker updates its optimizer shard of the weights, and has moments for that alone",
     .equality = GHP_SYNC_EQUALS_ONE_WORKER,
+    .reduces = true,
     .gathers = true,
     .shard_bytes = shard_bytes,
     .emit_start = emit_start,
-    .emit_before = emit_before,
-    .emit_ready = ghp_emit_reductions};
+    .emit_before = emit_before};

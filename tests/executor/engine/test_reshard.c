@@ -4,6 +4,7 @@
  * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares.
  * Tensors lie plain or in blocks of 16 channels, each as it can; where positions are exchanged, plain. */
 #include "core/program/lower.h"
+#include "core/program/lower_points.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
 #include "tests/check.h"

@@ -5,6 +5,7 @@
  * streams at once, ranks that come late, equal bits on all ranks, agreement on failures; sheets of a shared segment
  * that are numbered on beyond 2^32. */
 #include "core/program/lower.h"
+#include "core/program/lower_points.h"
 #include "core/model/precision.h"
 #include "executor/platform/task_thread.h"
 #include "executor/transport/mpi/shared_segment.h"

@@ -1,0 +1,55 @@
+/* core/program/lower_bucket.h - which layers' gradients are reduced together.
+ *
+ * Returns of all that make something: GHP_OK or GHP_ERR_NO_MEMORY. */
+#ifndef GHP_CORE_PROGRAM_LOWER_BUCKET_H
+#define GHP_CORE_PROGRAM_LOWER_BUCKET_H
+
+#include "core/program/program.h"
+
+/* Which layers' gradients are reduced together. */
+struct ghp_bucket_plan {
+    int n;
+    int *of_layer; /* bucket of a layer's gradients, -1: no parameters */
+    struct ghp_bucket_range {
+        int tp_size;     /* 0: gradients come out global (batch_norm over the global batch) */
+        int ready_layer; /* its last member in backward order */
+        int64_t gradient_bytes;
+        int64_t bytes;       /* the same, padded to whole optimizer shards */
+        int64_t shard_bytes; /* of one replica, which alone updates it; 0: all update all */
+        int64_t cut_bytes;   /* of one server; 0: no server has it */
+        bool updated_here;   /* of what servers have: workers update it, too */
+        bool holds_weights;  /* its layers' weights lie together as their gradients do */
+        int partner;         /* the layer of another stage that has the same parameters; -1: none */
+    } * ranges;
+};
+
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
+                                     const struct ghp_placement *placement,
+                                     const struct ghp_split *splits, struct ghp_bucket_plan *plan);
+void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
+
+/* The bucket that a layer has to itself, of no bytes where it has no parameters. */
+struct ghp_bucket_range ghp_bucket_alone(const struct ghp_lowering *lowering, int workers,
+                                         int layer, struct ghp_split split);
+
+/* The layer whose parameters its stage has and updates before the layer's forward pass: itself, or its owner where that
+ * is in another stage; -1: none. */
+int ghp_lower_held(const struct ghp_lowering *lowering, int layer);
+
+/* Those who sum the gradients of a bucket: the replica group, and that of its partner in another stage. */
+struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,
+                                  const struct ghp_placement *placement,
+                                  const struct ghp_bucket_range *range);
+
+/* 0: nothing to reduce, else the TP size whose replicas sum. */
+int ghp_layer_reduce_tp_size(const struct ghp_lowering *lowering, int layer,
+                             struct ghp_split split);
+
+/* Gradient bytes of one layer, each tensor rounded up to GHP_ALIGN_BYTES. */
+int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *lowering, int layer,
+                                 struct ghp_split split);
+
+/* Whether the layer adds its weight gradients to those that a layer tied to it, later in the same stage, has made. */
+bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *lowering, int layer);
+
+#endif

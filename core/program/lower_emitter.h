@@ -1,0 +1,61 @@
+/* core/program/lower_emitter.h - appends instructions to a program, for a whole one or for a piece.
+ *
+ * The emitter knows where it is: which slot and micro-batch of the worker's schedule, and whether something is being
+ * recomputed. What a layer, an edge and a transfer consist of is in lower_layer.h, lower_edge.h and lower_transfer.h, and
+ * what synchronisers add in sync/; lower.c strings them together. Every function that emits returns GHP_OK,
+ * GHP_ERR_NO_MEMORY, or what its comment says. */
+#ifndef GHP_CORE_PROGRAM_LOWER_EMITTER_H
+#define GHP_CORE_PROGRAM_LOWER_EMITTER_H
+
+#include "core/program/lower_bucket.h"
+#include "core/program/lower_flow.h"
+
+struct ghp_emitter {
+    const struct ghp_lowering *lowering;
+    const struct ghp_split *splits;        /* NULL: a piece */
+    const struct ghp_bucket_plan *buckets; /* NULL: a piece, whose bucket is its own layer */
+    struct ghp_program *program;
+    int rank;
+    struct ghp_placement placement;
+    int half;                        /* points of a slot */
+    int forward_base, backward_base; /* points before the slot's */
+    int micro;
+    bool first, last; /* micro-batch of the step */
+    bool *recomputed; /* a layer: recomputed in this slot; NULL: no layer ever is */
+    int recompute_at; /* point of what is recomputed, -1: nothing is now */
+};
+
+/* At the first forward and the last backward slot, as pieces are emitted. */
+struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *lowering, int rank,
+                                  struct ghp_program *piece);
+
+/* An empty program of one point, with all that it says besides its list. */
+struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct ghp_split *splits);
+
+/* The bucket of a layer's gradients, and its number; of a piece: what it has alone, -1. */
+struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
+                                          struct ghp_split split, int *bucket);
+
+/* Points (program.h) in the emitter's slot. */
+int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward);
+int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward);
+
+/* Appends a blank instruction (no operands, nobody to talk to); NULL without memory. */
+struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_kind kind, int point);
+
+/* Appends a layer's update of so many bytes of weights; NULL without memory. */
+struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer, int64_t bytes,
+                                         int point);
+
+/* Appends a worker's or server's part in the exchange of a bucket of its own with the servers; NULL without memory. */
+struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp_instr_kind kind,
+                                           int bucket, struct ghp_bucket_range range, int point);
+
+/* Appends the layer's wait until the bucket's instruction of a kind is done in this step. */
+enum ghp_status ghp_emit_bucket_wait(const struct ghp_emitter *e, int layer,
+                                     enum ghp_instr_kind kind, int bucket);
+
+/* The replica group of this worker: who has the same shard of a layer split over `tp_size`. */
+struct ghp_ranks ghp_emitter_replica_group(const struct ghp_emitter *e, int tp_size);
+
+#endif

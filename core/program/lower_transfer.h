@@ -1,0 +1,34 @@
+/* core/program/lower_transfer.h - what goes from stage to stage: sends, receives, and the waits for them. */
+#ifndef GHP_CORE_PROGRAM_LOWER_TRANSFER_H
+#define GHP_CORE_PROGRAM_LOWER_TRANSFER_H
+
+#include "core/program/lower_emitter.h"
+
+/* Whether the edge brings a tensor from another stage, for itself and all later readers in its own. */
+bool ghp_edge_carries(const struct ghp_lowering *lowering, int edge, int *from_stage,
+                      int *to_stage);
+
+/* The transfer of the edge's tensor, or gradient. `producer` and `remote_activation`: layouts on both sides. */
+struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *lowering, int edge,
+                                         bool backward, struct ghp_layouts producer,
+                                         struct ghp_layouts remote_activation);
+
+/* kind: SEND or RECEIVE. */
+enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind, int edge,
+                                  const struct ghp_transfer *transfer, int point);
+enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind,
+                                       int edge, bool backward, int point);
+
+/* The wait for the edge's receive. */
+enum ghp_status ghp_emit_arrival(const struct ghp_emitter *e, int edge, bool backward, int point);
+
+/* Receives of a slot, posted at `point`: forward the remote activations of this stage, backward the gradients of what
+ * it sent. */
+enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_step slot, int point);
+
+/* Waits at the end of slot `slot` for the sends whose time it is, in the last slot for all that are left. `begins`:
+ * first instruction of each slot so far, and one past the last. */
+enum ghp_status ghp_emit_send_waits(const struct ghp_emitter *e, const int *begins, int slot,
+                                    bool last, int point);
+
+#endif

@@ -1,0 +1,18 @@
+/* core/program/sync/mixing.h - what synchronisers share whose workers' weights meet others' between two steps. */
+#ifndef GHP_CORE_PROGRAM_SYNC_MIXING_H
+#define GHP_CORE_PROGRAM_SYNC_MIXING_H
+
+#include "core/program/lower_layer.h"
+
+/* Of synchronisers that mix: updates, where workers update, and the MIX behind them; a piece's update. */
+enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e);
+enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
+                                       struct ghp_split split);
+/* For struct ghp_mixing_facts: in_step of workers that never wait for others, or always; staleness that nothing bounds,
+ * or says. */
+bool ghp_mixing_never(struct ghp_sync sync);
+bool ghp_mixing_always(struct ghp_sync sync);
+int ghp_mixing_unbounded(struct ghp_sync sync);
+double ghp_mixing_unknown(struct ghp_sync sync, int workers);
+
+#endif
