@@ -29,7 +29,7 @@ struct ghp_observer { /* a failure ends the step with it */
 };
 
 /* Value i of a part, counted [n][h][w][c] without padding; and in place of it another, rounded to its precision.
- * Local. Tested tests/executor/train/test_layerwise.c */
+ * Local. Tested tests/executor/train/verify/test_layerwise.c */
 double ghp_observed_get(const struct ghp_observed *observed, int64_t i);
 void ghp_observed_set(const struct ghp_observed *observed, int64_t i, double value);
 int64_t ghp_observed_elements(const struct ghp_observed *observed);

@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 #include "executor/report/prediction_error.h"
 #include "executor/state/checkpoint.h"
-#include "executor/train/verify.h"
+#include "executor/train/verify/verify.h"
 
 #include <stdio.h>
 

@@ -13,9 +13,6 @@
 #include <unistd.h>
 
 static const char format[] = "ghp.checkpoint/1", model_key[] = "model";
-const char ghp_checkpoint_optimizer_key[] = "optimizer", ghp_checkpoint_sync_key[] = "sync",
-           ghp_checkpoint_workers_key[] = "workers", ghp_checkpoint_evaluation_key[] = "evaluation",
-           ghp_checkpoint_due[] = "due", ghp_checkpoint_loss_key[] = "test_loss";
 
 enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing_facts */
 
@@ -120,15 +117,6 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
 int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int i)
 {
     return c->entries[i].tensor->param->elements * c->element_bytes;
-}
-
-static const char *const file_names[] = {"checkpoint.safetensors",
-                                         "checkpoint.previous.safetensors"};
-
-void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,
-                         char path[GHP_CHECKPOINT_PATH_BYTES])
-{
-    snprintf(path, GHP_CHECKPOINT_PATH_BYTES, "%s/%s", folder, file_names[generation]);
 }
 
 /* Whose training a checkpoint is, and how far: " of 'NAME' after N steps"; "" where it cannot be read.

@@ -8,19 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A verification compares whole trainings: nothing ends it in order. */
-struct ghp_stop *ghp_training_stop(struct ghp_training *t)
-{
-    return t->snapshot == NULL ? &t->stop : NULL;
-}
-
-int64_t ghp_training_warm_up(const struct ghp_training *t)
-{
-    int64_t n = t->steps - t->first_step;
-
-    return n > 8 ? 3 : n > 2 ? 1 : 0;
-}
-
 enum { JUDGED_STEPS = 32 };
 static const double long_s = 10; /* a training of more than that is said before it starts */
 
@@ -38,54 +25,6 @@ static enum ghp_status judge(struct ghp_training *t, double from_s, bool *ends)
                  1e3 * step_s, 1e3 * t->predicted_step_s, 1e3 * t->predicted_error_s);
     if (t->guard == NULL || *ends) return GHP_OK;
     return t->guard->act(t->guard, t, (struct ghp_training_doubt){beyond, step_s}, ends);
-}
-
-/* A line of metrics that cannot be written ends the file, not the training. */
-static void keep_metrics(struct ghp_training *t, enum ghp_status written)
-{
-    if (written == GHP_OK) return;
-    ghp_warn("no more metrics are kept: %s", ghp_status_message());
-    ghp_metrics_close(t->metrics);
-    t->metrics = NULL;
-    t->metrics_lost = true;
-}
-
-/* The bar: what a step made and how long it took, beside what was predicted. */
-static void show_progress(const struct ghp_training *t, const struct ghp_metrics_step *line)
-{
-    double step_s = ghp_step_timer_step_s(ghp_worker_step_timer(t->worker));
-    bool tokens = line->tokens_per_s > 0;
-    char took[96];
-
-    if (!(step_s > 0)) { /* the timer has just forgotten the first steps */
-        ghp_progress_step(t->losses.steps, "loss %.4f", line->loss);
-        return;
-    }
-    if (t->predicted_step_s > 0)
-        snprintf(took, sizeof took, "predicted %.4g | %.4g ms", 1e3 * t->predicted_step_s,
-                 1e3 * step_s);
-    else
-        snprintf(took, sizeof took, "%.4g ms a step", 1e3 * step_s);
-    ghp_progress_step(t->losses.steps, "loss %.4f, %.0f %s/s, %s", line->loss,
-                      tokens ? line->tokens_per_s : line->images_per_s,
-                      tokens ? "tokens" : "samples", took);
-}
-
-/* The same for TensorBoard's events. */
-static void keep_events(struct ghp_training *t, enum ghp_status written)
-{
-    if (written == GHP_OK) return;
-    ghp_warn("no more events are kept: %s", ghp_status_message());
-    ghp_event_file_close(t->events);
-    t->events = NULL;
-    t->metrics_lost = true;
-}
-
-void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line)
-{
-    show_progress(t, line);
-    if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, line));
-    if (t->events != NULL) keep_events(t, ghp_event_file_step(t->events, line));
 }
 
 static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
@@ -123,74 +62,6 @@ static enum ghp_status note_results(struct ghp_training *t)
     return GHP_OK;
 }
 
-enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
-{
-    int64_t epoch = ghp_order_epoch(&t->training_config->order, done - 1);
-
-    struct ghp_evaluation evaluation;
-
-    GHP_TRY(ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, ghp_training_stop(t),
-                         &evaluation));
-    t->owes_evaluation = !evaluation.complete;
-    if (!evaluation.complete) return GHP_OK;
-    t->evaluation = evaluation;
-    t->has_evaluation = true;
-    t->evaluated = done;
-    if (t->metrics != NULL)
-        keep_metrics(t, ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation));
-    if (t->events != NULL)
-        keep_events(t, ghp_event_file_evaluation(t->events, done, &t->evaluation));
-    return GHP_OK;
-}
-
-void ghp_training_finish_save(struct ghp_training *t)
-{
-    int64_t step = 0;
-
-    if (!ghp_checkpoint_under_way(&t->checkpoints)) return;
-    if (ghp_checkpoint_finish(&t->checkpoints, &step) == GHP_OK)
-        t->heartbeat.kept = step;
-    else
-        ghp_warn("no checkpoint after %lld steps: %s", (long long)step, ghp_status_message());
-    ghp_heartbeat_write(&t->heartbeat);
-}
-
-enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool last)
-{
-    const struct ghp_order *order = &t->training_config->order;
-    struct ghp_checkpoint checkpoint = {.step = done,
-                                        .seed = order->seed,
-                                        .global_batch = order->global_batch,
-                                        .samples = order->n,
-                                        .owes_evaluation = t->owes_evaluation,
-                                        .evaluated = t->has_evaluation && t->evaluated == done,
-                                        .test_loss = t->evaluation.loss};
-    enum ghp_status status;
-
-    ghp_training_finish_save(t);
-    t->checkpoints.beside = t->asynchronous && !last;
-    status = ghp_checkpoint_save(&t->checkpoints, t->worker, checkpoint);
-    t->checkpoint_lost = status != GHP_OK;
-    if (status == GHP_OK && !ghp_checkpoint_under_way(&t->checkpoints)) t->heartbeat.kept = done;
-    ghp_heartbeat_write(&t->heartbeat);
-    if (status != GHP_ERR_IO) return status;
-    ghp_warn("no checkpoint after %lld steps: %s", (long long)done, ghp_status_message());
-    return GHP_OK;
-}
-
-static bool passes(int64_t every, int64_t before, int64_t done)
-{
-    return every > 0 && done / every > before / every;
-}
-
-bool ghp_training_saves(const struct ghp_training *t, int64_t before, int64_t done)
-{
-    int64_t epoch = ghp_order_steps(&t->training_config->order);
-
-    return t->checkpoints.path != NULL && (passes(epoch * t->checkpoint_epochs, before, done) ||
-                                           passes(t->checkpoint_every, before, done));
-}
-
 /* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times.
  * *ends: a signal ends the training here, and perhaps an evaluation half-way. */
 static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool *ends)
@@ -208,7 +79,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     saves =
         (t->checkpoints.path != NULL && (last || *ends)) || ghp_training_saves(t, done - 1, done);
     t->owes_evaluation =
-        t->evaluates && (last || epoch || passes(t->evaluate_every, done - 1, done));
+        t->evaluates && (last || epoch || ghp_training_passes(t->evaluate_every, done - 1, done));
     evaluates = t->owes_evaluation && !*ends;
     saves = saves || (evaluates && t->checkpoints.keep.best);
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
@@ -221,16 +92,6 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     if (evaluates) GHP_TRY(ghp_training_evaluate(t, done));
     *ends = t->stop.signal != 0;
     if (saves) GHP_TRY(ghp_training_save(t, done, last || *ends));
-    ghp_memory_resume(t->memory);
-    return GHP_OK;
-}
-
-enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step)
-{
-    if (t->snapshot == NULL || step != t->first_step) return GHP_OK;
-    GHP_TRY(ghp_worker_settle(t->worker));
-    ghp_memory_pause(t->memory);
-    GHP_TRY(ghp_snapshot_gradients(t->snapshot, t->worker));
     ghp_memory_resume(t->memory);
     return GHP_OK;
 }

@@ -16,7 +16,7 @@
 #include "executor/train/event_file.h"
 #include "executor/train/metrics.h"
 #include "executor/train/training_config.h"
-#include "executor/train/verify.h"
+#include "executor/train/snapshot.h"
 #include "executor/train/losses.h"
 #include "executor/train/stop.h"
 

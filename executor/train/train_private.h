@@ -4,12 +4,17 @@
 
 #include "executor/train/train.h"
 
+/* ---- between.c ---- */
+
+/* NULL: nothing ends it in order. */
 struct ghp_stop *ghp_training_stop(struct ghp_training *t);
 /* Steps before measuring starts: first touches, connections, caches. */
 int64_t ghp_training_warm_up(const struct ghp_training *t);
 /* A step's line: for the progress bar, the metrics file and TensorBoard. */
 void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line);
 enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done);
+/* Whether a multiple of `every` is beyond `before` and at most `done`; 0: never. Local. */
+bool ghp_training_passes(int64_t every, int64_t before, int64_t done);
 /* Whether one of the checkpoints before the end is due behind more than `before` and at most `done` steps. Local. */
 bool ghp_training_saves(const struct ghp_training *t, int64_t before, int64_t done);
 /* How the checkpoint that is being written has ended: worker 0 waits for it. */
@@ -19,7 +24,9 @@ enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool las
 /* The first step's gradients, for a verification. */
 enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step);
 
-/* The loop of workers that wait for nobody's step (train_async.c). */
+/* ---- train_async.c ---- */
+
+/* The loop of workers that wait for nobody's step. */
 enum ghp_status ghp_training_run_async(struct ghp_training *t);
 
 /* ---- divergence.c ---- */

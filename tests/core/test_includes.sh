@@ -1,6 +1,8 @@
 #!/bin/bash
 # tests/core/test_includes.sh - who may include whom, no circle between files or folders, folders of a size that can be
 # overlooked, foreign headers stay in the files that wrap them, and functions that are never used.
+#
+# ghp-test: timeout=180
 set -u
 cd "${GHP_SOURCE:?set it to the source tree}" || exit 1
 failures=0

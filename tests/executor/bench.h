@@ -2,7 +2,7 @@
 #ifndef GHP_TESTS_EXECUTOR_BENCH_H
 #define GHP_TESTS_EXECUTOR_BENCH_H
 
-#include "executor/train/verify.h"
+#include "executor/train/verify/verify.h"
 
 /* Steps of a training, and the seed of everything. With this seed no activation of the first step lies within rounding
  * of relu's kink: where one does, its gradient is there or not by the last bit, and float runs truly differ. */

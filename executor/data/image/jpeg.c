@@ -7,7 +7,7 @@
  *
  * libjpeg goes on where data are wrong, with grey in their place; here such a file is damaged. One without an
  * end-of-image marker is damaged too, even where its part of the rows is there. */
-#include "executor/data/image/image.h"
+#include "executor/data/image/format.h"
 
 #include <setjmp.h>
 #include <stdio.h>

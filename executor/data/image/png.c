@@ -1,5 +1,5 @@
 /* executor/data/image/png.c - PNG by libpng, whose header stays in here. */
-#include "executor/data/image/image.h"
+#include "executor/data/image/format.h"
 
 #include <setjmp.h>
 #include <stdio.h>

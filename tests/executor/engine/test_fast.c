@@ -11,7 +11,7 @@
  * pass), and a gradient has gone through at most ten such passes; numbers at wrong places err by the tensor's size
  * itself. */
 #include "executor/state/parameters.h"
-#include "executor/train/verify.h"
+#include "executor/train/verify/verify.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

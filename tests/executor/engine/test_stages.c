@@ -7,7 +7,7 @@
  * late by chance and layers recomputed going backward; memory is the program's. Shares by hand, too, train like one
  * worker, and so do layers of different stages that share parameters. */
 #include "executor/state/parameters.h"
-#include "executor/train/verify.h"
+#include "executor/train/verify/verify.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

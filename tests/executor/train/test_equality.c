@@ -6,7 +6,7 @@
  * reference backend and in float on the fast one; a second run gives the same bits; replicas hold the same bits; and
  * each deliberate fault is caught. */
 #include "executor/state/parameters.h"
-#include "executor/train/verify.h"
+#include "executor/train/verify/verify.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

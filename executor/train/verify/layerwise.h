@@ -1,5 +1,5 @@
-/* executor/train/layerwise.h - is a difference between a plan and one worker rounding, or a defect? Holds steps of the
- * plan against one worker layer by layer.
+/* executor/train/verify/layerwise.h - is a difference between a plan and one worker rounding, or a defect? Holds
+ * steps of the plan against one worker layer by layer.
  *
  * Each step's outputs, gradients and updates are gathered from the plan. One worker then takes the same step, from the
  * same weights, and after each layer goes on with what the *plan* had there. So each of its tensors is what one worker
@@ -14,12 +14,12 @@
  * A sum in another order is the same sum of terms that are off by some units in the last place, so a sound plan's ratio
  * is a small number, whatever the network. A wrong tensor's is what is wrong of it over the precision.
  *
- * Tested   tests/executor/train/test_layerwise.c
+ * Tested   tests/executor/train/verify/test_layerwise.c
  * Source   docs/exactness.md */
-#ifndef GHP_EXECUTOR_TRAIN_LAYERWISE_H
-#define GHP_EXECUTOR_TRAIN_LAYERWISE_H
+#ifndef GHP_EXECUTOR_TRAIN_VERIFY_LAYERWISE_H
+#define GHP_EXECUTOR_TRAIN_VERIFY_LAYERWISE_H
 
-#include "executor/train/step_trace.h"
+#include "executor/train/verify/step_trace.h"
 #include "executor/train/training_config.h"
 
 /* name, text */

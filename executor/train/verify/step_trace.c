@@ -1,5 +1,5 @@
-/* executor/train/step_trace.c - see step_trace.h. */
-#include "executor/train/step_trace.h"
+/* executor/train/verify/step_trace.c - see step_trace.h. */
+#include "executor/train/verify/step_trace.h"
 
 #include "executor/state/parameters.h"
 

@@ -1,7 +1,7 @@
 /* What a verification makes of given runs: other rounding passes; a tensor whose gradient is wrong by more does not,
  * however small it is, nor do all of them by less, nor does anything that is not a number. */
 #include "executor/platform/random.h"
-#include "executor/train/verify.h"
+#include "executor/train/verify/verify.h"
 #include "tests/check.h"
 
 #include <math.h>

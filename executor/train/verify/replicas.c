@@ -1,5 +1,5 @@
-/* executor/train/verify_replicas.c - see verify_private.h. */
-#include "executor/train/verify_private.h"
+/* executor/train/verify/replicas.c - see replicas.h. */
+#include "executor/train/verify/replicas.h"
 
 #include "core/base/log.h"
 #include "executor/state/parameters.h"
@@ -74,23 +74,6 @@ static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas
     for (int i = 0; i < n; i++)
         GHP_TRY(keep(r, i));
     return GHP_OK;
-}
-
-double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at)
-{
-    const void *whole = r->whole[i * r->entries + entry];
-
-    return r->element_bytes == 8 ? ((const double *)whole)[at] : ((const float *)whole)[at];
-}
-
-void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, double value)
-{
-    void *whole = r->whole[i * r->entries + entry];
-
-    if (r->element_bytes == 8)
-        ((double *)whole)[at] = value;
-    else
-        ((float *)whole)[at] = (float)value;
 }
 
 /* The mean of all replicas' weights and statistics, into the further row. */

@@ -1,4 +1,4 @@
-/* executor/train/verify_private.h - private to executor/train/verify*.c: the reference implementation of training whose
+/* executor/train/verify/replicas.h - the reference implementation of training whose
  * workers' weights differ (core/program/sync.h). One worker trains all replicas in turn, each with its own samples,
  * weights and moments, and combines them as the synchroniser says: the mean when it is due, the pull to leaders, the
  * mean of neighbours, the push of one half of each.
@@ -6,10 +6,11 @@
  * Means are plain sums in double, in the order of the ranks; all else is the one worker's own step. The snapshot has
  * the first replica's gradients of the first step, the mean of all replicas' weights after the last, and the mean of
  * their losses. */
-#ifndef GHP_EXECUTOR_TRAIN_VERIFY_PRIVATE_H
-#define GHP_EXECUTOR_TRAIN_VERIFY_PRIVATE_H
+#ifndef GHP_EXECUTOR_TRAIN_VERIFY_REPLICAS_H
+#define GHP_EXECUTOR_TRAIN_VERIFY_REPLICAS_H
 
-#include "executor/train/verify.h"
+#include "executor/train/snapshot.h"
+#include "executor/train/training_config.h"
 
 struct ghp_replicas_config {
     int n; /* replicas; the worker's batch is one's */
@@ -32,7 +33,7 @@ struct ghp_replicas { /* all workers' tensors, which one worker trains in turn *
 double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at);
 void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, double value);
 
-/* What comes after the updates by step `t`. Returns false where the synchroniser does not mix. verify_mixing.c */
+/* What comes after the updates by step `t`. Returns false where the synchroniser does not mix. replicas_mixing.c */
 bool ghp_replicas_mix(struct ghp_replicas *r, int64_t t);
 
 /* worker   a lone one with first weights, of batch global batch / n

@@ -1,7 +1,7 @@
-/* executor/train/alone.h - the one worker that a plan is held against: the same network, batch and numbers, without any
- * split, stage or other worker. */
-#ifndef GHP_EXECUTOR_TRAIN_ALONE_H
-#define GHP_EXECUTOR_TRAIN_ALONE_H
+/* executor/train/verify/alone.h - the one worker that a plan is held against: the same network, batch and numbers,
+ * without any split, stage or other worker. */
+#ifndef GHP_EXECUTOR_TRAIN_VERIFY_ALONE_H
+#define GHP_EXECUTOR_TRAIN_VERIFY_ALONE_H
 
 #include "executor/state/init.h"
 #include "executor/train/rank_plan.h"

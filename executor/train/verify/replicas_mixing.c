@@ -1,7 +1,24 @@
-/* executor/train/verify_mixing.c - see verify_private.h: what replicas become behind a step where workers' weights mix,
- * said once more in plain loops in double. Rows behind the mean's: by lsgd a leader's weights for each replica's group,
- * then that of all; by dgd and sgp what all become. */
-#include "executor/train/verify_private.h"
+/* executor/train/verify/replicas_mixing.c - see replicas.h: what replicas become behind a step where workers' weights
+ * mix, said once more in plain loops in double. Rows behind the mean's: by lsgd a leader's weights for each replica's
+ * group, then that of all; by dgd and sgp what all become. */
+#include "executor/train/verify/replicas.h"
+
+double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at)
+{
+    const void *whole = r->whole[i * r->entries + entry];
+
+    return r->element_bytes == 8 ? ((const double *)whole)[at] : ((const float *)whole)[at];
+}
+
+void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, double value)
+{
+    void *whole = r->whole[i * r->entries + entry];
+
+    if (r->element_bytes == 8)
+        ((double *)whole)[at] = value;
+    else
+        ((float *)whole)[at] = (float)value;
+}
 
 #include <string.h>
 

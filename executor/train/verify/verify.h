@@ -1,5 +1,5 @@
-/* executor/train/verify.h - does the plan train like one worker, or like one that trains all replicas in turn? Trains
- * both and compares every tensor.
+/* executor/train/verify/verify.h - does the plan train like one worker, or like one that trains all replicas in turn?
+ * Trains both and compares every tensor.
  *
  *     e_w = max|w - w1| / max(max|w1|, 1e-3 * largest such maximum of any tensor)      after the last step
  *     e_g = |g - g1|_2 / max(|g1|_2, 1e-6 * |all g1|_2)                                of the first step
@@ -10,29 +10,12 @@
  * single worker (ghp_verify_alone), compare.
  *
  * Tested   tests/executor/train/test_equality.c */
-#ifndef GHP_EXECUTOR_TRAIN_VERIFY_H
-#define GHP_EXECUTOR_TRAIN_VERIFY_H
+#ifndef GHP_EXECUTOR_TRAIN_VERIFY_VERIFY_H
+#define GHP_EXECUTOR_TRAIN_VERIFY_VERIFY_H
 
 #include "executor/train/training_config.h"
-#include "executor/state/tensors.h"
-#include "executor/train/layerwise.h"
-#include "executor/train/losses.h"
-
-struct ghp_snapshot { /* whole tensors, as double */
-    struct ghp_tensors_list list;
-    bool keeps;         /* this process keeps values; others only take part in gathering */
-    double **weights;   /* one a tensor, owned */
-    double **gradients; /* one a parameter, owned */
-    const struct ghp_optimizer *optimizer; /* that made the weights */
-    struct ghp_losses losses;
-};
-
-enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps,
-                                  struct ghp_snapshot *snapshot);
-void ghp_snapshot_release(struct ghp_snapshot *snapshot); /* accepts a zeroed one */
-/* Gradients of the last step (settle first), weights and statistics (flush first). Collective over all workers. */
-enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
-enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
+#include "executor/train/verify/layerwise.h"
+#include "executor/train/snapshot.h"
 
 /* Trains `steps` steps from fresh weights, keeping gradients, weights and losses. Collective over the worker's
  * extent. */
@@ -40,7 +23,7 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot);
 
-/* The same by one worker alone, or where workers' weights differ by one that trains all in turn (verify_replicas.c), on
+/* The same by one worker alone, or where workers' weights differ by one that trains all in turn (replicas.c), on
  * the same execution context's backend and training config. `like` gives model, batch, precision, the synchroniser and
  * the masks' seed.
  * Local */

@@ -1,13 +1,14 @@
-/* executor/train/step_trace.h - the tensors of one step, whole and in the order in which a step makes them: outputs of
- * layers, gradients of these and of the parameters, and what the update leaves (weights, statistics, moments).
+/* executor/train/verify/step_trace.h - the tensors of one step, whole and in the order in which a step makes them:
+ * outputs of layers, gradients of these and of the parameters, and what the update leaves (weights, statistics,
+ * moments).
  *
- * Gathered from all workers of a plan, a trace says what the plan computed, layer by layer; executor/train/layerwise.h
- * holds it against one worker.
+ * Gathered from all workers of a plan, a trace says what the plan computed, layer by layer;
+ * executor/train/verify/layerwise.h holds it against one worker.
  *
  * Call order: init -> per step: begin, the worker's step with the trace's observer, gather, gather_parameters ->
  * release. */
-#ifndef GHP_EXECUTOR_TRAIN_STEP_TRACE_H
-#define GHP_EXECUTOR_TRAIN_STEP_TRACE_H
+#ifndef GHP_EXECUTOR_TRAIN_VERIFY_STEP_TRACE_H
+#define GHP_EXECUTOR_TRAIN_VERIFY_STEP_TRACE_H
 
 #include "executor/engine/observer.h"
 #include "executor/engine/worker.h"
@@ -63,7 +64,7 @@ struct ghp_step_trace {
  * keeps     whether this process keeps what is gathered; others only take part
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/executor/train/test_layerwise.c */
+ * Tested    tests/executor/train/verify/test_layerwise.c */
 enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
                                     struct ghp_step_trace *trace);
 void ghp_step_trace_release(struct ghp_step_trace *trace); /* accepts a zeroed one */

@@ -1,11 +1,11 @@
-/* executor/train/layerwise.c - see layerwise.h. */
-#include "executor/train/layerwise.h"
+/* executor/train/verify/layerwise.c - see layerwise.h. */
+#include "executor/train/verify/layerwise.h"
 
 #include "core/base/log.h"
 #include "executor/platform/random.h"
 #include "executor/state/parameters.h"
 #include "executor/state/shard.h"
-#include "executor/train/alone.h"
+#include "executor/train/verify/alone.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* executor/train/alone.c - see alone.h. */
-#include "executor/train/alone.h"
+/* executor/train/verify/alone.c - see alone.h. */
+#include "executor/train/verify/alone.h"
 
 #include <stdlib.h>
 #include <string.h>
