@@ -2,7 +2,6 @@
 #include "planner/pipeline/heuristic.h"
 
 #include "core/plan/plan.h"
-#include "planner/pipeline/closed_form.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,13 +115,32 @@ static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, i
 
 /* ---- 2. groups ---- */
 
+/* The number of groups that balances the rear's reductions against its activations, not rounded; 0: there is no rear.
+ *
+ *     G* = sqrt(N B A / W_r),  A = what crosses the cut + the rear's outputs without the last + half the last */
+static double balanced_groups(const struct ruling *r)
+{
+    const struct ghp_problem *problem = &r->job->lowering->problem;
+    double weights = 0, outputs = 0, last = 0, crosses;
+
+    for (int v = r->cut; v < r->model->n_layers; v++) {
+        const struct ghp_layer *l = &r->model->layers[v];
+
+        if (!ghp_op_is_weighted(l->op)) continue;
+        last = (double)ghp_shape_elements(l->out);
+        outputs += last;
+        weights += (double)ghp_layer_weights(l);
+    }
+    if (last == 0) return 0;
+    crosses = (double)ghp_shape_elements(r->model->layers[r->cut - 1].out);
+    return sqrt(problem->workers * (double)problem->global_batch * (crosses + outputs - last / 2) /
+                weights);
+}
+
 static int round_groups(const struct ruling *r)
 {
     const struct ghp_problem *problem = &r->job->lowering->problem;
-    struct ghp_closed_form_params params = {.workers = problem->workers,
-                                            .global_batch = (double)problem->global_batch};
-    struct ghp_closed_form_network net = ghp_closed_form_network_of(r->model, r->cut - 1);
-    double wanted = ghp_closed_form_groups(&net, &params), least = INFINITY;
+    double wanted = balanced_groups(r), least = INFINITY;
     int best = problem->workers;
 
     for (int g = 1; g <= problem->workers && wanted > 0; g++) {

@@ -9,6 +9,7 @@
  * too. */
 #include "core/base/hash.h"
 #include "core/plan/plan.h"
+#include "core/program/memory_format.h"
 #include "executor/engine/server.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"

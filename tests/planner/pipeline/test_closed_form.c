@@ -4,7 +4,7 @@
  * worse. */
 #include "core/cost/simulate.h"
 #include "core/base/clock.h"
-#include "planner/pipeline/closed_form.h"
+#include "tests/planner/pipeline/closed_form.h"
 #include "planner/search/search.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"

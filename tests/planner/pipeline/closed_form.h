@@ -1,4 +1,4 @@
-/* planner/pipeline/closed_form.h - the group hybrid scheme's step time and memory as formulas: the explanation beside
+/* tests/planner/pipeline/closed_form.h - the group hybrid scheme's step time and memory as formulas: the explanation beside
  * a plan.
  *
  * One cut divides the network into a front (run by data) and a rear (every layer split `out` over the group, by
@@ -10,8 +10,8 @@
  *
  * Source   docs/time-model.md 4
  * Tested   tests/planner/pipeline/test_closed_form.c */
-#ifndef GHP_PLANNER_PIPELINE_CLOSED_FORM_H
-#define GHP_PLANNER_PIPELINE_CLOSED_FORM_H
+#ifndef GHP_TESTS_PLANNER_PIPELINE_CLOSED_FORM_H
+#define GHP_TESTS_PLANNER_PIPELINE_CLOSED_FORM_H
 
 #include "core/model/model.h"
 

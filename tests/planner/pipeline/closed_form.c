@@ -1,9 +1,9 @@
-/* planner/pipeline/closed_form.c - the formulas of closed_form.h.
+/* tests/planner/pipeline/closed_form.c - the formulas of closed_form.h.
  *
  * Nothing here knows of instructions: six terms, each from sums over the network. The symbols are those of
  * docs/time-model.md 4, so each function can be read beside its formula. */
 #include "core/model/op.h"
-#include "planner/pipeline/closed_form.h"
+#include "tests/planner/pipeline/closed_form.h"
 
 #include <math.h>
 
