@@ -33,6 +33,11 @@ int ghp_sync_period(struct ghp_sync sync)
     return ops->mixing == NULL && ops->argument != NULL ? sync.argument : 1;
 }
 
+int ghp_sync_leader_period(struct ghp_sync sync)
+{
+    return sync.groups > 1 ? GHP_SYNC_LEADER_PERIODS * sync.argument : sync.argument;
+}
+
 int ghp_sync_metric_period(struct ghp_sync sync)
 {
     int period = ghp_sync_period(sync);

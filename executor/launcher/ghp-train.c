@@ -2,25 +2,20 @@
  *
  * ghp-profile measures what data parallelism needs, which every plan is compared with. Then ghp-plan names what the
  * choice may still change by, and ghp-profile measures that, until there is nothing more. ghp-plan makes the plan, and
- * ghp-run trains by it. It decides nothing itself, and each command that it starts can be given by hand. It outlives
- * each, so that the last line of what fails is ghp's own, whatever mpirun adds. */
+ * ghp-run trains by it. It decides nothing itself, and each command that it starts can be given by hand. */
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/cost/missing.h"
 #include "core/plan/plan.h"
+#include "executor/launcher/command.h"
 #include "executor/launcher/tool_path.h"
-#include "executor/launcher/relay.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Options of ghp-plan as they were given; NULL: not. The last one is ghp-profile's too. */
@@ -29,7 +24,7 @@ static const char *const plan_options[PLAN_OPTIONS] = {
     "--clip-norm", "--micro-batches", "--memory",    "--sync",
     "--recompute", "--pipeline",      "--batch-norm"};
 
-enum { PATH_BYTES = 4096, MOST_TURNS = 8, NO_PLAN = 3, CANNOT_RUN = 127 };
+enum { PATH_BYTES = 4096, MOST_TURNS = 8, NO_PLAN = 3 };
 static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
 
 static struct {
@@ -188,224 +183,97 @@ struct way {
     double measuring_s, planning_s;
 };
 
-/* A command that grows. */
-struct command {
-    const char **args; /* owned; ended by NULL */
-    int n, room;
-    bool lacks_memory; /* for a word */
-    bool result;       /* its stdout is this tool's; else it is written to stderr */
-    bool quiet;        /* it has no stdout */
-    char numbers[3][32];
-};
-
-static void add(struct command *command, const char *word)
-{
-    if (command->n + 1 >= command->room) {
-        int room = 2 * command->room + 64;
-        const char **args = realloc(command->args, (size_t)room * sizeof *args);
-
-        command->lacks_memory = command->lacks_memory || args == NULL;
-        if (args == NULL) return;
-        command->args = args;
-        command->room = room;
-    }
-    command->args[command->n++] = word;
-    command->args[command->n] = NULL;
-}
-
-/* An option, where it was given. */
-static void add_option(struct command *command, const char *name, const char *value)
-{
-    if (value == NULL) return;
-    add(command, name);
-    add(command, value);
-}
-
 /* Where workers compute. */
-static void add_place(struct command *command)
+static void add_place(struct ghp_command *command)
 {
-    add_option(command, "--threads", chosen.threads);
-    add_option(command, "--bind", chosen.bind);
+    ghp_command_add_option(command, "--threads", chosen.threads);
+    ghp_command_add_option(command, "--bind", chosen.bind);
 }
 
-static void add_ranks(struct command *command, struct way *way)
+static void add_ranks(struct ghp_command *command, struct way *way)
 {
     size_t at = 0, n = strlen(chosen.mpirun);
 
     for (; at < n; at += strlen(way->mpirun + at) + 1)
-        if (way->mpirun[at] != '\0') add(command, way->mpirun + at);
+        if (way->mpirun[at] != '\0') ghp_command_add(command, way->mpirun + at);
     snprintf(command->numbers[0], sizeof command->numbers[0], "%lld", (long long)chosen.workers);
     snprintf(command->numbers[1], sizeof command->numbers[1], "%lld", (long long)chosen.batch);
-    add_option(command, "-n", command->numbers[0]);
-}
-
-/* ---- one command ---- */
-
-static const int passed_on[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
-enum { N_PASSED_ON = sizeof passed_on / sizeof passed_on[0] };
-
-static volatile sig_atomic_t running;  /* the process of the command; 0: none */
-static volatile sig_atomic_t requests; /* to end the training */
-
-/* The first one is SIGUSR1 to mpirun, which ends the training in order: after SIGTERM or SIGINT mpirun kills workers
- * one second later. A second one ends it at once. */
-static void pass_on(int number)
-{
-    int before = errno;
-
-    (void)number;
-    if (running > 0) kill((pid_t)running, requests == 0 ? SIGUSR1 : SIGTERM);
-    requests++;
-    errno = before;
-}
-
-/* From now on signals end the command in order, and not this process. */
-static void listen(void)
-{
-    struct sigaction action = {.sa_handler = pass_on};
-
-    for (int i = 0; i < N_PASSED_ON; i++)
-        sigaction(passed_on[i], &action, NULL);
-}
-
-/* The command in this process; only a failure returns. The training is out of reach of the terminal, whose Ctrl-C is
- * passed on. */
-static _Noreturn void become(const struct command *command, int out, pid_t parent)
-{
-    if (command->quiet && freopen("/dev/null", "w", stdout) == NULL) _exit(CANNOT_RUN);
-    if (command->result) {
-        int null = open("/dev/null", O_RDONLY);
-
-        setpgid(0, 0);
-        if (null >= 0) dup2(null, 0);
-    }
-    prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
-    if (getppid() == parent && (command->quiet || dup2(command->result ? out : 2, 1) >= 0))
-        execvp(command->args[0], (char **)(uintptr_t)command->args);
-    ghp_log_failure("cannot run '%s': %s; install it, or see --mpirun", command->args[0],
-                    strerror(errno));
-    _exit(CANNOT_RUN);
-}
-
-/* Runs it to its end. *code receives its exit code; of a signal 128 and its number, as shells say. */
-static enum ghp_status start_and_wait(const struct command *command, int *code)
-{
-    pid_t self = getpid(), child;
-    sigset_t held, before;
-    int ended = 0, out[2] = {-1, -1};
-
-    if (command->result) GHP_TRY(ghp_relay_open(out));
-    fflush(NULL);
-    sigemptyset(&held);
-    for (int i = 0; i < N_PASSED_ON; i++)
-        sigaddset(&held, passed_on[i]);
-    sigprocmask(SIG_BLOCK, &held, &before); /* until it is known whom to pass them on to */
-    child = fork();
-    if (child > 0) running = child;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (child == 0) become(command, out[1], self);
-    if (child < 0)
-        return GHP_FAIL(GHP_ERR_INTERNAL,
-                        "cannot start a process: %s; raise the limit of processes",
-                        strerror(errno));
-    if (command->result) {
-        close(out[1]);
-        while (ghp_relay_pass(out[0])) {
-        }
-        close(out[0]);
-    }
-    while (waitpid(child, &ended, 0) < 0)
-        if (errno != EINTR)
-            return GHP_FAIL(GHP_ERR_INTERNAL, "lost '%s': %s; report this", command->args[0],
-                            strerror(errno));
-    running = 0;
-    *code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-    return GHP_OK;
-}
-
-/* The same, and releases it. */
-static enum ghp_status run(struct command *command, int *code)
-{
-    enum ghp_status status =
-        command->lacks_memory ? GHP_NO_MEMORY() : start_and_wait(command, code);
-
-    free(command->args);
-    command->args = NULL;
-    return status;
+    ghp_command_add_option(command, "-n", command->numbers[0]);
 }
 
 /* ---- the tools ---- */
 
 static enum ghp_status profile(struct way *way, const char *only, double budget_s, int *code)
 {
-    struct command command = {.n = 0};
+    struct ghp_command command = {.n = 0};
     char path[GHP_TOOL_PATH_BYTES];
 
     way->tool = "ghp-profile";
     ghp_tool_path(way->tool, path);
     add_ranks(&command, way);
-    add(&command, path);
-    add_option(&command, "--model", way->model);
-    add_option(&command, "--workers", command.numbers[0]);
-    add_option(&command, "--batch", command.numbers[1]);
+    ghp_command_add(&command, path);
+    ghp_command_add_option(&command, "--model", way->model);
+    ghp_command_add_option(&command, "--workers", command.numbers[0]);
+    ghp_command_add_option(&command, "--batch", command.numbers[1]);
     snprintf(command.numbers[2], sizeof command.numbers[2], "%.3g", budget_s);
-    add_option(&command, "--budget", command.numbers[2]);
-    add_option(&command, "--wanted", only);
-    add_option(&command, "--backend", chosen.backend);
-    add_option(&command, "--precision", chosen.precision);
-    add_option(&command, "--cache", chosen.cache);
+    ghp_command_add_option(&command, "--budget", command.numbers[2]);
+    ghp_command_add_option(&command, "--wanted", only);
+    ghp_command_add_option(&command, "--backend", chosen.backend);
+    ghp_command_add_option(&command, "--precision", chosen.precision);
+    ghp_command_add_option(&command, "--cache", chosen.cache);
     add_place(&command);
-    if (chosen.folded_batch_norm) add(&command, "--folded-batch-norm");
-    add_option(&command, "--batch-norm", chosen.plan[BATCH_NORM]);
-    add_option(&command, "--output", way->profile);
-    return run(&command, code);
+    if (chosen.folded_batch_norm) ghp_command_add(&command, "--folded-batch-norm");
+    ghp_command_add_option(&command, "--batch-norm", chosen.plan[BATCH_NORM]);
+    ghp_command_add_option(&command, "--output", way->profile);
+    return ghp_command_run(&command, code);
 }
 
 /* The command of a plan by this profile, without its output. path   room for the tool's, as long as the command is */
-static void add_plan(struct command *command, struct way *way, const char *profile, char *path)
+static void add_plan(struct ghp_command *command, struct way *way, const char *profile, char *path)
 {
     way->tool = "ghp-plan";
     ghp_tool_path(way->tool, path);
-    add(command, path);
-    add(command, way->model);
+    ghp_command_add(command, path);
+    ghp_command_add(command, way->model);
     snprintf(command->numbers[0], sizeof command->numbers[0], "%lld", (long long)chosen.workers);
     snprintf(command->numbers[1], sizeof command->numbers[1], "%lld", (long long)chosen.batch);
-    add_option(command, "--workers", command->numbers[0]);
-    add_option(command, "--batch", command->numbers[1]);
-    add_option(command, "--profile", profile);
-    add_option(command, "--optimizer", chosen.optimizer);
-    if (chosen.folded_batch_norm) add(command, "--folded-batch-norm");
+    ghp_command_add_option(command, "--workers", command->numbers[0]);
+    ghp_command_add_option(command, "--batch", command->numbers[1]);
+    ghp_command_add_option(command, "--profile", profile);
+    ghp_command_add_option(command, "--optimizer", chosen.optimizer);
+    if (chosen.folded_batch_norm) ghp_command_add(command, "--folded-batch-norm");
     for (int i = 0; i < PLAN_OPTIONS; i++)
-        add_option(command, plan_options[i], chosen.plan[i]);
+        ghp_command_add_option(command, plan_options[i], chosen.plan[i]);
 }
 
 /* The list of what the choice hangs on, or the plan. */
 static enum ghp_status plan(struct way *way, bool list, int *code)
 {
-    struct command command = {.n = 0};
+    struct ghp_command command = {.n = 0};
     char path[GHP_TOOL_PATH_BYTES];
 
     add_plan(&command, way, way->profile, path);
-    add_option(&command, "--mip-gap", chosen.gap); /* of a list it is 0.01 at least */
-    add_option(&command, list ? "--wanted" : "--output", list ? way->missing : way->plan);
-    return run(&command, code);
+    ghp_command_add_option(&command, "--mip-gap", chosen.gap); /* of a list it is 0.01 at least */
+    ghp_command_add_option(&command, list ? "--wanted" : "--output",
+                           list ? way->missing : way->plan);
+    return ghp_command_run(&command, code);
 }
 
 static enum ghp_status train(struct way *way, int *code)
 {
-    struct command command = {.result = true};
+    struct ghp_command command = {.result = true};
     char path[GHP_TOOL_PATH_BYTES];
 
     way->tool = "ghp-run";
     ghp_tool_path(way->tool, path);
     add_ranks(&command, way);
-    add(&command, path);
-    add(&command, way->plan);
+    ghp_command_add(&command, path);
+    ghp_command_add(&command, way->plan);
     add_place(&command);
     for (int i = 0; i < way->n_run; i++)
-        add(&command, way->run[i]);
-    listen();
-    return run(&command, code);
+        ghp_command_add(&command, way->run[i]);
+    ghp_command_pass_signals();
+    return ghp_command_run(&command, code);
 }
 
 /* ---- before anything is measured ---- */
@@ -413,39 +281,39 @@ static enum ghp_status train(struct way *way, int *code)
 /* Whether ghp-run takes its options, and the first weights, which it looks at without a plan. */
 static enum ghp_status check_run(struct way *way, int *code)
 {
-    struct command command = {.quiet = true};
+    struct ghp_command command = {.quiet = true};
     char path[GHP_TOOL_PATH_BYTES];
 
     way->tool = "ghp-run";
     ghp_tool_path(way->tool, path);
-    add(&command, path);
-    add(&command, "--dry-run");
-    add_option(&command, "--model", way->model);
+    ghp_command_add(&command, path);
+    ghp_command_add(&command, "--dry-run");
+    ghp_command_add_option(&command, "--model", way->model);
     for (int i = 0; i < way->n_run; i++)
-        add(&command, way->run[i]);
-    return run(&command, code);
+        ghp_command_add(&command, way->run[i]);
+    return ghp_command_run(&command, code);
 }
 
 /* Whether ghp-plan takes its options, tried by a profile of formulas. That no such plan fits is not known before the
  * machine is measured. */
 static enum ghp_status check_plan(struct way *way, int *code)
 {
-    struct command profile = {.quiet = true}, command = {.quiet = true};
+    struct ghp_command profile = {.quiet = true}, command = {.quiet = true};
     char path[GHP_TOOL_PATH_BYTES], plan_path[GHP_TOOL_PATH_BYTES];
     enum ghp_status status;
 
     way->tool = "ghp-profile";
     ghp_tool_path(way->tool, path);
-    add(&profile, path);
-    add_option(&profile, "--analytic", "F=1e11,bandwidth=1e9,latency=1e-5");
-    add_option(&profile, "--model", way->model);
-    add_option(&profile, "--output", way->profile);
-    GHP_TRY(run(&profile, code));
+    ghp_command_add(&profile, path);
+    ghp_command_add_option(&profile, "--analytic", "F=1e11,bandwidth=1e9,latency=1e-5");
+    ghp_command_add_option(&profile, "--model", way->model);
+    ghp_command_add_option(&profile, "--output", way->profile);
+    GHP_TRY(ghp_command_run(&profile, code));
     if (*code != 0) return GHP_OK;
     add_plan(&command, way, way->profile, plan_path);
-    add_option(&command, "--strategy", "data");
-    add_option(&command, "--time-limit", "1");
-    status = run(&command, code);
+    ghp_command_add_option(&command, "--strategy", "data");
+    ghp_command_add_option(&command, "--time-limit", "1");
+    status = ghp_command_run(&command, code);
     unlink(way->profile);
     if (*code == NO_PLAN) *code = 0;
     return status;
@@ -568,7 +436,7 @@ static void say_end(const struct way *way, int *code)
 {
     bool in_order = *code == GHP_EXIT_STOPPED;
 
-    if (requests == 0) {
+    if (!ghp_command_was_stopped()) {
         ghp_note("%s ended with exit code %d; what to do is said above", way->tool, *code);
         return;
     }

@@ -7,7 +7,7 @@
  * Call order: open -> read fields, ghp_onnx_tensor_* -> close. For writing: fill structs -> ghp_onnx_file_save.
  *
  * Source   the format's description, https://onnx.ai/onnx/repo-docs/IR.html
- * Tested   tests/onnx/test_import.c, tests/fuzz/fuzz_onnx.c */
+ * Tested   tests/onnx/test_hostile.c, tests/fuzz/fuzz_onnx.c */
 #ifndef GHP_ONNX_FILE_H
 #define GHP_ONNX_FILE_H
 

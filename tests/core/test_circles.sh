@@ -20,6 +20,7 @@ import sys
 known = {
     "executor/engine/worker": 7,
     "executor/mixing/mix_gossip": 7,
+    "planner/search/mps": 2,
 }
 rooms = ("core/", "onnx/", "inspect/", "planner/", "executor/", "profiler/")
 

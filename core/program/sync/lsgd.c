@@ -49,11 +49,6 @@ static enum ghp_status check(struct ghp_sync sync, int workers)
     return GHP_OK;
 }
 
-int ghp_sync_leader_period(struct ghp_sync sync)
-{
-    return sync.groups > 1 ? GHP_SYNC_LEADER_PERIODS * sync.argument : sync.argument;
-}
-
 /* A pull of n workers: all but the last of a chain send what the leader has. */
 static void add_pull(struct ghp_mix_traffic *t, int n, double often)
 {

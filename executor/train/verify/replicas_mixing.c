@@ -3,6 +3,8 @@
  * group, then that of all; by dgd and sgp what all become. */
 #include "executor/train/verify/replicas.h"
 
+#include <string.h>
+
 double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at)
 {
     const void *whole = r->whole[i * r->entries + entry];
@@ -19,8 +21,6 @@ void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, doub
     else
         ((float *)whole)[at] = (float)value;
 }
-
-#include <string.h>
 
 static int64_t elements_of(const struct ghp_replicas *r, int entry)
 {
