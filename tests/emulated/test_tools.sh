@@ -23,28 +23,27 @@ launch 1 "$BIN/ghp-run" one.plan.json --steps 6 --json --run one.run.json || fai
 
 # in short tests emulated/nccl and emulated/cuda_ops stand for the rest
 if full; then
-    # two workers, carried by NCCL and by MPI, profiled and verified
+    # two workers, carried by NCCL and by MPI
     export GHP_EMULATED=eager
+    GHP_EMULATED_GPUS=2 launch 2 "$BIN/ghp-profile" --backend cuda --transport nccl --precision bf16 \
+        --model "$model" --batch 4 --budget 1 --sample 1e-4 -o two.json || fail "profile over NCCL: $(head -3 err)"
+    "$BIN/ghp-plan" "$model" --profile two.json --workers 2 --batch 4 -o two.plan.json >out 2>err ||
+        fail "plan over NCCL: $(head -3 err)"
     for how in "nccl 2" "mpi 1"; do
         set -- $how
-        GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-profile" --backend cuda --transport "$1" --precision bf16 \
-            --model "$model" --batch 8 --budget 2 --sample 1e-4 -o "two-$1.json" ||
-            fail "profile over $1: $(head -3 err)"
-        "$BIN/ghp-plan" "$model" --profile "two-$1.json" --workers 2 --batch 8 -o "two-$1.plan.json" >out 2>err ||
-            fail "plan over $1: $(head -3 err)"
-        GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-run" "two-$1.plan.json" --steps 4 --transport "$1" ||
+        GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-run" two.plan.json --steps 2 --transport "$1" ||
             fail "run over $1: $(head -3 err)"
         grep -q "tensors go by $1" err || fail "$1 did not carry"
     done
-    launch 2 "$BIN/ghp-run" two-nccl.plan.json --steps 4 --transport nccl && fail "NCCL took two workers on one GPU"
+    launch 2 "$BIN/ghp-run" two.plan.json --steps 2 --transport nccl && fail "NCCL took two workers on one GPU"
     grep -q -- '--transport mpi' err || fail "no remedy: $(head -3 err)"
 
     # two workers, each of which sees a GPU of its own alone: the profile counts two
     export GHP_EMULATED_GPUS=own
-    launch 2 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --batch 8 --budget 1 --sample 1e-4 \
+    launch 2 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --batch 4 --budget 1 --sample 1e-4 \
         -o own.json || fail "profile of two: $(head -3 err)"
     grep -A2 '"gpus"' own.json | grep -q '"count": 2' || fail "not two GPUs: $(grep -A2 '"gpus"' own.json)"
-    "$BIN/ghp-plan" "$model" --profile own.json --workers 2 --batch 8 -o own.plan.json >out 2>err ||
+    "$BIN/ghp-plan" "$model" --profile own.json --workers 2 --batch 4 -o own.plan.json >out 2>err ||
         fail "plan for two: $(head -3 err)"
 
     # a rank that cannot record its step: all enqueue theirs
@@ -62,7 +61,7 @@ if full; then
     export GHP_EMULATED_GPUS=4
     FAULTS='' STEPS=2 MODELS=lenet5 PRECISIONS=float TRANSPORTS=nccl NUMERICS=auto \
         "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
-    FAULTS=local-statistics STEPS=2 MODELS=small-resnet PLANS='data out in' PRECISIONS=bf16 TRANSPORTS=nccl \
+    FAULTS=local-statistics STEPS=2 MODELS=small-resnet PLANS='data in' PRECISIONS=bf16 TRANSPORTS=nccl \
         NUMERICS=auto "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
 fi
 
