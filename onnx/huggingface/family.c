@@ -1,8 +1,6 @@
 /* onnx/huggingface/family.c - the layers of each family; see family.h. */
 #include "onnx/huggingface/family.h"
 
-#include "onnx/huggingface/network.h"
-
 #define LAYER(name, op, ...)                                                                       \
     {                                                                                              \
         name, op, {__VA_ARGS__}, GHP_HF_NONE, GHP_HF_NONE, GHP_HF_BARE, NULL                       \

@@ -58,4 +58,10 @@ struct ghp_hf_tables {
 
 extern const struct ghp_hf_tables ghp_hf_tables[GHP_HF_FAMILIES];
 
+const char *ghp_hf_prefix(enum ghp_hf_family family);    /* "transformer." */
+const char *ghp_hf_embedding(enum ghp_hf_family family); /* "wte" */
+const char *ghp_hf_head(enum ghp_hf_family family);      /* "lm_head" */
+/* Whether it learns a vector for each position of the context. */
+bool ghp_hf_has_position_table(enum ghp_hf_family family);
+
 #endif

@@ -56,10 +56,4 @@ enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
                                     struct ghp_hf_network *network);
 void ghp_hf_network_release(struct ghp_hf_network *network); /* accepts a zeroed one */
 
-const char *ghp_hf_prefix(enum ghp_hf_family family);    /* "transformer." */
-const char *ghp_hf_embedding(enum ghp_hf_family family); /* "wte" */
-const char *ghp_hf_head(enum ghp_hf_family family);      /* "lm_head" */
-/* Whether it learns a vector for each position of the context. */
-bool ghp_hf_has_position_table(enum ghp_hf_family family);
-
 #endif

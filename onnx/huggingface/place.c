@@ -1,4 +1,5 @@
 /* onnx/huggingface/place.c - see place.h. */
+#include "onnx/huggingface/family.h"
 #include "onnx/huggingface/place.h"
 
 #include "core/base/status.h"

@@ -5,6 +5,7 @@
 #include "core/base/json_lines.h"
 #include "core/base/log.h"
 #include "core/model/model_private.h"
+#include "onnx/huggingface/family.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/huggingface/origin.h"
 #include "onnx/huggingface/shards.h"

@@ -1,4 +1,5 @@
 /* onnx/huggingface/weights.c - the weights of a folder under ghp's names; see huggingface.h. */
+#include "onnx/huggingface/family.h"
 #include "onnx/huggingface/files.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/huggingface/place.h"
