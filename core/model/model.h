@@ -28,6 +28,7 @@
     X(GELU, gelu)                                                                                  \
     X(SILU, silu)                                                                                  \
     X(HARD_SWISH, hard_swish)                                                                      \
+    X(POINTWISE, pointwise)                                                                        \
     X(MAX_POOL, max_pool)                                                                          \
     X(AVG_POOL, avg_pool)                                                                          \
     X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \
@@ -74,6 +75,23 @@ enum ghp_function {
     GHP_FUNCTION_LIST(GHP_FUNCTION_ENUM)
 #undef GHP_FUNCTION_ENUM
         GHP_FUNCTION_COUNT
+};
+
+/* pointwise: name, JSON text. */
+#define GHP_CURVE_LIST(X)                                                                          \
+    X(EXP, "exp")                                                                                  \
+    X(POW, "pow") /* x^exponent; of x < 0 by a whole exponent alone */                             \
+    X(LOG, "log")                                                                                  \
+    X(SOFTPLUS, "softplus") /* log(1 + e^x); of x > threshold x itself */                          \
+    X(ABS, "abs")                                                                                  \
+    X(SIN, "sin")                                                                                  \
+    X(COS, "cos")
+
+enum ghp_curve {
+#define GHP_CURVE_ENUM(id, text) GHP_CURVE_##id,
+    GHP_CURVE_LIST(GHP_CURVE_ENUM)
+#undef GHP_CURVE_ENUM
+        GHP_CURVE_COUNT
 };
 
 /* pad: name, JSON text. */
@@ -157,6 +175,11 @@ enum ghp_rotary {
         GHP_ROTARY_COUNT
 };
 
+struct ghp_pointwise {
+    enum ghp_curve curve;
+    double exponent, threshold; /* see GHP_CURVE_LIST; 0 where not used */
+};
+
 struct ghp_heads {   /* rotary, attention, rms_norm */
     int64_t size;    /* channels of a head; rms_norm: 0: all channels are normed together */
     int64_t n, n_kv; /* attention: heads of queries, and of keys and values; n_kv divides n */
@@ -206,6 +229,7 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     struct ghp_window window;                                                                      \
     struct ghp_norm norm;                                                                          \
     struct ghp_activation activation;                                                              \
+    struct ghp_pointwise pointwise;                                                                \
     struct ghp_view view;                                                                          \
     struct ghp_border border;                                                                      \
     struct ghp_heads heads;                                                                        \

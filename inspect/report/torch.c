@@ -18,9 +18,9 @@ static bool is_linear(const struct ghp_plan *plan, int layer, enum ghp_split_kin
 /* Whether it works element by element, so that it may be done on channels as well as on samples. */
 static bool is_each(const struct ghp_plan *plan, int layer)
 {
-    static const enum ghp_op each[] = {GHP_OP_BIAS, GHP_OP_RELU, GHP_OP_ACTIVATION,
-                                       GHP_OP_GELU, GHP_OP_SILU, GHP_OP_HARD_SWISH,
-                                       GHP_OP_MUL,  GHP_OP_ADD,  GHP_OP_DROPOUT};
+    static const enum ghp_op each[] = {
+        GHP_OP_BIAS,       GHP_OP_RELU,      GHP_OP_ACTIVATION, GHP_OP_GELU, GHP_OP_SILU,
+        GHP_OP_HARD_SWISH, GHP_OP_POINTWISE, GHP_OP_MUL,        GHP_OP_ADD,  GHP_OP_DROPOUT};
 
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
         if (plan->model.layers[layer].op == each[i]) return true;

@@ -309,33 +309,6 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* -x as a layer of its own, for differences. */
-static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
-{
-    struct ghp_layer minus = {
-        .op = GHP_OP_ACTIVATION, .n_inputs = 1, .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
-    struct ghp_layer like = {.op = GHP_OP_ADD};
-    struct ghp_onnx_array *a, *b, made;
-    int layers[2], layer;
-
-    if (node->n_inputs != 2)
-        return ghp_onnx_fail(im, node,
-                             "has %d inputs, but subtracts one from another; repair the file",
-                             node->n_inputs);
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &a));
-    GHP_TRY(ghp_onnx_layer_in(im, node, 1, &b));
-    if (a->n != b->n || memcmp(a->dims, b->dims, (size_t)a->n * sizeof(int64_t)) != 0)
-        return ghp_onnx_fail(im, node,
-                             "subtracts a tensor of another shape; expand it in the file");
-    GHP_TRY(ghp_onnx_settle(im, a, ghp_onnx_shape(a), &layers[0]));
-    GHP_TRY(ghp_onnx_settle(im, b, ghp_onnx_shape(b), &minus.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &minus, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".negated"),
-                          &layers[1]));
-    GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
-    made = ghp_onnx_of_layer(im, layer, a->n, a->dims);
-    return ghp_onnx_define(im, node, 0, &made);
-}
-
 static enum ghp_status read_neg(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_ACTIVATION, .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
@@ -369,19 +342,32 @@ static enum ghp_status read_add(struct ghp_onnx_import *im, const struct ghp_onn
     return node->n_inputs == 1 ? ghp_onnx_identity(im, node) : of_tensors(im, node, GHP_OP_ADD);
 }
 
-static enum ghp_status read_sub(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
-{
-    bool done;
-
-    GHP_TRY(of_constants(im, node, MINUS, &done));
-    return done ? GHP_OK : subtract(im, node);
-}
-
 /* Refuses anything but two inputs. */
 static enum ghp_status check_two(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     if (node->n_inputs == 2) return GHP_OK;
     return ghp_onnx_fail(im, node, "has not two inputs; repair the file");
+}
+
+/* One tensor and another that a function makes: -x for differences, 1/x for quotients. */
+static enum ghp_status with_function(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     const char *function, const char *part, const char *op)
+{
+    const char *other;
+
+    GHP_TRY(ghp_onnx_part_run(im, node, function, (const char *const[]){node->inputs[1], NULL},
+                              part, &other));
+    return ghp_onnx_part_run(im, node, op, (const char *const[]){node->inputs[0], other}, NULL,
+                             NULL);
+}
+
+static enum ghp_status read_sub(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    bool done;
+
+    GHP_TRY(check_two(im, node));
+    GHP_TRY(of_constants(im, node, MINUS, &done));
+    return done ? GHP_OK : with_function(im, node, "Neg", "negated", "Add");
 }
 
 static enum ghp_status read_mul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
@@ -395,12 +381,16 @@ static enum ghp_status read_mul(struct ghp_onnx_import *im, const struct ghp_onn
 
 static enum ghp_status read_div(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
+    const struct ghp_onnx_array *below;
     bool done;
 
     GHP_TRY(check_two(im, node));
-    GHP_TRY(of_constants(im, node, OVER, &done));
-    if (done) return GHP_OK;
-    return ghp_onnx_fail(im, node, "divides by a tensor; ghp divides by one constant only");
+    below = ghp_onnx_in(im, node, 1);
+    if (below == NULL || below->base != NULL || below->scores != NULL) {
+        GHP_TRY(of_constants(im, node, OVER, &done));
+        if (done) return GHP_OK;
+    }
+    return with_function(im, node, "Reciprocal", "inverse", "Mul");
 }
 
 static enum ghp_status write_add(struct ghp_onnx_export *ex, int i)

@@ -176,6 +176,7 @@ FOLDED(magnitude, fabs(x[0]))
 FOLDED(inverse, 1 / x[0])
 FOLDED(square_root, sqrt(x[0]))
 FOLDED(exponential, exp(x[0]))
+FOLDED(logarithm, log(x[0]))
 FOLDED(sine, sin(x[0]))
 FOLDED(cosine, cos(x[0]))
 FOLDED(round_down, floor(x[0]))
@@ -222,6 +223,7 @@ static const struct function {
                  {"Reciprocal", 1, 1, false, inverse},
                  {"Sqrt", 1, 1, false, square_root},
                  {"Exp", 1, 1, false, exponential},
+                 {"Log", 1, 1, false, logarithm},
                  {"Sin", 1, 1, false, sine},
                  {"Cos", 1, 1, false, cosine},
                  {"Floor", 1, 1, false, round_down},
@@ -231,7 +233,7 @@ static const struct function {
                  {"Max", 1, 1 << 16, false, greatest},
                  {"Min", 1, 1 << 16, false, smallest}};
 
-static enum ghp_status read_function(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+enum ghp_status ghp_onnx_fold_function(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const struct function *f = functions;
     struct ghp_onnx_array *first;
@@ -251,7 +253,7 @@ static enum ghp_status read_is_nan(struct ghp_onnx_import *im, const struct ghp_
     struct ghp_onnx_array *x, made;
 
     GHP_TRY(ghp_onnx_seen_in(im, node, &x));
-    if (x->scores == NULL) return read_function(im, node);
+    if (x->scores == NULL) return ghp_onnx_fold_function(im, node);
     GHP_TRY(ghp_onnx_of_values(im, true, (struct ghp_onnx_sizes){0, NULL}, NULL, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -434,7 +436,7 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
 
 #define FUNCTION(op, known)                                                                        \
     {                                                                                              \
-        .name = op, .since = 1, .attributes = known, .folds = true, .read = read_function          \
+        .name = op, .since = 1, .attributes = known, .folds = true, .read = ghp_onnx_fold_function          \
     }
 
 const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
@@ -447,15 +449,8 @@ const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
     FUNCTION("Or", ""),
     FUNCTION("Xor", ""),
     FUNCTION("Not", ""),
-    FUNCTION("Abs", ""),
-    FUNCTION("Reciprocal", ""),
-    FUNCTION("Sqrt", ""),
-    FUNCTION("Exp", ""),
-    FUNCTION("Sin", ""),
-    FUNCTION("Cos", ""),
     FUNCTION("Floor", ""),
     FUNCTION("Ceil", ""),
-    FUNCTION("Pow", ""),
     FUNCTION("Mod", "fmod "),
     FUNCTION("Max", ""),
     FUNCTION("Min", ""),

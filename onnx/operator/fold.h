@@ -18,6 +18,8 @@ bool ghp_onnx_joint_dims(const struct ghp_onnx_array *a, const struct ghp_onnx_a
  * Returns  GHP_OK; GHP_ERR_INPUT (an input that is no constant, shapes that do not fit); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_fold(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               ghp_onnx_function *function, bool whole);
+/* The same by the node's own operator, one of functions of numbers. */
+enum ghp_status ghp_onnx_fold_function(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
 /* Output 0 is a constant of these values, which are freed. Where each sample has the same, one copy is kept. */
 enum ghp_status ghp_onnx_folded(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 bool whole, struct ghp_onnx_sizes sizes, double *values);

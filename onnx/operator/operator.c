@@ -44,6 +44,38 @@ bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *a
     return false;
 }
 
+enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  const char *op, const char *const inputs[2], const char *part,
+                                  const char **out)
+{
+    const char *name = ghp_onnx_node_name(node), *output = node->outputs[0];
+    size_t n = strlen(name) + strlen(output) + 32;
+    const char **names = ghp_onnx_keep(im, 3, sizeof *names);
+    char *made = ghp_onnx_keep(im, 2 * n, 1);
+    struct ghp_onnx_node each = {.name = name,
+                                 .op = op,
+                                 .domain = "",
+                                 .rules = "",
+                                 .call = "",
+                                 .n_inputs = inputs[1] != NULL ? 2 : 1,
+                                 .n_outputs = 1};
+
+    if (names == NULL || made == NULL) return GHP_NO_MEMORY();
+    if (part != NULL) {
+        snprintf(made, n, "%s.%s", output, part);
+        snprintf(made + n, n, "%s.%s", name, part);
+        output = made;
+        each.name = made + n;
+    }
+    names[0] = inputs[0];
+    names[1] = inputs[1];
+    names[2] = output;
+    each.inputs = names;
+    each.outputs = names + 2;
+    if (out != NULL) *out = output;
+    return ghp_onnx_operator_find(op)->read(im, &each);
+}
+
 const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n)
 {
     static const char *const drawn[] = {"RandomUniform",    "RandomUniformLike", "RandomNormal",

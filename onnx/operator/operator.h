@@ -39,6 +39,17 @@ const struct ghp_onnx_operator *ghp_onnx_operator_find(const char *name);
 /* The row that an operation is written by, or NULL. */
 const struct ghp_onnx_operator *ghp_onnx_operator_of(enum ghp_op op);
 bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *attribute);
+/* Reads `op` of one or two tensors as if it stood in the file next to the node; an operator that is made of others calls
+ * it for each of them.
+ *
+ * inputs   names of tensors; inputs[1] may be NULL
+ * part     what to add to the node's name; NULL: its output is the node's
+ * out      the name of its output; NULL: nobody asks. At most GHP_ONNX_MAX_PARTS a node have names of their own.
+ *
+ * Returns  GHP_OK; what reading it returns */
+enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  const char *op, const char *const inputs[2], const char *part,
+                                  const char **out);
 /* What to use in place of an operator that samples cannot go through, for messages; cut where n bytes are too few.
  * Returns text. */
 const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n);

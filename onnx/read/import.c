@@ -99,7 +99,7 @@ enum ghp_status ghp_onnx_reserve_names(struct ghp_onnx_import *im)
     int64_t names = 1 + im->file->n_tensors + im->file->n_inputs + im->file->n_outputs;
 
     for (int i = 0; i < im->file->n_nodes; i++)
-        names += im->file->nodes[i].n_inputs + im->file->nodes[i].n_outputs;
+        names += im->file->nodes[i].n_inputs + im->file->nodes[i].n_outputs + GHP_ONNX_MAX_PARTS;
     if (names > INT32_MAX / 8)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has %" PRId64 " names; give a smaller one",
                         im->file->path, names);

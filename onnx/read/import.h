@@ -14,6 +14,8 @@
 /* Stands for a symbolic batch: a prime, so that no arithmetic on shapes makes it by accident. */
 enum { GHP_ONNX_BATCH = 1000003, GHP_ONNX_MAX_SIZE = 1 << 20 };
 
+enum { GHP_ONNX_MAX_PARTS = 4 }; /* names that a node may add (onnx/operator/operator.h) */
+
 struct ghp_onnx_source {         /* where a parameter's values come from */
     int layer, slot;             /* slot: GHP_MAX_PARAMS + i for state i */
     struct ghp_onnx_array array; /* constant, in ghp's order */

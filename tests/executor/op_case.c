@@ -15,7 +15,7 @@
         .groups = 1                                                                                \
     }
 
-static struct ghp_local cases[192];
+static struct ghp_local cases[300];
 static int n_cases;
 
 static void add(struct ghp_local local)
@@ -159,6 +159,14 @@ static void add_activations(void)
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         add((struct ghp_local){
             .op = GHP_OP_ACTIVATION, .n = 3, .c = 7, .h = 5, .w = 3, .activation = functions[i]});
+    static const struct ghp_pointwise curves[] = {{GHP_CURVE_POW, 2.0, 0.0},
+                                                  {GHP_CURVE_POW, -1.0, 0.0},
+                                                  {GHP_CURVE_POW, 0.5, 0.0},
+                                                  {GHP_CURVE_POW, 3.0, 0.0},
+                                                  {GHP_CURVE_SOFTPLUS, 0.0, 10.0}};
+    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
+        add((struct ghp_local){
+            .op = GHP_OP_POINTWISE, .n = 3, .c = 7, .h = 5, .w = 3, .pointwise = curves[i]});
 }
 
 static void add_gathers(void)

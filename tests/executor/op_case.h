@@ -17,7 +17,8 @@ enum { OP_MAX_TENSORS = GHP_MAX_INPUTS + 4 };
 /* Operations of every kind, few elements each; *n receives their number. */
 const struct ghp_local *op_case_all(int *n);
 /* A loss with a label for each position ignores its second one; positions are some of a longer sequence, so that masks
- * of dropout begin in its midst. A hard_swish's inputs reach beyond its corners at -3 and 3. */
+ * of dropout begin in its midst. A hard_swish's inputs reach beyond its corners at -3 and 3, those
+ * of a root or logarithm are positive. */
 enum { CASE_FIRST_POSITION = 3 };
 void op_case_arguments(struct ghp_operand_set *set);
 

@@ -257,6 +257,21 @@ static double hard_swish_at(const struct ghp_operand_set *set, struct place o)
     return x * fmin(fmax(x / 6.0 + 0.5, 0.0), 1.0);
 }
 
+static double pointwise_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_pointwise *by = &set->local.pointwise;
+    double x = x_at(set, o.n, o.p, o.q, o.k);
+    switch (by->curve) {
+    case GHP_CURVE_EXP: return sinh(x) + cosh(x);
+    case GHP_CURVE_POW: return exp(by->exponent * log(x));
+    case GHP_CURVE_LOG: return log1p(x - 1.0);
+    case GHP_CURVE_SOFTPLUS: return x > by->threshold ? x : log(1.0 + exp(x));
+    case GHP_CURVE_ABS: return fmax(x, -x);
+    case GHP_CURVE_SIN: return cos(x - 0.5 * acos(-1.0));
+    default: return 1.0 - 2.0 * pow(sin(0.5 * x), 2.0);
+    }
+}
+
 /* Counts up to the element through all sizes, the last fastest. */
 static double view_at(const struct ghp_operand_set *set, struct place o)
 {
@@ -331,6 +346,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_GELU: return gelu_at(set, o);
     case GHP_OP_SILU: return silu_at(set, o);
     case GHP_OP_HARD_SWISH: return hard_swish_at(set, o);
+    case GHP_OP_POINTWISE: return pointwise_at(set, o);
     case GHP_OP_VIEW: return view_at(set, o);
     case GHP_OP_PAD: return pad_at(set, o);
     case GHP_OP_MAX_POOL:

@@ -16,6 +16,16 @@ void op_case_arguments(struct ghp_operand_set *set)
             void *x = (void *)(uintptr_t)set->args.at.x[0];
             op_case_set(set, x, i, 4.0 * op_case_get(set, x, i));
         }
+    if (set->local.op == GHP_OP_POINTWISE && set->element_bytes >= 4)
+        for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
+            void *x = (void *)(uintptr_t)set->args.at.x[0];
+            enum ghp_curve curve = set->local.pointwise.curve;
+            bool positive = curve == GHP_CURVE_POW || curve == GHP_CURVE_LOG;
+            double value = op_case_get(set, x, i);
+            op_case_set(set, x, i,
+                        positive ? fabs(value) + 0.25
+                                 : (curve == GHP_CURVE_SOFTPLUS ? 12.0 : 4.0) * value);
+        }
     if (set->local.op == GHP_OP_HINGE && set->element_bytes >= 4) /* no margin near its corner */
         for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
             void *x = (void *)(uintptr_t)set->args.at.x[0];

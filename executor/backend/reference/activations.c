@@ -1,6 +1,7 @@
-/* executor/backend/reference/activations.c - relu, the functions of `activation`, gelu, silu and hard_swish.
+/* executor/backend/reference/activations.c - relu, the functions of `activation`, gelu, silu, hard_swish and
+ * the functions of `pointwise`.
  *
- * Each slope but those of the last three follows from the output alone; at a corner it is the one towards 0. */
+ * Each slope of the first two follows from the output alone; at a corner it is the one towards 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
@@ -220,6 +221,59 @@ static void hard_swish_backward(const struct ghp_local *local,
         dx[i] = dy[i] * (x[i] <= -3.0 ? 0.0 : x[i] < 3.0 ? x[i] / 3.0 + 0.5 : 1.0);
 }
 
+/* ---- pointwise ---- */
+
+static double curve_value(const struct ghp_pointwise *by, double x)
+{
+    switch (by->curve) {
+    case GHP_CURVE_EXP: return exp(x);
+    case GHP_CURVE_POW: return pow(x, by->exponent);
+    case GHP_CURVE_LOG: return log(x);
+    case GHP_CURVE_SOFTPLUS: return x > by->threshold ? x : fmax(x, 0.0) + log1p(exp(-fabs(x)));
+    case GHP_CURVE_ABS: return fabs(x);
+    case GHP_CURVE_SIN: return sin(x);
+    case GHP_CURVE_COS: return cos(x);
+    case GHP_CURVE_COUNT: break;
+    }
+    return NAN;
+}
+
+static double curve_slope(const struct ghp_pointwise *by, double x)
+{
+    switch (by->curve) {
+    case GHP_CURVE_EXP: return exp(x);
+    case GHP_CURVE_POW: /* a constant is flat at 0, too */
+        return by->exponent == 0.0 ? 0.0 : by->exponent * pow(x, by->exponent - 1.0);
+    case GHP_CURVE_LOG: return 1.0 / x;
+    case GHP_CURVE_SOFTPLUS: return x > by->threshold ? 1.0 : 1.0 / (1.0 + exp(-x));
+    case GHP_CURVE_ABS: return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
+    case GHP_CURVE_SIN: return cos(x);
+    case GHP_CURVE_COS: return -sin(x);
+    case GHP_CURVE_COUNT: break;
+    }
+    return NAN;
+}
+
+static void pointwise_forward(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0];
+    double *y = args->at.y;
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+        y[i] = curve_value(&local->pointwise, x[i]);
+}
+
+static void pointwise_backward(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0], *dy = args->at.dy;
+    double *dx = args->at.dx[0];
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+        dx[i] = dy[i] * curve_slope(&local->pointwise, x[i]);
+}
+
 const struct ghp_reference_kernel ghp_reference_activations[] = {
     {GHP_OP_RELU, GHP_PASS_FORWARD, relu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
     {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, relu_backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
@@ -237,6 +291,9 @@ const struct ghp_reference_kernel ghp_reference_activations[] = {
     {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, hard_swish_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y,
      NULL},
     {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, hard_swish_backward,
+     GHP_REFERENCE_X | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
+    {GHP_OP_POINTWISE, GHP_PASS_FORWARD, pointwise_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_POINTWISE, GHP_PASS_BACKWARD_DATA, pointwise_backward,
      GHP_REFERENCE_X | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
     {.run = NULL},
 };

@@ -74,6 +74,25 @@ class Scales(nn.Module):
         return self.head(torch.cat([x, self.up(torch.relu(self.coarse(self.pool(x))))], 1))
 
 
+class Functions(nn.Module):
+    """Activations and functions of each element, some of slopes that are trained, each on channels of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Conv2d(3, 30, 3, padding=1)
+        self.plain = nn.ModuleList([nn.Mish(), nn.Softplus(), nn.Softplus(2.0), nn.SELU(), nn.CELU(0.5),
+                                    nn.Softsign(), nn.LogSigmoid(), nn.PReLU(), nn.PReLU(2)])
+        self.head = nn.Linear(30, CLASSES)
+
+    def forward(self, x):
+        parts = self.one(x).chunk(15, 1)
+        y = [module(part) for module, part in zip(self.plain, parts)]
+        a, b, c, d, e, f = parts[9:]
+        y += [a ** 3 - b.abs(), (b * b + 1).sqrt(), c.exp() * c.sin(), torch.log(d * d + 1), e / (e * e + 1),
+              2 / (f.cos() + 3)]
+        return self.head(torch.cat(y, 1).mean((2, 3)))
+
+
 SEQUENCE, IMAGE, SMALL = (8, 32), (3, 32, 32), (3, 12, 12)
 MODULES = {
     "vit": (vit, IMAGE),
@@ -84,6 +103,7 @@ MODULES = {
     "attention_weights": (Attention, SEQUENCE),
     "attention_last": (lambda: Attention(batch_first=False, need_weights=False), SEQUENCE),
     "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
+    "functions": (Functions, SMALL),
     "pixels": (Pixels, IMAGE, (32, 32)),
     "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),
     "shuffled": (lambda: Scales(nn.PixelShuffle(2), 4, lambda c: nn.InstanceNorm2d(c, affine=True)), SMALL, (12, 12)),

@@ -1,5 +1,5 @@
-// executor/backend/cuda/kernels/unary.cu - functions of one element: relu, activation, gelu, silu, hard_swish. A
-// function says its value, and `back`, the gradient of its input: of y and dy where the backward pass reads the output,
+// executor/backend/cuda/kernels/unary.cu - functions of one element: relu, activation, gelu, silu, hard_swish,
+// pointwise. A function says its value, and `back`, the gradient of its input: of y and dy where the backward pass reads the output,
 // else of x and dy.
 #include "executor/backend/cuda/kernels/map.cuh"
 #include "executor/backend/cuda/kernels/row.h"
@@ -146,6 +146,87 @@ struct hard_swish {
     }
 };
 
+struct exponential {
+    __device__ float value(float x) const
+    {
+        return expf(x);
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return dy * expf(x);
+    }
+};
+
+struct power {
+    float exponent;
+
+    __device__ float value(float x) const
+    {
+        return powf(x, exponent);
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return exponent == 0 ? 0 : dy * exponent * powf(x, exponent - 1.0f);
+    }
+};
+
+struct logarithm {
+    __device__ float value(float x) const
+    {
+        return logf(x);
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return dy / x;
+    }
+};
+
+struct softplus {
+    float threshold;
+
+    __device__ float value(float x) const
+    {
+        return x > threshold ? x : fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return x > threshold ? dy : dy / (1.0f + expf(-x));
+    }
+};
+
+struct magnitude {
+    __device__ float value(float x) const
+    {
+        return fabsf(x);
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return x > 0 ? dy : x < 0 ? -dy : 0;
+    }
+};
+
+struct sine {
+    __device__ float value(float x) const
+    {
+        return sinf(x);
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return dy * cosf(x);
+    }
+};
+
+struct cosine {
+    __device__ float value(float x) const
+    {
+        return cosf(x);
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return -dy * sinf(x);
+    }
+};
+
 template <typename F> struct value_of {
     F f;
 
@@ -244,6 +325,36 @@ cudaError_t gelu_backward(struct ghp_launch launch, const struct ghp_local *loca
     return local->norm.gelu == GHP_GELU_TANH ? p.backward(gelu_tanh{}) : p.backward(gelu_erf{});
 }
 
+// Calls run with the function of a pointwise.
+template <typename R> cudaError_t by_curve(const struct ghp_pointwise &by, R run)
+{
+    switch (by.curve) {
+    case GHP_CURVE_EXP: return run(exponential{});
+    case GHP_CURVE_POW: return run(power{(float)by.exponent});
+    case GHP_CURVE_LOG: return run(logarithm{});
+    case GHP_CURVE_SOFTPLUS: return run(softplus{(float)by.threshold});
+    case GHP_CURVE_ABS: return run(magnitude{});
+    case GHP_CURVE_SIN: return run(sine{});
+    case GHP_CURVE_COS: return run(cosine{});
+    case GHP_CURVE_COUNT: break;
+    }
+    return cudaErrorInvalidValue;
+}
+
+cudaError_t pointwise_forward(struct ghp_launch launch, const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args)
+{
+    return by_curve(local->pointwise,
+                    [&](auto f) { return pass{launch, local, args}.forward(f); });
+}
+
+cudaError_t pointwise_backward(struct ghp_launch launch, const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args)
+{
+    return by_curve(local->pointwise,
+                    [&](auto f) { return pass{launch, local, args}.backward(f); });
+}
+
 } // namespace
 
 extern "C" const struct ghp_cuda_row ghp_cuda_rows_unary[] = {
@@ -257,5 +368,7 @@ extern "C" const struct ghp_cuda_row ghp_cuda_rows_unary[] = {
     {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, backward<silu>, nullptr},
     {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, forward<hard_swish>, nullptr},
     {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, backward<hard_swish>, nullptr},
+    {GHP_OP_POINTWISE, GHP_PASS_FORWARD, pointwise_forward, nullptr},
+    {GHP_OP_POINTWISE, GHP_PASS_BACKWARD_DATA, pointwise_backward, nullptr},
     {},
 };

@@ -1,6 +1,7 @@
-/* executor/backend/cpu/gelu.c - gelu, silu and hard_swish: x times a share that rises from 0 to 1.
+/* executor/backend/cpu/unary.c - functions of each element whose derivative its input tells: gelu, silu and hard_swish,
+ * which are x times a share that rises from 0 to 1, and those of pointwise.
  *
- * Their loops have no branches, so that they become vectors.
+ * Loops become vectors, but for powers other than 2, -1 and 1/2, logarithms, sines and cosines.
  *
  * ghp-options: -O3 */
 #ifndef KERNEL
@@ -55,10 +56,38 @@ static ALWAYS_INLINE struct share share_hard(float x)
     return (struct share){share, x > -3.0f && x < 3.0f ? x * sixth : 0.0f};
 }
 
-#define BODY "executor/backend/cpu/gelu.c"
+static ALWAYS_INLINE float exp_of(float x)
+{
+    return x > 88.0f ? (float)exp((double)x) : ghp_exponential(x);
+}
+
+static ALWAYS_INLINE float softplus_of(float x, float threshold)
+{
+    return x > threshold ? x : fmaxf(x, 0) + log1pf(ghp_exponential(-fabsf(x)));
+}
+
+/* The sigmoid. */
+static ALWAYS_INLINE float softplus_slope(float x, float threshold)
+{
+    float e = ghp_exponential(-fabsf(x)), upper = 1.0f / (1.0f + e);
+
+    return x > threshold ? 1.0f : x < 0 ? e * upper : upper;
+}
+
+static ALWAYS_INLINE float abs_slope(float x)
+{
+    return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f;
+}
+
+static ALWAYS_INLINE float pow_slope(float x, float exponent)
+{
+    return exponent == 0 ? 0.0f : exponent * powf(x, exponent - 1.0f);
+}
+
+#define BODY "executor/backend/cpu/unary.c"
 #include "executor/backend/cpu/precisions.h"
 
-const struct ghp_cpu_kernel ghp_cpu_kernels_gelu[] = {
+const struct ghp_cpu_kernel ghp_cpu_kernels_unary[] = {
     {GHP_OP_GELU, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(gelu_forward, NULL), NULL},
     {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(gelu_data, NULL), NULL},
     {GHP_OP_SILU, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(silu_forward, NULL), NULL},
@@ -66,6 +95,10 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_gelu[] = {
     {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(hard_swish_forward, NULL),
      NULL},
     {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(hard_swish_data, NULL),
+     NULL},
+    {GHP_OP_POINTWISE, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(pointwise_forward, NULL),
+     NULL},
+    {GHP_OP_POINTWISE, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(pointwise_data, NULL),
      NULL},
     {.name = NULL},
 };
@@ -141,4 +174,81 @@ static void KERNEL(hard_swish_data)(const struct ghp_local *local,
     KERNEL(data)(local, args, part, share_hard);
 }
 
+/* One loop: `value` is said of x, the element. */
+#define LOOP(value)                                                                                \
+    for (int64_t i = at.first; i < at.end; i++) {                                                  \
+        float x = GET(from[i]);                                                                    \
+        to[i] = PUT(value);                                                                        \
+    }                                                                                              \
+    break
+
+static void KERNEL(pow_forward)(const SCALAR *from, SCALAR *to, struct ghp_range at, float exponent)
+{
+    switch (exponent == 2 ? 2 : exponent == -1 ? -1 : exponent == 0.5f ? 0 : 1) {
+    case 2: LOOP(x * x);
+    case -1: LOOP(1.0f / x);
+    case 0: LOOP(sqrtf(x));
+    default: LOOP(powf(x, exponent));
+    }
+}
+
+static void KERNEL(pointwise_forward)(const struct ghp_local *local,
+                                      const struct ghp_kernel_arguments *args,
+                                      struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *from = args->at.x[0];
+    SCALAR *to = args->at.y;
+    float threshold = (float)local->pointwise.threshold;
+    switch (local->pointwise.curve) {
+    case GHP_CURVE_EXP: LOOP(exp_of(x));
+    case GHP_CURVE_POW: KERNEL(pow_forward)(from, to, at, (float)local->pointwise.exponent); break;
+    case GHP_CURVE_LOG: LOOP(logf(x));
+    case GHP_CURVE_SOFTPLUS: LOOP(softplus_of(x, threshold));
+    case GHP_CURVE_ABS: LOOP(fabsf(x));
+    case GHP_CURVE_SIN: LOOP(sinf(x));
+    case GHP_CURVE_COS: LOOP(cosf(x));
+    case GHP_CURVE_COUNT: break;
+    }
+}
+
+#undef LOOP
+#define LOOP(slope)                                                                                \
+    for (int64_t i = at.first; i < at.end; i++) {                                                  \
+        float x = GET(from[i]);                                                                    \
+        to[i] = PUT(GET(dy[i]) * (slope));                                                         \
+    }                                                                                              \
+    break
+
+static void KERNEL(pow_data)(const SCALAR *from, const SCALAR *dy, SCALAR *to, struct ghp_range at,
+                             float exponent)
+{
+    switch (exponent == 2 ? 2 : exponent == -1 ? -1 : exponent == 0.5f ? 0 : 1) {
+    case 2: LOOP(2.0f * x);
+    case -1: LOOP(-1.0f / (x * x));
+    case 0: LOOP(0.5f / sqrtf(x));
+    default: LOOP(pow_slope(x, exponent));
+    }
+}
+
+static void KERNEL(pointwise_data)(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *from = args->at.x[0], *dy = args->at.dy;
+    SCALAR *to = args->at.dx[0];
+    float threshold = (float)local->pointwise.threshold;
+    switch (local->pointwise.curve) {
+    case GHP_CURVE_EXP: LOOP(exp_of(x));
+    case GHP_CURVE_POW: KERNEL(pow_data)(from, dy, to, at, (float)local->pointwise.exponent); break;
+    case GHP_CURVE_LOG: LOOP(1.0f / x);
+    case GHP_CURVE_SOFTPLUS: LOOP(softplus_slope(x, threshold));
+    case GHP_CURVE_ABS: LOOP(abs_slope(x));
+    case GHP_CURVE_SIN: LOOP(cosf(x));
+    case GHP_CURVE_COS: LOOP(-sinf(x));
+    case GHP_CURVE_COUNT: break;
+    }
+}
+
+#undef LOOP
 #endif
