@@ -21,6 +21,7 @@
 #define GHP_OP_LIST(X)                                                                             \
     X(INPUT, input)                                                                                \
     X(CONV2D, conv2d)                                                                              \
+    X(CONV_TRANSPOSE, conv_transpose)                                                              \
     X(LINEAR, linear)                                                                              \
     X(BIAS, bias)                                                                                  \
     X(RELU, relu)                                                                                  \
@@ -32,10 +33,12 @@
     X(MAX_POOL, max_pool)                                                                          \
     X(AVG_POOL, avg_pool)                                                                          \
     X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \
+    X(RESIZE, resize)                                                                              \
     X(BATCH_NORM, batch_norm)                                                                      \
     X(LRN, lrn)                                                                                    \
     X(LAYER_NORM, layer_norm)                                                                      \
     X(RMS_NORM, rms_norm)                                                                          \
+    X(SOFTMAX, softmax)                                                                            \
     X(DROPOUT, dropout)                                                                            \
     X(ATTENTION, attention)                                                                        \
     X(ROTARY, rotary)                                                                              \
@@ -105,6 +108,20 @@ enum ghp_fill {
     GHP_FILL_LIST(GHP_FILL_ENUM)
 #undef GHP_FILL_ENUM
         GHP_FILL_COUNT
+};
+
+/* resize: what an output pixel i of n is of m input pixels along an axis: name, JSON text. */
+#define GHP_RESIZE_LIST(X)                                                                         \
+    X(LINEAR, "linear")   /* at (i + 1/2) m / n - 1/2, between two; outside the edge */            \
+    X(CORNERS, "corners") /* at i (m - 1) / (n - 1), between two */                                \
+    X(NEAREST, "nearest") /* the pixel at the floor of i m / n */                                  \
+    X(AREA, "area")       /* the mean of those from floor(i m / n) to ceil((i + 1) m / n) */
+
+enum ghp_resize {
+#define GHP_RESIZE_ENUM(id, text) GHP_RESIZE_##id,
+    GHP_RESIZE_LIST(GHP_RESIZE_ENUM)
+#undef GHP_RESIZE_ENUM
+        GHP_RESIZE_COUNT
 };
 
 enum ghp_drop { GHP_DROP_ELEMENTS, GHP_DROP_SAMPLES };
@@ -230,6 +247,7 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     struct ghp_norm norm;                                                                          \
     struct ghp_activation activation;                                                              \
     struct ghp_pointwise pointwise;                                                                \
+    enum ghp_resize resize;                                                                        \
     struct ghp_view view;                                                                          \
     struct ghp_border border;                                                                      \
     struct ghp_heads heads;                                                                        \

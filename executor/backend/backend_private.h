@@ -18,6 +18,7 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
     const struct ghp_cpu_kernel *cpu_kernel; /* NULL: `run`, or the library, computes */
     void (*run)(const struct ghp_kernel *kernel,
                 const struct ghp_kernel_arguments *args); /* or NULL */
+    struct ghp_kernel *turned; /* of conv_transpose: the convolution's pass that does it; or NULL */
     int parts;
     int64_t scratch_bytes;
     const char *algorithm; /* static, or owned by the backend's own kernel */
@@ -49,6 +50,17 @@ double ghp_update_scale(const struct ghp_update *update);
 const struct ghp_update_kernel *
 ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
                        const struct ghp_optimizer *optimizer);
+
+/* A pass of a conv_transpose is one of the convolution of its output: forward its gradient's, and back. Sets up the
+ * backend's kernel of that as kernel->turned, which the backend runs with turned arguments and releases with the kernel.
+ *
+ * Returns  GHP_OK; GHP_ERR_NO_MEMORY; what ops->prepare returns */
+enum ghp_status ghp_kernel_prepare_turned(const struct ghp_backend_ops *ops,
+                                          struct ghp_backend *backend,
+                                          const struct ghp_local *local, enum ghp_pass pass,
+                                          struct ghp_kernel **kernel);
+/* Inputs for outputs, and the other way. */
+struct ghp_kernel_arguments ghp_kernel_arguments_turned(const struct ghp_kernel_arguments *args);
 
 /* The vtable entries that are the same for every backend on a processor. */
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);

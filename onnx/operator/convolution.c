@@ -1,4 +1,4 @@
-/* onnx/operator/convolution.c - convolutions. */
+/* onnx/operator/convolution.c - convolutions and transposed ones. */
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/bias.h"
@@ -6,6 +6,8 @@
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
+
+#include <string.h>
 
 static enum ghp_status read_conv(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
@@ -43,6 +45,66 @@ static enum ghp_status read_conv(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_window_define(im, node, layer, x->n);
 }
 
+/* output_padding takes so much of the padding behind. */
+static enum ghp_status read_output_pads(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_node *node, struct ghp_onnx_pixels *p)
+{
+    int64_t more[GHP_ONNX_MAX_DIMS * 2];
+    int n;
+
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, "output_padding"}, more, &n));
+    if (n >= 0 && n != p->axes)
+        return ghp_onnx_fail(im, node, "has %d numbers as output_padding; give one an axis", n);
+    for (int i = 0; i < n; i++) {
+        int64_t *after = &p->after[2 - n + i];
+
+        if (more[i] < 0 || more[i] > *after)
+            return ghp_onnx_fail(im, node,
+                                 "has output_padding beyond its padding; ghp has up to as much: "
+                                 "use a larger kernel and padding");
+        *after -= more[i];
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status read_conv_transpose(struct ghp_onnx_import *im,
+                                           const struct ghp_onnx_node *node)
+{
+    const char *mode = ghp_onnx_text(node, "auto_pad", "NOTSET");
+    struct ghp_layer like = {.op = GHP_OP_CONV_TRANSPOSE, .n_inputs = 1};
+    struct ghp_onnx_source weight = {.scale = 1};
+    struct ghp_onnx_array *x, *w;
+    struct ghp_onnx_pixels p = {.axes = 0};
+    int layer;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
+    if ((x->n != 3 && x->n != 4) || w->n != x->n || w->dims[0] != x->dims[1] || w->dims[1] < 1 ||
+        w->dims[1] > GHP_ONNX_MAX_SIZE)
+        return ghp_onnx_fail(im, node,
+                             "has weights that do not fit its channels, or more than two axes of "
+                             "pixels; repair the file");
+    if (ghp_onnx_int(node, "group", 1) != 1)
+        return ghp_onnx_fail(im, node, "has groups; ghp has transposed convolutions of one group");
+    if (strcmp(mode, "NOTSET") != 0 || ghp_onnx_attribute(node, "output_shape") != NULL)
+        return ghp_onnx_fail(im, node, "leaves its padding open; say pads in the file");
+    p.kernel[0] = x->n == 4 ? w->dims[2] : 1;
+    p.kernel[1] = w->dims[x->n - 1];
+    GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
+    if (p.kernel[1] != w->dims[x->n - 1] || (x->n == 4 && p.kernel[0] != w->dims[2]))
+        return ghp_onnx_fail(im, node, "has weights that do not fit its kernel; repair the file");
+    GHP_TRY(read_output_pads(im, node, &p));
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    like.window = ghp_onnx_window_of(&p);
+    like.out.c = w->dims[1];
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &layer));
+    weight.array = *w;
+    weight.layer = layer;
+    GHP_TRY(ghp_onnx_weight_from(im, node, weight));
+    GHP_TRY(ghp_onnx_bias_in(im, node, 2, &layer));
+    return ghp_onnx_window_define(im, node, layer, x->n);
+}
+
 static enum ghp_status write_conv(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *layer = &ex->model->layers[i];
@@ -53,7 +115,8 @@ static enum ghp_status write_conv(struct ghp_onnx_export *ex, int i)
 
     GHP_TRY(ghp_export_param(ex, &layer->params[0], 0));
     if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
-    node = ghp_export_node(ex, "Conv", layer->name, inputs);
+    node = ghp_export_node(ex, layer->op == GHP_OP_CONV2D ? "Conv" : "ConvTranspose", layer->name,
+                           inputs);
     ghp_export_window(ex, node, layer);
     ghp_export_int(ex, node, "group", layer->window.groups);
     ex->ranks[i] = 4;
@@ -66,5 +129,12 @@ const struct ghp_onnx_operator ghp_onnx_convolution[] = {
      .attributes = "auto_pad dilations group kernel_shape pads strides ",
      .read = read_conv,
      .op = GHP_OP_CONV2D,
+     .write = write_conv},
+    {.name = "ConvTranspose",
+     .since = 1,
+     .attributes =
+         "auto_pad dilations group kernel_shape output_padding output_shape pads strides ",
+     .read = read_conv_transpose,
+     .op = GHP_OP_CONV_TRANSPOSE,
      .write = write_conv},
     {0}};

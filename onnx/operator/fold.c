@@ -436,7 +436,7 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
 
 #define FUNCTION(op, known)                                                                        \
     {                                                                                              \
-        .name = op, .since = 1, .attributes = known, .folds = true, .read = ghp_onnx_fold_function          \
+        .name = op, .since = 1, .attributes = known, .folds = true, .read = ghp_onnx_fold_function \
     }
 
 const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {

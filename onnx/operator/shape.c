@@ -30,7 +30,9 @@ static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp
     int n, n_seen, open = -1;
 
     GHP_TRY(axes_in(im, node, &x));
-    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
+    /* the attribute is onnx/pattern/strided.c's */
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){node->n_inputs > 1 ? 1 : -1, "shape"},
+                          dims, &n));
     left = all_elements(im, x);
     n_seen = ghp_onnx_seen(x, seen);
     for (int i = 0; i < n; i++) {
@@ -193,7 +195,7 @@ static enum ghp_status write_flatten(struct ghp_onnx_export *ex, int i)
 }
 
 const struct ghp_onnx_operator ghp_onnx_shape_rows[] = {
-    {.name = "Reshape", .since = 1, .attributes = "allowzero ", .read = read_reshape},
+    {.name = "Reshape", .since = 1, .attributes = "allowzero shape ", .read = read_reshape},
     {.name = "Flatten",
      .since = 1,
      .attributes = "axis ",

@@ -90,58 +90,120 @@ static enum ghp_status put_pixels(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* How often each row and column is repeated, from scales or sizes; 0 where that is no whole number. */
-static enum ghp_status find_factors(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                    const struct ghp_onnx_array *x, int64_t factors[4])
+/* Rows and columns of the output, from sizes or scales. Scales that make no whole number of pixels are refused: what lies
+ * between pixels would then hang on the scale, and not on the numbers of pixels. */
+static enum ghp_status find_pixels(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *x, int64_t pixels[2])
 {
-    int at = im->file->opset < 11 ? 1 : node->n_inputs > 3 && node->inputs[3][0] != '\0' ? 3 : 2;
+    bool sized = im->file->opset >= 11 && node->n_inputs > 3 && node->inputs[3][0] != '\0';
+    int64_t axes[GHP_ONNX_MAX_DIMS * 2];
     struct ghp_onnx_array *by;
     const double *values;
+    int n, first;
 
-    GHP_TRY(ghp_onnx_constant_in(im, node, at, &by));
+    GHP_TRY(ghp_onnx_constant_in(im, node, sized ? 3 : im->file->opset < 11 ? 1 : 2, &by));
     GHP_TRY(ghp_onnx_values(im, by, &values));
-    if (ghp_onnx_elements(by) != 4)
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, "axes"}, axes, &n));
+    first = n < 0 ? 2 : 0;
+    if (x->n != 4 || ghp_onnx_elements(by) != first + 2 ||
+        (n >= 0 && (n != 2 || (axes[0] != 2 && axes[0] != -2) || (axes[1] != 3 && axes[1] != -1))))
         return ghp_onnx_fail(im, node, "resizes other than four axes; ghp resizes images");
-    for (int i = 0; i < 4; i++) {
-        double factor = at == 3 ? values[i] / (double)x->dims[i] : values[i];
+    for (int i = 0; i < first; i++)
+        if (!(values[i] == (sized ? (double)x->dims[i] : 1)))
+            return ghp_onnx_fail(im, node, "resizes the batch or the channels; ghp resizes pixels");
+    for (int i = 0; i < 2; i++) {
+        double size = sized ? values[first + i] : values[first + i] * (double)x->dims[2 + i];
 
-        factors[i] = factor >= 1 && factor <= 1024 && rint(factor) == factor ? (int64_t)factor : 0;
+        if (!(size >= 1 && size <= GHP_ONNX_MAX_SIZE) || fabs(size - rint(size)) > 1e-4 * size)
+            return ghp_onnx_fail(im, node,
+                                 "makes %g of %lld pixels; give the size, as in "
+                                 "nn.Upsample(size=...), or a scale that makes whole pixels",
+                                 size, (long long)x->dims[2 + i]);
+        pixels[i] = (int64_t)rint(size);
     }
     return GHP_OK;
 }
 
-/* Of the nearest pixel by whole factors: each is repeated. */
-static enum ghp_status read_resize(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+/* Whether each output pixel is one of the input, and each of these stands as often as the others: a view. */
+static bool repeats(const struct ghp_onnx_node *node, const struct ghp_onnx_array *x,
+                    const int64_t pixels[2])
 {
-    const char *mode = ghp_onnx_text(node, "mode", "nearest");
-    const char *nearest = ghp_onnx_text(node, "nearest_mode", "round_prefer_floor");
     const char *places = ghp_onnx_text(node, "coordinate_transformation_mode", "half_pixel");
-    struct ghp_onnx_array *x, six;
-    int64_t factors[4];
-    bool repeats;
+    const char *nearest = ghp_onnx_text(node, "nearest_mode", "round_prefer_floor");
 
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    if (x->n != 4 || ghp_onnx_attribute(node, "axes") != NULL)
-        return ghp_onnx_fail(im, node, "resizes other than four axes; ghp resizes images");
-    GHP_TRY(find_factors(im, node, x, factors));
-    repeats = strcmp(places, "asymmetric") == 0
-                  ? strcmp(nearest, "floor") == 0
-                  : strcmp(places, "half_pixel") == 0 && strncmp(nearest, "round_prefer", 12) == 0;
-    if (strcmp(mode, "nearest") != 0 || !repeats || factors[0] != 1 || factors[1] != 1 ||
-        factors[2] < 1 || factors[3] < 1)
-        return ghp_onnx_fail(im, node,
-                             "resizes by '%.20s' and '%.30s'; ghp repeats pixels by whole factors: "
-                             "use nn.Upsample(scale_factor=2, mode='nearest')",
-                             mode, places);
-    six = *x;
+    return strcmp(ghp_onnx_text(node, "mode", "nearest"), "nearest") == 0 &&
+           pixels[0] % x->dims[2] == 0 && pixels[1] % x->dims[3] == 0 &&
+           (strcmp(places, "asymmetric") == 0
+                ? strcmp(nearest, "floor") == 0
+                : strcmp(places, "half_pixel") == 0 && strncmp(nearest, "round_prefer", 12) == 0);
+}
+
+static enum ghp_status repeat(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              const struct ghp_onnx_array *x, const int64_t pixels[2])
+{
+    struct ghp_onnx_array six = *x;
+
     six.n = 6;
     for (int i = 0; i < 2; i++) {
         six.dims[2 + 2 * i] = x->dims[2 + i];
         six.strides[2 + 2 * i] = x->strides[2 + i];
-        six.dims[3 + 2 * i] = factors[2 + i];
+        six.dims[3 + 2 * i] = pixels[i] / x->dims[2 + i];
         six.strides[3 + 2 * i] = 0;
     }
     return put_pixels(im, node, &six);
+}
+
+/* How ghp has what the node says; GHP_RESIZE_COUNT: it has not. */
+static enum ghp_resize way_of(const struct ghp_onnx_node *node, const int64_t pixels[2])
+{
+    static const struct {
+        const char *mode, *places;
+        enum ghp_resize way;
+        int64_t least; /* pixels of the output */
+    } ways[] = {{"linear", "half_pixel", GHP_RESIZE_LINEAR, 1},
+                {"linear", "pytorch_half_pixel", GHP_RESIZE_LINEAR, 2},
+                {"linear", "align_corners", GHP_RESIZE_CORNERS, 1},
+                {"nearest", "asymmetric", GHP_RESIZE_NEAREST, 1}};
+    const char *mode = ghp_onnx_text(node, "mode", "nearest"),
+               *places = ghp_onnx_text(node, "coordinate_transformation_mode", "half_pixel"),
+               *nearest = ghp_onnx_text(node, "nearest_mode", "round_prefer_floor");
+
+    if (ghp_onnx_int(node, "antialias", 0) != 0 || ghp_onnx_int(node, "exclude_outside", 0) != 0 ||
+        strcmp(ghp_onnx_text(node, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0)
+        return GHP_RESIZE_COUNT;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (strcmp(mode, ways[i].mode) == 0 && strcmp(places, ways[i].places) == 0 &&
+            pixels[0] >= ways[i].least && pixels[1] >= ways[i].least)
+            return ways[i].way == GHP_RESIZE_NEAREST && strcmp(nearest, "floor") != 0
+                       ? GHP_RESIZE_COUNT
+                       : ways[i].way;
+    return GHP_RESIZE_COUNT;
+}
+
+static enum ghp_status read_resize(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_RESIZE, .n_inputs = 1};
+    struct ghp_onnx_array *x, made;
+    int64_t pixels[2];
+    int layer;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(find_pixels(im, node, x, pixels));
+    if (repeats(node, x, pixels)) return repeat(im, node, x, pixels);
+    like.resize = way_of(node, pixels);
+    if (like.resize == GHP_RESIZE_COUNT)
+        return ghp_onnx_fail(
+            im, node,
+            "resizes by '%.20s' and '%.30s'; ghp has nn.Upsample's modes 'nearest' and 'bilinear', "
+            "without antialias",
+            ghp_onnx_text(node, "mode", "nearest"),
+            ghp_onnx_text(node, "coordinate_transformation_mode", "half_pixel"));
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    like.out.h = pixels[0];
+    like.out.w = pixels[1];
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    made = ghp_onnx_of_layer(im, layer, 4, (int64_t[]){0, x->dims[1], pixels[0], pixels[1]});
+    return ghp_onnx_define(im, node, 0, &made);
 }
 
 static enum ghp_status read_depth_to_space(struct ghp_onnx_import *im,
@@ -221,6 +283,34 @@ static const char *write_end(struct ghp_onnx_export *ex, int layer, const char *
     return ghp_export_turned(ex, l->name, at, turned, 3);
 }
 
+static enum ghp_status write_resize(struct ghp_onnx_export *ex, int layer)
+{
+    static const int64_t axes[2] = {2, 3};
+    const struct ghp_layer *l = &ex->model->layers[layer];
+    const int64_t sizes[2] = {l->out.h, l->out.w};
+    const char *const inputs[] = {
+        ghp_export_ranked(ex, l->inputs[0], 4, l->name), "", "",
+        ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".sizes"), sizes, 2), NULL};
+    struct ghp_onnx_node *node;
+
+    if (l->resize == GHP_RESIZE_AREA)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (resize) is a mean over areas, which ONNX has not; use mode "
+                        "linear, or avg_pool",
+                        l->name);
+    ghp_export_since(ex, 18); /* Resize of some axes */
+    node = ghp_export_node(ex, "Resize", l->name, inputs);
+    ghp_export_ints(ex, node, "axes", axes, 2);
+    ghp_export_text_of(ex, node, "mode", l->resize == GHP_RESIZE_NEAREST ? "nearest" : "linear");
+    ghp_export_text_of(ex, node, "coordinate_transformation_mode",
+                       l->resize == GHP_RESIZE_LINEAR    ? "half_pixel"
+                       : l->resize == GHP_RESIZE_CORNERS ? "align_corners"
+                                                         : "asymmetric");
+    ghp_export_text_of(ex, node, "nearest_mode", "floor");
+    ex->ranks[layer] = 4;
+    return GHP_OK;
+}
+
 static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
 {
     const struct ghp_layer *l = &ex->model->layers[layer];
@@ -271,7 +361,9 @@ const struct ghp_onnx_operator ghp_onnx_view[] = {
      .since = 10,
      .attributes = "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
                    "extrapolation_value keep_aspect_ratio_policy mode nearest_mode ",
-     .read = read_resize},
+     .read = read_resize,
+     .op = GHP_OP_RESIZE,
+     .write = write_resize},
     {.name = "DepthToSpace",
      .since = 1,
      .attributes = "blocksize mode ",

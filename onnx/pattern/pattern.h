@@ -15,7 +15,7 @@ struct ghp_onnx_found { /* what takes the last node's place */
     int n_inputs;
     const char *inputs[5];
     int n_attributes;
-    struct ghp_onnx_attribute attributes[2];
+    struct ghp_onnx_attribute attributes[4];
 };
 
 struct ghp_onnx_pattern {

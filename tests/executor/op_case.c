@@ -150,6 +150,44 @@ static void add_dilated_pools(void)
         .op = GHP_OP_AVG_POOL, .n = 2, .c = 5, .h = 9, .w = 8, .window = dilated});
 }
 
+/* Larger and smaller, to one pixel and from one, by whole factors and others. */
+static void add_resizes(void)
+{
+    static const int64_t sizes[][4] = {
+        {4, 3, 8, 9}, {7, 6, 5, 3}, {1, 5, 6, 1}, {5, 4, 1, 9}, {6, 31, 13, 17}};
+    for (int way = 0; way < GHP_RESIZE_COUNT; way++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+            add((struct ghp_local){.op = GHP_OP_RESIZE,
+                                   .n = 2,
+                                   .c = i % 2 == 0 ? 5 : 18,
+                                   .h = sizes[i][0],
+                                   .w = sizes[i][1],
+                                   .p = sizes[i][2],
+                                   .q = sizes[i][3],
+                                   .resize = (enum ghp_resize)way});
+}
+
+static void add_transposed(void)
+{
+    struct ghp_window window = WINDOW(2, 2, 2, 0); /* side by side, overlapping, and with gaps */
+    const struct ghp_local local = {
+        .op = GHP_OP_CONV_TRANSPOSE, .n = 2, .c = 6, .h = 5, .w = 4, .k = 9};
+    for (int i = 0; i < 4; i++) {
+        struct ghp_local l = local;
+        if (i == 1) window.r = window.s = 4;
+        if (i == 2) window = (struct ghp_window)WINDOW(1, 2, 3, 0);
+        if (i == 3) window = (struct ghp_window)WINDOW(3, 3, 1, 1);
+        if (i == 1) window.pad_top = window.pad_left = window.pad_right = 1;
+        if (i == 3) window.dilation_w = 2;
+        l.window = window;
+        l.p = (l.h - 1) * window.stride_h + (window.r - 1) * window.dilation_h + 1 -
+              window.pad_top - window.pad_bottom;
+        l.q = (l.w - 1) * window.stride_w + (window.s - 1) * window.dilation_w + 1 -
+              window.pad_left - window.pad_right;
+        add(l);
+    }
+}
+
 static void add_activations(void)
 {
     static const struct ghp_activation functions[] = {
@@ -411,6 +449,8 @@ const struct ghp_local *op_case_all(int *n)
         add_convolutions();
         add_pools();
         add_dilated_pools();
+        add_resizes();
+        add_transposed();
         add_activations();
         add_gathers();
         add_norms();

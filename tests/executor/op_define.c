@@ -223,6 +223,53 @@ static double softmax_at(const struct ghp_operand_set *set, struct place o)
     return exp(x_at(set, o.n, o.p, o.q, o.k)) / sum;
 }
 
+/* Each input pixel is spread over a window of outputs. */
+static double transposed_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_window *w = &l->window;
+    double sum = 0.0;
+    for (int64_t h = 0; h < l->h; h++)
+        for (int64_t x = 0; x < l->w; x++)
+            for (int64_t r = 0; r < w->r; r++)
+                for (int64_t s = 0; s < w->s; s++) {
+                    if (h * w->stride_h + r * w->dilation_h - w->pad_top != o.p ||
+                        x * w->stride_w + s * w->dilation_w - w->pad_left != o.q)
+                        continue;
+                    for (int64_t c = 0; c < l->c; c++)
+                        sum += x_at(set, o.n, h, x, c) *
+                               op_case_get(set, set->args.at.w[0],
+                                           ((c * l->k + o.k) * w->r + r) * w->s + s);
+                }
+    return sum;
+}
+
+/* The share of input pixel j in output i. */
+static double resize_share(enum ghp_resize way, const int64_t sizes[2], int64_t i, int64_t j)
+{
+    double in = (double)sizes[0], out = (double)sizes[1], at = 0.0;
+    int64_t first = i * sizes[0] / sizes[1],
+            end = (int64_t)ceil((double)((i + 1) * sizes[0]) / out - 1e-9);
+    if (way == GHP_RESIZE_NEAREST) return j == first ? 1.0 : 0.0;
+    if (way == GHP_RESIZE_AREA) return j >= first && j < end ? 1.0 / (double)(end - first) : 0.0;
+    if (way == GHP_RESIZE_LINEAR) at = (2.0 * (double)i + 1.0) * in / (2.0 * out) - 0.5;
+    if (way == GHP_RESIZE_CORNERS && sizes[1] > 1) at = (double)i / (out - 1.0) * (in - 1.0);
+    at = at < 0.0 ? 0.0 : at > in - 1.0 ? in - 1.0 : at;
+    return (double)j > at - 1.0 && (double)j < at + 1.0 ? 1.0 - fabs(at - (double)j) : 0.0;
+}
+
+static double resize_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    double sum = 0.0;
+    for (int64_t h = 0; h < l->h; h++)
+        for (int64_t w = 0; w < l->w; w++)
+            sum += resize_share(l->resize, (int64_t[]){l->h, l->p}, o.p, h) *
+                   resize_share(l->resize, (int64_t[]){l->w, l->q}, o.q, w) *
+                   x_at(set, o.n, h, w, o.k);
+    return sum;
+}
+
 static double activation_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_activation *a = &set->local.activation;
@@ -329,6 +376,9 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     const struct ghp_local *l = &set->local;
     switch (l->op) {
     case GHP_OP_CONV2D: return conv_at(set, o);
+    case GHP_OP_CONV_TRANSPOSE: return transposed_at(set, o);
+    case GHP_OP_RESIZE: return resize_at(set, o);
+    case GHP_OP_SOFTMAX: return softmax_at(set, o);
     case GHP_OP_LINEAR: return linear_at(set, o);
     case GHP_OP_BIAS:
         return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->args.at.w[0], o.k);

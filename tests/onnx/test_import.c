@@ -196,7 +196,7 @@ static void check_unsupported(void)
     refused(path, "y", GHP_ERR_INPUT, "moves the batch");
     begin(13, -1, 4, 0, 0);
     node("Softmax", "p", "x", NULL);
-    node("Relu", "y", "p", NULL);
+    node("Log", "y", "p", NULL);
     refused(path, "y", GHP_ERR_INPUT, "only at the end");
 }
 

@@ -1,4 +1,4 @@
-/* executor/backend/cpu/softmax.c - the loss, softmax_cross_entropy.
+/* executor/backend/cpu/softmax.c - softmax, and the loss, softmax_cross_entropy.
  *
  * Of a sequence there are many rows, one a position, and often many classes: exponentials are then of floats and
  * without branches, so that loops become vectors, and their sum is in double. Of images there is one row a sample, and
@@ -84,6 +84,8 @@ static struct row row_of(const struct ghp_local *local, const double *stats, int
 #include "executor/backend/cpu/precisions.h"
 
 const struct ghp_cpu_kernel ghp_cpu_kernels_softmax[] = {
+    {GHP_OP_SOFTMAX, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(plain_forward, NULL), NULL},
+    {GHP_OP_SOFTMAX, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(plain_data, NULL), NULL},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_STATS, "loop", GHP_CPU_KERNEL_EACH(part_stats, NULL), NULL},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop",
      GHP_CPU_KERNEL_EACH(softmax_forward, ghp_cpu_kernel_add_metrics), ghp_cpu_kernel_metric_bytes},
@@ -309,6 +311,42 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
             dx[i] = PUT((GET(y[i]) - every) * scale);
         memset(dx + classes, 0, (size_t)(columns - classes) * sizeof *dx);
         if (has_label) dx[label] = PUT(own * scale);
+    }
+}
+
+/* ---- softmax by itself ---- */
+
+static void KERNEL(plain_forward)(const struct ghp_local *local,
+                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    int64_t c = local->c;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
+        float greatest;
+        double sum = KERNEL(position_sum)(c, x, &greatest);
+        KERNEL(position_put)(c, x, (SCALAR *)args->at.y + row * c, greatest, (float)(1 / sum));
+    }
+}
+
+/* dx = y (dy - sum of dy y) */
+static void KERNEL(plain_data)(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    int64_t c = local->c;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *y = (const SCALAR *)args->at.y + row * c;
+        const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
+        SCALAR *dx = (SCALAR *)args->at.dx[0] + row * c;
+        double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < c; i++)
+            sum += (double)(GET(dy[i]) * GET(y[i]));
+        float mean = (float)sum;
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            dx[i] = PUT(GET(y[i]) * (GET(dy[i]) - mean));
     }
 }
 

@@ -22,7 +22,8 @@ static bool cuda_has_precision(int element_bytes)
 
 static bool cuda_has(enum ghp_op op, enum ghp_pass pass)
 {
-    if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR) return ghp_op_has_pass(op, pass);
+    if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR || op == GHP_OP_CONV_TRANSPOSE)
+        return ghp_op_has_pass(op, pass);
     return ghp_cuda_native_has(op, pass);
 }
 
@@ -108,6 +109,11 @@ static void cuda_release(struct ghp_kernel *kernel)
     struct ghp_cuda_kernel *mine = (struct ghp_cuda_kernel *)kernel;
 
     if (mine == NULL) return;
+    if (kernel->turned != NULL) {
+        cuda_release(kernel->turned);
+        free(kernel);
+        return;
+    }
     if (mine->release != NULL)
         mine->release(mine);
     else
@@ -147,6 +153,8 @@ static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const stru
                         ghp_op_name(local->op), ghp_pass_name(pass));
     if (!takes(local->op, pass, fused)) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
+    if (local->op == GHP_OP_CONV_TRANSPOSE)
+        return ghp_kernel_prepare_turned(&ghp_backend_cuda, backend, local, pass, kernel);
     made = ghp_alloc(1, sizeof *made);
     if (made == NULL) return GHP_NO_MEMORY();
     made->base = (struct ghp_kernel){.backend = backend,
@@ -190,6 +198,11 @@ static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum g
 
 static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
+    if (kernel->turned != NULL) {
+        const struct ghp_kernel_arguments turned = ghp_kernel_arguments_turned(args);
+
+        return cuda_run(kernel->turned, &turned);
+    }
     GHP_TRY(ghp_cuda_enter(kernel->backend));
     return ghp_cuda_kernel_run((struct ghp_cuda_kernel *)kernel, args);
 }

@@ -43,7 +43,8 @@ static void onednn_close(struct ghp_backend *backend)
 /* ghp's own kernels are of all operations, the library's among them. */
 static bool onednn_has(enum ghp_op op, enum ghp_pass pass)
 {
-    return ghp_cpu_kernel_find(op, pass) != NULL;
+    return op == GHP_OP_CONV_TRANSPOSE ? ghp_op_has_pass(op, pass)
+                                       : ghp_cpu_kernel_find(op, pass) != NULL;
 }
 
 static enum ghp_status onednn_open(const struct ghp_backend_config *config,
@@ -175,6 +176,8 @@ static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
     struct ghp_onednn_kernel *made = NULL;
     *kernel = NULL;
     ghp_parallel_threads(backend->config.threads);
+    if (local->op == GHP_OP_CONV_TRANSPOSE && ghp_local_has_pass(local, pass))
+        return ghp_kernel_prepare_turned(&ghp_backend_onednn, backend, local, pass, kernel);
     if (ghp_local_has_pass(local, pass)) {
         if (algorithm != NULL
                 ? strcmp(algorithm, GHP_WINOGRAD) == 0 && ghp_winograd_can(backend, local)
@@ -250,6 +253,10 @@ static void *address_of(const struct ghp_kernel_arguments *args,
 static enum ghp_status onednn_run(struct ghp_kernel *kernel,
                                   const struct ghp_kernel_arguments *args)
 {
+    if (kernel->turned != NULL) {
+        const struct ghp_kernel_arguments turned = ghp_kernel_arguments_turned(args);
+        return onednn_run(kernel->turned, &turned);
+    }
     if (kernel->cpu_kernel != NULL || kernel->run != NULL) {
         (kernel->cpu_kernel != NULL ? ghp_cpu_kernel_run : kernel->run)(kernel, args);
         return GHP_OK;
@@ -276,7 +283,8 @@ static enum ghp_status onednn_run(struct ghp_kernel *kernel,
 static void onednn_release(struct ghp_kernel *kernel)
 {
     if (kernel == NULL) return;
-    if (kernel->cpu_kernel != NULL || kernel->run != NULL)
+    onednn_release(kernel->turned);
+    if (kernel->cpu_kernel != NULL || kernel->run != NULL || kernel->turned != NULL)
         free(kernel);
     else
         ghp_onednn_kernel_close((struct ghp_onednn_kernel *)kernel);

@@ -107,7 +107,7 @@ static bool reference_has_precision(int element_bytes)
 
 static bool reference_has(enum ghp_op op, enum ghp_pass pass)
 {
-    return find(op, pass) != NULL;
+    return op == GHP_OP_CONV_TRANSPOSE ? ghp_op_has_pass(op, pass) : find(op, pass) != NULL;
 }
 
 static enum ghp_status reference_open(const struct ghp_backend_config *config,
@@ -147,6 +147,8 @@ static enum ghp_status reference_prepare(struct ghp_backend *backend, const stru
                                          enum ghp_pass pass, struct ghp_kernel **kernel)
 {
     const struct ghp_reference_kernel *row = find(local->op, pass);
+    if (local->op == GHP_OP_CONV_TRANSPOSE && ghp_op_has_pass(local->op, pass))
+        return ghp_kernel_prepare_turned(&ghp_backend_reference, backend, local, pass, kernel);
     if (row == NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
                         ghp_op_name(local->op), ghp_pass_name(pass));
@@ -174,6 +176,10 @@ static enum ghp_status reference_run(struct ghp_kernel *kernel,
 {
     const struct kernel *mine = (const struct kernel *)kernel;
 
+    if (kernel->turned != NULL) {
+        const struct ghp_kernel_arguments turned = ghp_kernel_arguments_turned(args);
+        return reference_run(kernel->turned, &turned);
+    }
     if (kernel->backend->config.element_bytes == 8) {
         mine->row->run(&kernel->local, args);
         return GHP_OK;
@@ -188,6 +194,7 @@ static enum ghp_status reference_run(struct ghp_kernel *kernel,
 
 static void reference_release(struct ghp_kernel *kernel)
 {
+    if (kernel != NULL) free(kernel->turned);
     free(kernel);
 }
 

@@ -1,4 +1,5 @@
-/* executor/backend/reference/position_norm.c - layer_norm and rms_norm: the channels of each sample and pixel.
+/* executor/backend/reference/position_norm.c - layer_norm, rms_norm and softmax: the channels of each sample
+ * and pixel.
  *
  * Saved: the inverse deviation of each row, then, of layer_norm, their means. */
 #include "executor/backend/reference/reference.h"
@@ -83,6 +84,38 @@ static void backward_weight(const struct ghp_local *local, const struct ghp_kern
     }
 }
 
+/* ---- softmax ---- */
+
+static void softmax_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    for (int64_t pixel = 0; pixel < ghp_reference_pixels(local); pixel++) {
+        const double *x = (const double *)args->at.x[0] + pixel * local->c;
+        double *y = (double *)args->at.y + pixel * local->c, greatest = x[0], sum = 0.0;
+
+        for (int64_t i = 1; i < local->c; i++)
+            greatest = fmax(greatest, x[i]);
+        for (int64_t i = 0; i < local->c; i++)
+            sum += exp(x[i] - greatest);
+        for (int64_t i = 0; i < local->c; i++)
+            y[i] = exp(x[i] - greatest) / sum;
+    }
+}
+
+/* dx = y (dy - sum of dy y) */
+static void softmax_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    for (int64_t pixel = 0; pixel < ghp_reference_pixels(local); pixel++) {
+        const double *y = (const double *)args->at.y + pixel * local->c,
+                     *dy = (const double *)args->at.dy + pixel * local->c;
+        double *dx = (double *)args->at.dx[0] + pixel * local->c, sum = 0.0;
+
+        for (int64_t i = 0; i < local->c; i++)
+            sum += dy[i] * y[i];
+        for (int64_t i = 0; i < local->c; i++)
+            dx[i] = y[i] * (dy[i] - sum);
+    }
+}
+
 #define PASSES(op)                                                                                 \
     {op,                                                                                           \
      GHP_PASS_FORWARD,                                                                             \
@@ -102,4 +135,9 @@ static void backward_weight(const struct ghp_local *local, const struct ghp_kern
     }
 
 const struct ghp_reference_kernel ghp_reference_position_norm[] = {
-    PASSES(GHP_OP_LAYER_NORM), PASSES(GHP_OP_RMS_NORM), {.run = NULL}};
+    PASSES(GHP_OP_LAYER_NORM),
+    PASSES(GHP_OP_RMS_NORM),
+    {GHP_OP_SOFTMAX, GHP_PASS_FORWARD, softmax_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_SOFTMAX, GHP_PASS_BACKWARD_DATA, softmax_backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
+     GHP_REFERENCE_DX, NULL},
+    {.run = NULL}};

@@ -20,6 +20,11 @@ static const struct op_keys {
     {GHP_OP_CONV2D,
      ",\"channels\":8,\"kernel\":[3,2],\"stride\":2,\"pad\":[1,0,2,1],\"dilation\":[1,2],"
      "\"groups\":2,\"bias\":false"},
+    {GHP_OP_CONV_TRANSPOSE,
+     ",\"channels\":8,\"kernel\":[3,2],\"stride\":2,\"pad\":[1,0,2,1],\"dilation\":[1,2],"
+     "\"bias\":false"},
+    {GHP_OP_RESIZE, ",\"height\":9,\"width\":4"},
+    {GHP_OP_RESIZE, ",\"height\":3,\"width\":8,\"mode\":\"corners\""},
     {GHP_OP_RANDOM_FEATURES, ",\"features\":5,\"sigma\":0.25,\"seed\":3"},
     {GHP_OP_LINEAR, ",\"features\":5,\"deviation\":0.25,\"fixed\":true,\"bias\":false"},
     {GHP_OP_MAX_POOL, ",\"kernel\":3,\"stride\":[1,2],\"pad\":1,\"dilation\":[2,1]"},

@@ -4,6 +4,7 @@
                              both; one line each of the table in docs/from-pytorch.md. Exits 1 where a gradient is
                              further off than LIMITS, or a network is refused.
     exporters.py read CASE...    whether they are read alone
+    exporters.py survey          the same of all of NETWORKS and modules.py by both exporters, and how many are read
 
 The tools are in GHP_BIN. Weights and biases of all
 modules are drawn, norms' around one and zero. Samples are noise in NumPy arrays. The gradients are the momentum that
@@ -13,7 +14,6 @@ A network is exported as torchvision makes it. Masks of two programs differ, so 
 among them, are what is compared; gradients are those of the same network without dropout.
 """
 import contextlib
-import copy
 import copy
 import io
 import json
@@ -33,11 +33,30 @@ from torch_weights import read_tensors
 
 LIMITS = {32: 2e-5, 64: 1e-10}
 # pixels, samples: of as many as the network takes, and as make norms and the first kernels sound
-SIZES = {"alexnet": (224, 2), "vgg11": (224, 1), "vgg16": (224, 1), "vgg11_bn": (224, 2), "inception_v3": (80, 4)}
+SIZES = {"alexnet": (224, 2), "vgg11": (224, 1), "vgg16": (224, 1), "vgg11_bn": (224, 2), "inception_v3": (80, 4),
+         "maxvit_t": (224, 2)}
 USUAL = (64, 4)
 MORE = {"googlenet": {"aux_logits": False, "init_weights": False},
         "inception_v3": {"aux_logits": False, "init_weights": False}}
+# of torchvision, one of each family
+NETWORKS = ["alexnet", "vgg11_bn", "resnet18", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "densenet121",
+            "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large", "squeezenet1_1", "shufflenet_v2_x1_0",
+            "efficientnet_b0", "efficientnet_v2_s", "mnasnet0_5", "regnet_x_400mf", "regnet_y_400mf", "convnext_tiny",
+            "swin_t", "swin_v2_t", "maxvit_t", "googlenet", "inception_v3", "fcn_resnet50",
+            "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large"]
+SURVEYED = [("traced", 17), ("dynamo", 20)]
 BIN = os.environ.get("GHP_BIN", "build/bin")
+
+
+class Out(torch.nn.Module):
+    """A segmentation network of torchvision, whose outputs are in a dictionary."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def forward(self, x):
+        return self.of(x)["out"]
 
 
 def make(network):
@@ -45,7 +64,10 @@ def make(network):
     if network in modules.MODULES:
         net = modules.MODULES[network][0]().train()
     else:
-        net = torchvision.models.get_model(network, weights=None, **MORE.get(network, {})).train()
+        segments = network in torchvision.models.list_models(torchvision.models.segmentation)
+        more = {"weights_backbone": None, "num_classes": 5} if segments else MORE.get(network, {})
+        net = torchvision.models.get_model(network, weights=None, **more).train()
+        net = Out(net) if segments else net
     with torch.no_grad():
         for parameter in net.parameters():
             if parameter.dim() == 1:
@@ -209,10 +231,16 @@ def check(case, read_only):
 
 def main():
     torch.set_num_threads(1)
-    read_only = sys.argv[1] == "read"
+    read_only = sys.argv[1] in ("read", "survey")
+    cases = sys.argv[2 if read_only else 1:]
+    if sys.argv[1] == "survey":
+        cases = ["%s.%s.%d" % (network, *by) for network in [*NETWORKS, *modules.MODULES] for by in SURVEYED]
     print("| network | exporter | opset | read | double | float | PyTorch's own |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    return all([check(case, read_only) for case in sys.argv[2 if read_only else 1:]])
+    good = [check(case, read_only) for case in cases]
+    if sys.argv[1] == "survey":
+        print("%d of %d are read, or not written by PyTorch's exporter" % (sum(good), len(good)))
+    return all(good)
 
 
 sys.exit(0 if main() else 1)

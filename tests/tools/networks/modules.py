@@ -93,6 +93,19 @@ class Functions(nn.Module):
         return self.head(torch.cat(y, 1).mean((2, 3)))
 
 
+class Gated(nn.Module):
+    """Channels and pixels weighed by a softmax inside the network."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.head = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 1), nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        x = self.one(x)
+        x = x * self.two(x).softmax(1)
+        return self.head((x * x.softmax(2)).sum((2, 3)) - x.log_softmax(1).mean((2, 3)))
+
+
 SEQUENCE, IMAGE, SMALL = (8, 32), (3, 32, 32), (3, 12, 12)
 MODULES = {
     "vit": (vit, IMAGE),
@@ -108,5 +121,12 @@ MODULES = {
     "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),
     "shuffled": (lambda: Scales(nn.PixelShuffle(2), 4, lambda c: nn.InstanceNorm2d(c, affine=True)), SMALL, (12, 12)),
     "instances": (lambda: Scales(nn.Upsample(scale_factor=2), 16, nn.InstanceNorm2d), SMALL, (12, 12)),
+    "transposed": (lambda: Scales(nn.ConvTranspose2d(16, 8, 2, 2), 8, nn.BatchNorm2d), SMALL, (12, 12)),
+    "overlapping": (lambda: Scales(nn.ConvTranspose2d(16, 8, 3, 2, padding=1, output_padding=1), 8, nn.BatchNorm2d),
+                    SMALL, (12, 12)),
+    "bilinear": (lambda: Scales(nn.Upsample(scale_factor=2, mode="bilinear"), 16, nn.BatchNorm2d), SMALL, (12, 12)),
+    "corners": (lambda: Scales(nn.Upsample(size=12, mode="bilinear", align_corners=True), 16, nn.BatchNorm2d), SMALL,
+                (12, 12)),
+    "gated": (Gated, SMALL),
     "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
 }

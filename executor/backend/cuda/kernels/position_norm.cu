@@ -1,5 +1,5 @@
-// executor/backend/cuda/kernels/position_norm.cu - layer norm and root mean square norm: the channels of each row by
-// themselves.
+// executor/backend/cuda/kernels/position_norm.cu - layer norm, root mean square norm and softmax: the channels of each
+// row by themselves.
 //
 // A warp a row, which it reads once and keeps in registers; longer rows, and those that are no whole vectors, a block a
 // row. Each thread adds up channels in order, and threads are added in a fixed order. The gradient of the weight is a
@@ -364,6 +364,82 @@ cudaError_t position_norm_weight(struct ghp_launch launch, const struct ghp_loca
     return cudaGetLastError();
 }
 
+__device__ float row_max(float mine)
+{
+    __shared__ float of_warp[kRowThreads / 32];
+    float most;
+
+    for (int offset = 16; offset > 0; offset /= 2)
+        mine = fmaxf(mine, __shfl_down_sync(~0u, mine, offset));
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = mine;
+    __syncthreads();
+    most = of_warp[0];
+    for (int i = 1; i < kRowThreads / 32; i++)
+        most = fmaxf(most, of_warp[i]);
+    return most;
+}
+
+template <typename T> __global__ void softmax_kernel(int64_t rows, int64_t c, const T *all, T *to)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        const T *x = all + row * c;
+        float most = widen(x[0]);
+        double sum = 0;
+
+        for (int64_t i = threadIdx.x; i < c; i += kRowThreads)
+            most = fmaxf(most, widen(x[i]));
+        most = row_max(most);
+        for (int64_t i = threadIdx.x; i < c; i += kRowThreads)
+            sum += (double)expf(widen(x[i]) - most);
+        float scale = (float)(1.0 / row_sum(sum));
+        for (int64_t i = threadIdx.x; i < c; i += kRowThreads)
+            to[row * c + i] = narrow<T>(expf(widen(x[i]) - most) * scale);
+    }
+}
+
+// dx = y (dy - sum of dy y)
+template <typename T>
+__global__ void softmax_data_kernel(int64_t rows, int64_t c, const T *y, const T *dy, T *dx)
+{
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        int64_t first = row * c;
+        double sum = 0;
+
+        for (int64_t i = threadIdx.x; i < c; i += kRowThreads)
+            sum += (double)(widen(dy[first + i]) * widen(y[first + i]));
+        float mean = (float)row_sum(sum);
+        for (int64_t i = threadIdx.x; i < c; i += kRowThreads)
+            dx[first + i] = narrow<T>(widen(y[first + i]) * (widen(dy[first + i]) - mean));
+    }
+}
+
+cudaError_t softmax_forward(struct ghp_launch launch, const struct ghp_local *local,
+                            const struct ghp_kernel_arguments *args)
+{
+    int64_t rows = local->n * local->h * local->w;
+
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(softmax_kernel<T>, row_blocks(rows), kRowThreads, 0, launch.stream, rows, local->c,
+                (const T *)args->at.x[0], (T *)args->at.y);
+    });
+}
+
+cudaError_t softmax_data(struct ghp_launch launch, const struct ghp_local *local,
+                         const struct ghp_kernel_arguments *args)
+{
+    int64_t rows = local->n * local->h * local->w;
+
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(softmax_data_kernel<T>, row_blocks(rows), kRowThreads, 0, launch.stream, rows,
+                local->c, (const T *)args->at.y, (const T *)args->at.dy, (T *)args->at.dx[0]);
+    });
+}
+
 } // namespace
 
 extern "C" const struct ghp_cuda_row ghp_cuda_rows_position_norm[] = {
@@ -373,5 +449,7 @@ extern "C" const struct ghp_cuda_row ghp_cuda_rows_position_norm[] = {
     {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, position_norm_forward, nullptr},
     {GHP_OP_RMS_NORM, GHP_PASS_BACKWARD_DATA, position_norm_data, nullptr},
     {GHP_OP_RMS_NORM, GHP_PASS_BACKWARD_WEIGHT, position_norm_weight, position_norm_scratch},
+    {GHP_OP_SOFTMAX, GHP_PASS_FORWARD, softmax_forward, nullptr},
+    {GHP_OP_SOFTMAX, GHP_PASS_BACKWARD_DATA, softmax_data, nullptr},
     {},
 };

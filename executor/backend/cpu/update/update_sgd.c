@@ -1,4 +1,4 @@
-/* executor/backend/cpu/update_sgd.c - the update of core/optimizer/sgd.c. */
+/* executor/backend/cpu/update/update_sgd.c - the update of core/optimizer/sgd.c. */
 #include "executor/backend/cpu/kernels_cpu.h"
 
 /* A speed that is not finite makes its weight so, by a rate of 0 too: weights alone tell. */

@@ -1,5 +1,5 @@
-/* executor/backend/cpu/update_adamw.c - the update of core/optimizer/adamw.c. Roots are an instruction, not a call that
- * may set errno.
+/* executor/backend/cpu/update/update_adamw.c - the update of core/optimizer/adamw.c. Roots are an instruction, not a
+ * call that may set errno.
  *
  * ghp-options: -fno-math-errno */
 #include "executor/backend/cpu/kernels_cpu.h"

@@ -1,4 +1,4 @@
-/* executor/backend/cpu/update_lion.c - the update of core/optimizer/lion.c. */
+/* executor/backend/cpu/update/update_lion.c - the update of core/optimizer/lion.c. */
 #include "executor/backend/cpu/kernels_cpu.h"
 
 /* A momentum that is not finite has no sign and moves no weight: it tells by itself. */
