@@ -1,8 +1,8 @@
 /* onnx/huggingface/place.c - see place.h. */
-#include "onnx/huggingface/family.h"
 #include "onnx/huggingface/place.h"
 
 #include "core/base/status.h"
+#include "onnx/huggingface/family.h"
 #include "onnx/huggingface/files.h"
 
 #include <inttypes.h>

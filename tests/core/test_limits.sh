@@ -6,7 +6,6 @@ cd "${GHP_SOURCE:?set it to the source tree}" || exit 1
 
 # What is longer than it should be, and its most: it may shrink, and leaves this list then.
 known="tests/core/program/test_sync.c:check_texts 73
-tests/executor/op_case.c:op_case_all 68
 tests/planner/sweep/test_what_if.c:test_links 64
 docs 27"
 

@@ -442,6 +442,44 @@ static void add_drawn(void)
         }
 }
 
+static void add_products(void)
+{
+    add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
+    add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});
+    add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 120, .k = 84});
+    add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 9, .c = 1, .k = 3});
+    add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .h = 3, .k = 10});
+    add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .h = 7, .k = 33});
+    add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 64, .h = 32, .k = 84});
+    add((struct ghp_local){
+        .op = GHP_OP_EMBEDDING, .n = 3, .c = 1, .h = 7, .k = 37, .vocabulary = 11});
+    add((struct ghp_local){
+        .op = GHP_OP_EMBEDDING, .n = 16, .c = 1, .h = 32, .k = 64, .vocabulary = 100});
+    add((struct ghp_local){/* more places than a block has threads */
+                           .op = GHP_OP_EMBEDDING,
+                           .n = 5,
+                           .c = 1,
+                           .h = 230,
+                           .k = 300,
+                           .vocabulary = 600});
+}
+
+static void add_losses(void)
+{
+    for (int op = GHP_OP_HINGE; op <= GHP_OP_BINARY_CE; op++) {
+        add((struct ghp_local){.op = (enum ghp_op)op, .n = 5, .c = 1});
+        add((struct ghp_local){.op = (enum ghp_op)op, .n = 7, .c = 33});
+        add((struct ghp_local){.op = (enum ghp_op)op, .n = 3, .c = 11, .h = 7});
+    }
+    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10});
+    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
+    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
+    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 2, .c = 4099, .h = 3});
+    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 7, .h = 5, .parts = 3});
+    add_smoothed();
+    add((struct ghp_local){.op = GHP_OP_BINARY_CE, .n = 7, .c = 33, .loss = {.multi_label = true}});
+}
+
 const struct ghp_local *op_case_all(int *n)
 {
     if (n_cases == 0) {
@@ -458,24 +496,7 @@ const struct ghp_local *op_case_all(int *n)
         add_rotary();
         add_attention();
         add_large();
-        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
-        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});
-        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 120, .k = 84});
-        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 9, .c = 1, .k = 3});
-        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .h = 3, .k = 10});
-        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .h = 7, .k = 33});
-        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 64, .h = 32, .k = 84});
-        add((struct ghp_local){
-            .op = GHP_OP_EMBEDDING, .n = 3, .c = 1, .h = 7, .k = 37, .vocabulary = 11});
-        add((struct ghp_local){
-            .op = GHP_OP_EMBEDDING, .n = 16, .c = 1, .h = 32, .k = 64, .vocabulary = 100});
-        add((struct ghp_local){/* more places than a block has threads */
-                               .op = GHP_OP_EMBEDDING,
-                               .n = 5,
-                               .c = 1,
-                               .h = 230,
-                               .k = 300,
-                               .vocabulary = 600});
+        add_products();
         add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
         add((struct ghp_local){.op = GHP_OP_PREPEND, .n = 3, .c = 19, .h = 5, .p = 7, .q = 1});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
@@ -494,23 +515,11 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){
             .op = GHP_OP_FLATTEN, .n = 3, .c = 21, .h = 4, .w = 3, .k = 252, .p = 1, .q = 1});
         add((struct ghp_local){.op = GHP_OP_FLATTEN, .n = 3, .c = 21});
-        for (int op = GHP_OP_HINGE; op <= GHP_OP_BINARY_CE; op++) {
-            add((struct ghp_local){.op = (enum ghp_op)op, .n = 5, .c = 1});
-            add((struct ghp_local){.op = (enum ghp_op)op, .n = 7, .c = 33});
-            add((struct ghp_local){.op = (enum ghp_op)op, .n = 3, .c = 11, .h = 7});
-        }
         add((struct ghp_local){
             .op = GHP_OP_RANDOM_FEATURES, .n = 5, .c = 37, .k = 10, .drawn = {0.25, 3}});
         add((struct ghp_local){
             .op = GHP_OP_RANDOM_FEATURES, .n = 2, .c = 300, .h = 3, .k = 5, .drawn = {0.05, 0}});
-        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10});
-        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
-        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
-        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 2, .c = 4099, .h = 3});
-        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 7, .h = 5, .parts = 3});
-        add_smoothed();
-        add((struct ghp_local){
-            .op = GHP_OP_BINARY_CE, .n = 7, .c = 33, .loss = {.multi_label = true}});
+        add_losses();
     }
     *n = n_cases;
     return cases;

@@ -1,60 +1,10 @@
 /* tests/executor/engine/test_onnx_patterns.c - operators that exporters write out in smaller ones become the one layer
  * that is meant, in each way that they are written, and compute what it means; what only looks like them does not. */
-#include "tests/check.h"
-#include "tests/executor/onnx_pass.h"
-#include "tests/onnx_graph.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-enum { BATCH = 3, WIDE = 4, ALL = BATCH * WIDE };
+#include "tests/executor/onnx_meaning.h"
 
 static const double epsilon = 0.25;
-static char path[64];
-static float samples[ALL];
 static const int64_t last[1] = {-1};
-static const float weights[WIDE] = {1, -0.5f, 2, 0.25f}, biases[WIDE] = {0, 1, -2, 0.5f};
-
-static void number_of(const char *name, float value)
-{
-    static float values[16];
-
-    values[graph.n_tensors] = value;
-    constant(name, GHP_ONNX_FLOAT, 0, NULL, &values[graph.n_tensors]);
-}
-
-static void weights_of(const char *name, const float *values)
-{
-    constant(name, GHP_ONNX_FLOAT, 1, (int64_t[]){WIDE}, values);
-}
-
-/* The graph is one layer of `op`, and a bias or none, and gives these values. */
-static void means(const char *output, enum ghp_op op, int layers,
-                  double (*y)(const float *x, int i))
-{
-    const struct ghp_onnx_options options = {.output = output, .open_end = true};
-    struct ghp_onnx_import import = {0};
-    struct ghp_onnx_file file;
-    float *out;
-
-    save(path, output);
-    if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
-    if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK) &&
-        CHECK_EQ(import.model.n_layers, 1 + layers) && CHECK_EQ(import.model.layers[1].op, op)) {
-        out = onnx_pass_run(
-            &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = samples});
-        for (int i = 0; i < ALL; i++) {
-            double wanted = y(samples + i / WIDE * WIDE, i % WIDE);
-
-            /* a float has 6e-8, and some ten of them are rounded on the way */
-            CHECK_NEAR((double)out[i], wanted, 1e-6 * (1 + fabs(wanted)));
-        }
-        free(out);
-    }
-    ghp_onnx_import_release(&import);
-    ghp_onnx_file_close(&file);
-}
+static const float biases[WIDE] = {0, 1, -2, 0.5f};
 
 /* ---- activations ---- */
 
@@ -190,12 +140,6 @@ static void check_operators(void)
     means("y", GHP_OP_SILU, 1, silu);
 }
 
-static void put_real(struct ghp_onnx_node *at, const char *name, double value)
-{
-    at->attributes[at->n_attributes++] =
-        (struct ghp_onnx_attribute){.name = name, .kind = GHP_ONNX_REAL, .real = value};
-}
-
 static void check_by_element(void)
 {
     begin(14, BATCH, WIDE, 0, 0);
@@ -227,95 +171,6 @@ static void check_by_element(void)
     weights_of("by", biases); /* one of them is zero */
     node("Div", "y", "x", "by");
     refused(path, "y", GHP_ERR_INPUT, "divides by zero");
-}
-
-/* ---- functions of several layers or nodes ---- */
-
-static double log_sigmoid(const float *x, int i)
-{
-    return -log1p(exp(-(double)x[i]));
-}
-
-static double bent(const float *x, int i)
-{
-    return x[i] > 1 ? (double)x[i] : log(1 + exp(2 * (double)x[i])) / 2;
-}
-
-static double mish(const float *x, int i)
-{
-    return (double)x[i] * tanh(log1p(exp((double)x[i])));
-}
-
-static double celu(const float *x, int i)
-{
-    return x[i] > 0 ? (double)x[i] : 2 * expm1((double)x[i] / 2);
-}
-
-static double sloped(const float *x, int i)
-{
-    return (double)x[i] * (x[i] > 0 ? 1 : (double)weights[i]);
-}
-
-static double quotient(const float *x, int i)
-{
-    return (double)x[i] / (1 + (double)x[i] * (double)x[i]);
-}
-
-static double one_less(const float *x, int i)
-{
-    return exp((double)x[i]) - fabs((double)x[i]);
-}
-
-/* PyTorch's softplus with beta 2 and a threshold of 2, as its exporter writes it. */
-static void put_bent(float by)
-{
-    begin(18, BATCH, WIDE, 0, 0);
-    number_of("beta", 2);
-    number_of("back", by);
-    number_of("threshold", 2);
-    node("Mul", "scaled", "x", "beta");
-    node("Softplus", "smooth", "scaled", NULL);
-    node("Div", "plus", "smooth", "back");
-    node("Greater", "large", "scaled", "threshold");
-    node3("Where", "y", "large", "x", "plus");
-}
-
-static void check_functions(void)
-{
-    begin(13, BATCH, WIDE, 0, 0);
-    node("Sigmoid", "share", "x", NULL);
-    node("Log", "y", "share", NULL);
-    means("y", GHP_OP_ACTIVATION, 3, log_sigmoid);
-    put_bent(2);
-    means("y", GHP_OP_ACTIVATION, 3, bent);
-    put_bent(3); /* not continued by x */
-    refused(path, "y", GHP_ERR_INPUT, "(Greater, opset 18)");
-    begin(18, BATCH, WIDE, 0, 0);
-    node("Mish", "y", "x", NULL);
-    means("y", GHP_OP_POINTWISE, 3, mish);
-    begin(13, BATCH, WIDE, 0, 0);
-    put_real(node("Celu", "y", "x", NULL), "alpha", 2);
-    means("y", GHP_OP_ACTIVATION, 3, celu);
-    begin(13, BATCH, WIDE, 0, 0);
-    weights_of("slope", weights);
-    node("PRelu", "y", "x", "slope");
-    means("y", GHP_OP_RELU, 4, sloped);
-    begin(13, BATCH, WIDE, 0, 0); /* of two tensors */
-    number_of("one", 1);
-    number_of("two", 2);
-    node("Pow", "square", "x", "two");
-    node("Add", "more", "square", "one");
-    node("Div", "y", "x", "more");
-    means("y", GHP_OP_POINTWISE, 4, quotient);
-    begin(13, BATCH, WIDE, 0, 0);
-    node("Exp", "exp", "x", NULL);
-    node("Abs", "abs", "x", NULL);
-    node("Sub", "y", "exp", "abs");
-    means("y", GHP_OP_POINTWISE, 4, one_less);
-    begin(13, BATCH, WIDE, 0, 0); /* an exponent for each element */
-    weights_of("exponents", weights);
-    node("Pow", "y", "x", "exponents");
-    refused(path, "y", GHP_ERR_INPUT, "has several exponents");
 }
 
 /* ---- dropout ---- */
@@ -609,14 +464,11 @@ static void check_norm_operators(void)
 
 CHECK_TEST(onnx_patterns)
 {
-    snprintf(path, sizeof path, "/tmp/ghp-patterns-%ld.onnx", (long)getpid());
-    for (int i = 0; i < ALL; i++)
-        samples[i] = (float)((i * 37 + 11) % 64 - 32) / 8;
+    begin_meanings("patterns");
     check_erf();
     check_tanh();
     check_operators();
     check_by_element();
-    check_functions();
     check_dropout();
     check_depth();
     check_norms();
