@@ -63,6 +63,7 @@ enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer, str
     struct ghp_placement placement = ghp_placement_of(s, plan->model.n_layers, plan->problem, rank);
 
     GHP_TRY(ghp_split_check(&plan->model.layers[layer], split, placement.problem));
+    GHP_TRY(ghp_stage_check_sharding(&plan->model, s, layer, split));
     if (ghp_stage_takes_tp_size(s, stage, plan->problem, split.tp_size)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' is split over %d workers, which do not divide its stage into "

@@ -21,10 +21,25 @@ static const char *const quantity_names[] = {
 
 /* ---- saving ---- */
 
+/* Sets the keys of a split. */
+static void put_split(json_t *object, struct ghp_split split, bool *failed)
+{
+    ghp_json_put(object, "split", json_string(ghp_split_kind_name(split.kind)), failed);
+    ghp_json_put(object, "tp_size", json_integer(split.tp_size), failed);
+    if (split.sharding != GHP_SHARDING_NONE)
+        ghp_json_put(object, "shard", json_string(ghp_param_sharding_names[split.sharding]),
+                     failed);
+}
+
 json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_split split)
 {
-    return json_pack("{s:s, s:s, s:i}", "layer", plan->model.layers[layer].name, "split",
-                     ghp_split_kind_name(split.kind), "tp_size", split.tp_size);
+    json_t *object = json_pack("{s:s}", "layer", plan->model.layers[layer].name);
+    bool failed = object == NULL;
+
+    put_split(object, split, &failed);
+    if (!failed) return object;
+    json_decref(object);
+    return NULL;
 }
 
 static json_t *value_json(double value)
@@ -38,13 +53,16 @@ static json_t *choices_json(const struct ghp_alternative *a, int *failed)
 
     for (int i = 0; i < a->n_choices; i++) {
         const struct ghp_choice_cost *c = &a->choices[i];
-        json_t *item = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "split",
-                                 ghp_split_kind_name(c->split.kind), "tp_size", c->split.tp_size,
-                                 "predicted_step_s", c->step_s, "forward_s", c->forward_s,
-                                 "backward_s", c->backward_s, "reshard_s", c->reshard_s, "reduce_s",
-                                 c->reduce_s, "exposed_s", c->exposed_s, "update_s", c->update_s,
-                                 "peak_bytes", (json_int_t)c->peak_bytes);
+        json_t *item = json_object(),
+               *costs = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "predicted_step_s",
+                                  c->step_s, "forward_s", c->forward_s, "backward_s", c->backward_s,
+                                  "reshard_s", c->reshard_s, "reduce_s", c->reduce_s, "exposed_s",
+                                  c->exposed_s, "update_s", c->update_s, "peak_bytes",
+                                  (json_int_t)c->peak_bytes);
+        bool lost = item == NULL;
 
+        put_split(item, c->split, &lost);
+        *failed |= lost || json_object_update_new(item, costs) != 0;
         *failed |= json_array_append_new(array, item);
     }
     return array;
@@ -120,13 +138,16 @@ enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split 
 {
     const char *kinds[N_SPLIT_KINDS + 1] = {NULL};
     int64_t tp_size = 0;
-    int kind = 0;
+    int kind = 0, sharding = GHP_SHARDING_NONE;
 
     for (int i = 0; i < N_SPLIT_KINDS; i++)
         kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
     GHP_TRY(ghp_json_choice(at, "split", kinds, &kind));
     GHP_TRY(ghp_json_int(at, "tp_size", 1, MAX_TP_SIZE, &tp_size));
-    *split = (struct ghp_split){.kind = (enum ghp_split_kind)kind, .tp_size = (int)tp_size};
+    GHP_TRY(ghp_json_opt_choice(at, "shard", ghp_param_sharding_names, &sharding));
+    *split = (struct ghp_split){.kind = (enum ghp_split_kind)kind,
+                                .tp_size = (int)tp_size,
+                                .sharding = (enum ghp_param_sharding)sharding};
     return GHP_OK;
 }
 
@@ -163,7 +184,7 @@ static enum ghp_status read_value(const struct ghp_node *item, const char *key, 
 static enum ghp_status read_changes(const struct ghp_node *at, const struct ghp_plan *plan,
                                     struct ghp_alternative *a)
 {
-    static const char *const keys[] = {"layer", "split", "tp_size", NULL};
+    static const char *const keys[] = {"layer", "split", "tp_size", "shard", NULL};
     struct ghp_node array, item;
     size_t n;
 
@@ -182,9 +203,9 @@ static enum ghp_status read_changes(const struct ghp_node *at, const struct ghp_
 
 static enum ghp_status read_choice(const struct ghp_node *at, struct ghp_choice_cost *c)
 {
-    static const char *const keys[] = {
-        "split",    "tp_size",   "predicted_step_s", "forward_s",  "backward_s", "reshard_s",
-        "reduce_s", "exposed_s", "update_s",         "peak_bytes", NULL};
+    static const char *const keys[] = {"split",     "tp_size",    "shard",      "predicted_step_s",
+                                       "forward_s", "backward_s", "reshard_s",  "reduce_s",
+                                       "exposed_s", "update_s",   "peak_bytes", NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_plan_read_split(at, &c->split));
@@ -253,8 +274,9 @@ static enum ghp_status read_break_even(const struct ghp_node *at, struct ghp_alt
 static enum ghp_status read_alternative(const struct ghp_node *at, const struct ghp_plan *plan,
                                         struct ghp_alternative *a)
 {
-    static const char *const keys[] = {"layer",   "split",      "tp_size", "predicted_step_s",
-                                       "changes", "break_even", "choices", NULL};
+    static const char *const keys[] = {
+        "layer",   "split",      "tp_size", "shard", "predicted_step_s",
+        "changes", "break_even", "choices", NULL};
     struct ghp_change own;
 
     GHP_TRY(ghp_json_only_keys(at, keys));

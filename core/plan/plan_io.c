@@ -247,7 +247,7 @@ static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_pre
 
 static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"layer", "split", "tp_size", NULL};
+    static const char *const keys[] = {"layer", "split", "tp_size", "shard", NULL};
     const struct ghp_model *model = &plan->model;
     struct ghp_node array, item, name;
     size_t n;

@@ -78,6 +78,8 @@ static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
         return ghp_buffer_assignment_describe_parameter(
             k, GHP_BUFFER_SCRATCH, instr->layer,
             k->program->buffers[k->gradients[access.of * GHP_MAX_PARAMS + access.slot]].elements);
+    case GHP_TENSOR_WEIGHTS:
+        return ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET, access.of, instr->bytes);
     case GHP_TENSOR_LABELS:
         return ghp_describe_bytes(
             GHP_BUFFER_LABELS, access.of,
@@ -114,6 +116,7 @@ static int *slot_of(struct ghp_buffer_assignment *k, const struct ghp_instr *ins
     case GHP_TENSOR_BACKWARD_STATS: return &t->stats[2 * of + 1];
     case GHP_TENSOR_SUMMAND: return &k->partial[access.slot];
     case GHP_TENSOR_LABELS: return &t->labels;
+    case GHP_TENSOR_WEIGHTS: return &k->gathered;
     default: return NULL;
     }
 }
@@ -141,7 +144,8 @@ static enum ghp_status assign_tensors(struct ghp_buffer_assignment *k, int index
     for (int i = 0; i < accesses.n; i++) {
         struct ghp_access access = accesses.access[i];
         int *slot = slot_of(k, instr, access);
-        bool passing = access.tensor == GHP_TENSOR_BETWEEN || access.tensor == GHP_TENSOR_SUMMAND;
+        bool passing = access.tensor == GHP_TENSOR_BETWEEN || access.tensor == GHP_TENSOR_SUMMAND ||
+                       access.tensor == GHP_TENSOR_WEIGHTS;
         if (slot != NULL) {
             if (passing && access.writes) *slot = -1; /* each time another one */
             GHP_TRY(ghp_buffer_assignment_demand(k, slot, describe(k, instr, access)));
@@ -167,7 +171,6 @@ static int lasting(const struct ghp_buffer_assignment *k, const struct ghp_instr
     switch (what) {
     case GHP_LASTING_GRADIENTS: return bucket->buffer;
     case GHP_LASTING_WEIGHTS: return bucket->weights;
-    case GHP_LASTING_GRADIENT_SHARD: return bucket->gradient_shard;
     case GHP_LASTING_WEIGHT_SHARD: return bucket->weight_shard;
     case GHP_LASTING_RECEIVE: return k->receive;
     case GHP_LASTING_METRICS: return k->metrics;
@@ -205,6 +208,9 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
     if (instr->backward && instr->stream != GHP_STREAM_COMM)
         GHP_TRY(ghp_buffer_assignment_gradients(k, named_layer(k, instr)));
     GHP_TRY(assign_tensors(k, index));
+    if (instr->kind == GHP_INSTR_GATHER) GHP_TRY(ghp_buffer_assignment_carve_gathered(k, instr));
+    if (ghp_sharding_reduces_each(instr->sharding) && instr->stream == GHP_STREAM_COMPUTE)
+        GHP_TRY(ghp_buffer_assignment_renew(k, instr));
     assign_lasting(k, instr);
     return assign_scratch(k, instr);
 }

@@ -185,6 +185,22 @@ static const struct ghp_bucket_range *bucket_of(const struct ghp_buffer_assignme
     return b >= 0 && k->buckets->ranges[b].holds_weights ? &k->buckets->ranges[b] : NULL;
 }
 
+/* What the layer's weights are sharded by. */
+static const struct ghp_bucket_range *sharded_of(const struct ghp_buffer_assignment *k, int layer)
+{
+    int b = k->buckets->of_layer[layer];
+    return b >= 0 && ghp_sharding_gathers(k->buckets->ranges[b].sharding) ? &k->buckets->ranges[b]
+                                                                          : NULL;
+}
+
+static enum ghp_status make_weight_shard(struct ghp_buffer_assignment *k, int layer,
+                                         int64_t shard_bytes)
+{
+    struct ghp_buffer shard = ghp_describe_bytes(GHP_BUFFER_WEIGHT_SHARD, layer, shard_bytes);
+    shard.elements = shard_bytes / ghp_parameter_bytes(k->lowering->element_bytes);
+    return demand_persistent(k, &k->weight_shard[layer], shard, -1);
+}
+
 static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int layer)
 {
     const struct ghp_layer *l = &k->lowering->model->layers[layer];
@@ -194,7 +210,9 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     bool shard = bucket != NULL &&
                  (bucket->shard_bytes > 0 || (bucket->cut_bytes > 0 && !bucket->updated_here));
     bool averages = ghp_lowering_averages(k->lowering) && !k->lowering->forward_only;
-    for (int p = 0; p < l->n_params && !shard; p++) {
+    const struct ghp_bucket_range *sharded = sharded_of(k, layer);
+    if (sharded != NULL) GHP_TRY(make_weight_shard(k, layer, sharded->shard_bytes));
+    for (int p = 0; p < l->n_params && !shard && sharded == NULL; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         int64_t elements = ghp_local_param_elements(&local, p);
         if (bucket == NULL)
@@ -222,6 +240,7 @@ static enum ghp_status carve_at(struct ghp_buffer_assignment *k, int *slot,
     GHP_TRY(demand_persistent(k, slot, buffer, buffer.slot));
     k->program->buffers[*slot].storage = storage;
     k->program->buffers[*slot].storage_offset = offset;
+    k->program->buffers[*slot].persistent = k->program->buffers[storage].persistent;
     return GHP_OK;
 }
 
@@ -292,8 +311,14 @@ static enum ghp_status make_shards(struct ghp_buffer_assignment *k, int b)
     struct ghp_buffer shard =
         ghp_describe_bytes(GHP_BUFFER_OPTIMIZER_SHARD, layer, bucket->shard_bytes);
     shard.elements = bucket->shard_bytes / element_bytes;
-    GHP_TRY(carve_at(k, &bucket->weight_shard, shard, bucket->weights, offset));
-    GHP_TRY(carve_at(k, &bucket->gradient_shard, shard, bucket->buffer, offset));
+    bucket->shard_offset = offset;
+    bucket->weight_shard = k->weight_shard[layer];
+    if (bucket->weights >= 0)
+        GHP_TRY(carve_at(k, &bucket->weight_shard, shard, bucket->weights, offset));
+    if (bucket->sharding == GHP_SHARDING_NONE)
+        GHP_TRY(carve_at(k, &bucket->gradient_shard, shard, bucket->buffer, offset));
+    else
+        GHP_TRY(demand_persistent(k, &bucket->gradient_shard, shard, -1));
     for (int m = 0; m < k->program->optimizer->n_moments; m++) {
         struct ghp_buffer moment = shard;
         moment.buffer_kind = ghp_moment_kind(m);
@@ -317,7 +342,10 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
             ghp_describe_bytes(GHP_BUFFER_BUCKET, range->ready_layer, range->bytes);
         buffer.elements = range->bytes / ghp_parameter_bytes(k->lowering->element_bytes);
         int id = -1;
-        GHP_TRY(demand_persistent(k, &id, buffer, b));
+        buffer.slot = b;
+        buffer.persistent = range->sharding == GHP_SHARDING_NONE;
+        GHP_TRY(ghp_buffer_assignment_demand(k, &id, buffer));
+        k->bucket_now[b] = id;
         program->buckets[b] =
             (struct ghp_bucket){.tp_size = range->tp_size,
                                 .bytes = range->bytes,
@@ -329,6 +357,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
                                 .weight_shard = -1,
                                 .gradient_shard = -1,
                                 .moment = {-1, -1},
+                                .sharding = range->sharding,
                                 .ready_point = ghp_point_backward(model, range->ready_layer),
                                 .ranks = ghp_bucket_ranks(k->lowering, &k->placement, range)};
         if (range->holds_weights) GHP_TRY(make_weights(k, b));
@@ -344,6 +373,65 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
     }
     free(filled);
     return status;
+}
+
+/* ---- sharded parameters ---- */
+
+enum ghp_status ghp_buffer_assignment_carve_gathered(struct ghp_buffer_assignment *k,
+                                                     const struct ghp_instr *gather)
+{
+    struct ghp_local local = local_of(k, gather->layer);
+    int64_t offset = 0;
+
+    for (int p = 0; p < k->lowering->model->layers[gather->layer].n_params; p++) {
+        int *weight = &k->weights[gather->layer * GHP_MAX_PARAMS + p];
+        struct ghp_buffer part = ghp_buffer_assignment_describe_parameter(
+            k, GHP_BUFFER_WEIGHT, gather->layer, ghp_local_param_elements(&local, p));
+
+        part.slot = p;
+        *weight = -1;
+        GHP_TRY(carve_at(k, weight, part, gather->at.y, offset));
+        offset += k->program->buffers[*weight].bytes;
+    }
+    return GHP_OK;
+}
+
+/* Another buffer with the parts of a bucket. */
+static enum ghp_status renew(struct ghp_buffer_assignment *k, int b)
+{
+    const struct ghp_bucket *bucket = &k->program->buckets[b];
+    struct ghp_buffer part = k->program->buffers[bucket->gradient_shard];
+    int n = k->program->n_buffers;
+
+    k->bucket_now[b] = k->part_now[b] = -1;
+    GHP_TRY(ghp_buffer_assignment_demand(
+        k, &k->bucket_now[b],
+        ghp_describe_bytes(GHP_BUFFER_SCRATCH, k->buckets->ranges[b].ready_layer, bucket->bytes)));
+    part.buffer_kind = GHP_BUFFER_SCRATCH;
+    GHP_TRY(carve_at(k, &k->part_now[b], part, k->bucket_now[b], bucket->shard_offset));
+    for (int i = 0; i < n; i++) {
+        struct ghp_buffer gradient = k->program->buffers[i];
+
+        if (gradient.buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT ||
+            gradient.storage != bucket->buffer)
+            continue;
+        gradient.buffer_kind = GHP_BUFFER_SCRATCH;
+        int *now = &k->gradients[gradient.layer * GHP_MAX_PARAMS + gradient.slot];
+        *now = -1;
+        GHP_TRY(carve_at(k, now, gradient, k->bucket_now[b], gradient.storage_offset));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_buffer_assignment_renew(struct ghp_buffer_assignment *k,
+                                            const struct ghp_instr *instr)
+{
+    int b = k->buckets->of_layer[ghp_model_owner(k->lowering->model, instr->layer)];
+
+    if (!instr->backward || k->lowering->forward_only || k->micro_now[b] == instr->micro)
+        return GHP_OK;
+    k->micro_now[b] = instr->micro;
+    return renew(k, b);
 }
 
 /* ---- opening and closing ---- */
@@ -363,7 +451,7 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 {
     size_t layers = (size_t)k->lowering->model->n_layers,
            edges = (size_t)k->lowering->model->n_edges;
-    size_t shared = layers * ((2 + GHP_MAX_MOMENTS) * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES);
+    size_t shared = layers * ((2 + GHP_MAX_MOMENTS) * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES + 4);
     size_t each = layers * 6 + 4 * edges, n = shared + (size_t)micro_batches * each;
     int *block = ghp_alloc(n, sizeof *block);
     if (block == NULL) return NULL;
@@ -375,6 +463,12 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
         k->moments[m] = at, at += layers * GHP_MAX_PARAMS;
     k->states = at, at += layers * GHP_MAX_STATES;
     k->stats_deltas = at, at += layers * GHP_MAX_STATES;
+    k->weight_shard = at, at += layers;
+    k->bucket_now = at, at += layers;
+    k->part_now = at, at += layers;
+    k->micro_now = at, at += layers;
+    for (size_t b = 0; b < layers; b++)
+        k->micro_now[b] = 0;
     for (int t = 0; t < micro_batches; t++) {
         struct ghp_assigned_tensors *m = &k->micro[t];
         m->y = at, at += layers;
@@ -467,6 +561,7 @@ enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *lowering,
                                         .receive = -1,
                                         .copies = -1,
                                         .prefetch = -1,
+                                        .gathered = -1,
                                         .between = -1};
     k->micro = ghp_alloc((size_t)micro_batches, sizeof *k->micro);
     if (k->micro != NULL) k->tables = carve_tables(k, micro_batches);

@@ -37,6 +37,11 @@ struct ghp_buffer_assignment {
     int *states, *stats_deltas;                          /* per layer, GHP_MAX_STATES */
     bool *x_changed, *dx_changed; /* per edge: has a reshard, or comes from another stage */
     int metrics, squares, receive, prefetch, copies;
+    int *weight_shard; /* per layer: this worker's part of sharded weights */
+    int gathered;      /* the latest gathered weights */
+    /* Per layer, of its bucket: the buffer of the present micro-batch's gradients, this worker's part of it, and the
+     * micro-batch. */
+    int *bucket_now, *part_now, *micro_now;
     int between; /* buffer between two steps of one reshard */
     /* a further micro-batch's weight gradients, until they are added */
     int partial[GHP_MAX_PARAMS];
@@ -83,6 +88,13 @@ int ghp_buffer_assignment_input(const struct ghp_buffer_assignment *k, int edge)
 int ghp_buffer_assignment_edge_gradient(const struct ghp_buffer_assignment *k, int edge);
 /* dy of a layer: the gradient of the consumer that comes first in backward order (others are added to it). */
 int ghp_buffer_assignment_output_gradient(const struct ghp_buffer_assignment *k, int layer);
+
+/* The weights of a layer lie in what a GATHER makes from now on. */
+enum ghp_status ghp_buffer_assignment_carve_gathered(struct ghp_buffer_assignment *k,
+                                                     const struct ghp_instr *gather);
+/* A pass of a further micro-batch whose gradients are reduced alone: its bucket's buffers from now on. */
+enum ghp_status ghp_buffer_assignment_renew(struct ghp_buffer_assignment *k,
+                                            const struct ghp_instr *instr);
 
 /* A layer's output; in place where it may be. */
 enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *k, int layer);

@@ -41,7 +41,8 @@
     X(PULL, pull)                                                                                  \
     X(MIX, mix)                                                                                    \
     X(CARRY, carry)                                                                                \
-    X(WORKER_NORM, worker_norm)
+    X(WORKER_NORM, worker_norm)                                                                    \
+    X(GATHER, gather)
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, name) GHP_INSTR_##id,
@@ -126,6 +127,7 @@ struct ghp_instr {
     struct ghp_layouts layouts; /* COMPUTE, LOAD: of its layer's tensors */
     int64_t first_row; /* COMPUTE, of a table that is divided by rows: of this worker's part */
     bool adds_weight;  /* COMPUTE: to the gradient that a tied layer of this stage has made */
+    enum ghp_param_sharding sharding; /* COMPUTE, GATHER, reductions: of the parameters */
     bool counts; /* METRIC_REDUCE: false: another worker of the stages counts the same samples */
     union {      /* of one kind */
         struct ghp_reshard_step step; /* RESHARD */
@@ -142,14 +144,18 @@ struct ghp_instr {
     int64_t bytes;
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
-    int bucket; /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, UPDATE, PULL; else -1 */
+    /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, GATHER, UPDATE, PULL, and an ACCUMULATE into an
+     * optimizer shard; else -1 */
+    int bucket;
     /* AVERAGE, METRIC_REDUCE: it runs after every so many steps, counted from the first of the training, and sums the
      * metrics of all of them; else 0 */
     int period;
     /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's reduction;
      * the loss layer's forward: METRIC_REDUCE */
     int wait;
-    int after; /* WAIT: the SEND, RECEIVE or ALL_GATHER of this step that must be done; else -1 */
+    /* WAIT: what of another stream of this step must be done; ACCUMULATE into an optimizer shard: the reduction that
+     * has made what it adds; else -1 */
+    int after;
     const struct ghp_optimizer *optimizer; /* UPDATE, MIX; else NULL */
     struct ghp_operands at;                /* the file of its kind says which it has */
 };
@@ -181,9 +187,8 @@ enum ghp_cost_law {
 /* A buffer that lives always, as an operand. */
 enum ghp_lasting {
     GHP_LASTING_NONE,
-    GHP_LASTING_GRADIENTS, /* of the instruction's bucket, as are the next three */
+    GHP_LASTING_GRADIENTS, /* of the instruction's bucket, as are the next two */
     GHP_LASTING_WEIGHTS,
-    GHP_LASTING_GRADIENT_SHARD,
     GHP_LASTING_WEIGHT_SHARD,
     GHP_LASTING_RECEIVE, /* of the communication stream */
     GHP_LASTING_METRICS,

@@ -28,6 +28,7 @@ enum ghp_tensor {
     GHP_TENSOR_INPUT_GRADIENT, /* of an edge, as the consumer makes it */
     GHP_TENSOR_EDGE_GRADIENT,  /* of an edge, as the producer takes it */
     GHP_TENSOR_BETWEEN,        /* of an edge: between two steps of one reshard */
+    GHP_TENSOR_WEIGHTS,        /* of a layer, gathered for a use */
     GHP_TENSOR_COUNT
 };
 

@@ -11,6 +11,7 @@
 #include "core/program/lower.h"
 #include "core/program/lower_points.h"
 #include "core/program/lower_edge.h"
+#include "core/program/lower_gather.h"
 #include "core/program/lower_layer.h"
 #include "core/program/lower_passes.h"
 #include "core/program/lower_scaling.h"
@@ -76,10 +77,20 @@ static enum ghp_status recompute_for(struct ghp_emitter *e, int layer)
 
 /* ---- pieces and the whole ---- */
 
+static struct ghp_emitter emitter_of(const struct ghp_lowering *lowering, int rank,
+                                     struct ghp_program *program)
+{
+    struct ghp_emitter e = ghp_emitter_of(lowering, rank, program);
+
+    e.shards = &ghp_sync_sharded;
+    e.gathers = &ghp_sync_gathered;
+    return e;
+}
+
 enum ghp_status ghp_lower_layer(const struct ghp_lowering *lowering, int layer,
                                 struct ghp_split split, int rank, struct ghp_program *piece)
 {
-    struct ghp_emitter e = ghp_emitter_of(lowering, rank, piece);
+    struct ghp_emitter e = emitter_of(lowering, rank, piece);
     GHP_TRY(ghp_emit_layer_forward(&e, layer, split));
     return lowering->forward_only ? GHP_OK : ghp_emit_layer_backward(&e, layer, split);
 }
@@ -118,7 +129,7 @@ static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct gh
 enum ghp_status ghp_lower_edge(const struct ghp_lowering *lowering, int edge, struct ghp_split from,
                                struct ghp_split to, int rank, struct ghp_program *piece)
 {
-    struct ghp_emitter e = ghp_emitter_of(lowering, rank, piece);
+    struct ghp_emitter e = emitter_of(lowering, rank, piece);
     if (lowering->model->edges[edge].from < e.placement.first_layer)
         return lower_crossing(&e, edge, from, to);
     GHP_TRY(ghp_emit_edge_forward(&e, edge, ghp_split_layouts(from), to));
@@ -202,6 +213,8 @@ static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
     const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
     if (e->first && !e->lowering->forward_only && sync->emit_start != NULL)
         GHP_TRY(sync->emit_start(e));
+    if (e->first && !e->lowering->forward_only && sync != &ghp_sync_sharded)
+        GHP_TRY(ghp_sync_sharded.emit_start(e)); /* of layers whose gradients are sharded */
     if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers)
         GHP_TRY(ghp_emit_labels(e));
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
@@ -310,6 +323,7 @@ static enum ghp_status lower_with(struct ghp_emitter *e, struct ghp_bucket_plan 
         if (e->recomputed == NULL) return GHP_NO_MEMORY();
     }
     GHP_TRY(emit_all(e));
+    GHP_TRY(ghp_emit_gathers(e));
     if (recomputes) renumber_points(e->program);
     GHP_TRY(ghp_buffers_assign(lowering, e->splits, buckets, e->program));
     return ghp_lower_run_passes(lowering, e->program);
@@ -338,7 +352,7 @@ enum ghp_status ghp_lower(const struct ghp_lowering *lowering, const struct ghp_
                                                          lowering->problem.workers});
     if (status == GHP_OK) status = ghp_lower_check_scaling(lowering, splits);
     if (status != GHP_OK) return status;
-    e = ghp_emitter_of(lowering, rank, program);
+    e = emitter_of(lowering, rank, program);
     e.splits = splits;
     e.buckets = &buckets;
     *program = ghp_emitter_program(&e, splits);

@@ -86,19 +86,26 @@ static void add_layer(const struct ghp_lowering *lowering, int workers, int laye
         return;
     }
     range->holds_weights = sync->mixing != NULL;
-    if (replicas < 2 || range->partner >= 0) return;
-    if (sync->shard_bytes != NULL)
-        range->shard_bytes =
-            sync->shard_bytes(&lowering->model->layers[layer], range->gradient_bytes, replicas);
+    if (replicas < 2 || range->partner >= 0) {
+        range->sharding = GHP_SHARDING_NONE;
+        return;
+    }
+    if (range->sharding != GHP_SHARDING_NONE || sync->shards)
+        range->shard_bytes = ghp_layer_has_stats_delta(&lowering->model->layers[layer])
+                                 ? 0
+                                 : ghp_align((range->gradient_bytes + replicas - 1) / replicas);
+    if (range->shard_bytes == 0) range->sharding = GHP_SHARDING_NONE;
     if (range->shard_bytes > 0) range->bytes = range->shard_bytes * replicas;
-    range->holds_weights = range->shard_bytes > 0 || sync->replicas || sync->mixing != NULL;
+    range->holds_weights = (range->shard_bytes > 0 && !ghp_sharding_gathers(range->sharding)) ||
+                           sync->replicas || sync->mixing != NULL;
 }
 
 struct ghp_bucket_range ghp_bucket_alone(const struct ghp_lowering *lowering, int workers,
                                          int layer, struct ghp_split split)
 {
     struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(lowering, layer, split),
-                                   .partner = -1};
+                                   .partner = -1,
+                                   .sharding = split.sharding};
 
     if (lowering->model->layers[layer].n_params > 0)
         add_layer(lowering, workers, layer, ghp_lower_gradient_bytes(lowering, layer, split), &own);
@@ -133,10 +140,11 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
         int tp_size = ghp_layer_reduce_tp_size(lowering, held, splits[held]);
         int64_t bytes = ghp_lower_gradient_bytes(lowering, held, splits[held]);
         int open = plan->n, workers = placement->problem.workers;
-        struct ghp_bucket_range own = {.tp_size = tp_size};
+        struct ghp_bucket_range own = {.tp_size = tp_size, .sharding = splits[held].sharding};
         add_layer(lowering, workers, held, bytes, &own);
         for (int b = 0; b < plan->n; b++)
             if (plan->ranges[b].tp_size == tp_size && tp_size > 0 && own.partner < 0 &&
+                plan->ranges[b].sharding == own.sharding && !ghp_sharding_gathers(own.sharding) &&
                 plan->ranges[b].partner < 0 &&
                 (plan->ranges[b].gradient_bytes < lowering->method.bucket_bytes || mixes) &&
                 (plan->ranges[b].shard_bytes > 0) == (own.shard_bytes > 0))

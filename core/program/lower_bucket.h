@@ -20,6 +20,7 @@ struct ghp_bucket_plan {
         bool updated_here;   /* of what servers have: workers update it, too */
         bool holds_weights;  /* its layers' weights lie together as their gradients do */
         int partner;         /* the layer of another stage that has the same parameters; -1: none */
+        enum ghp_param_sharding sharding; /* of its layers' parameters */
     } * ranges;
 };
 

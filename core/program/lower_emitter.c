@@ -168,3 +168,39 @@ struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct
         .mix = mix_of(method->sync),
         .n_points = 1};
 }
+
+enum ghp_param_sharding ghp_emitter_sharding(const struct ghp_emitter *e, int layer,
+                                             struct ghp_split split)
+{
+    const struct ghp_model *model = e->lowering->model;
+    int owner = ghp_model_owner(model, layer), bucket;
+
+    if (model->layers[owner].n_params == 0 ||
+        ghp_stage_partner(model, e->lowering->staging, layer) >= 0)
+        return GHP_SHARDING_NONE;
+    return ghp_emitter_range(e, owner, owner == layer ? split : ghp_split_of_owner(split), &bucket)
+        .sharding;
+}
+
+const struct ghp_sync_ops *ghp_emitter_sync(const struct ghp_emitter *e, int layer,
+                                            struct ghp_split split)
+{
+    enum ghp_param_sharding sharding = ghp_emitter_sharding(e, layer, split);
+
+    if (ghp_sharding_gathers(sharding)) return e->gathers;
+    return sharding == GHP_SHARDING_NONE ? ghp_lowering_sync(e->lowering) : e->shards;
+}
+
+struct ghp_instr *ghp_emitter_add_gather(const struct ghp_emitter *e, int layer, int bucket,
+                                         const struct ghp_bucket_range *range, int point)
+{
+    struct ghp_instr *gather = ghp_emitter_add(e, GHP_INSTR_GATHER, point);
+
+    if (gather == NULL) return NULL;
+    gather->layer = layer;
+    gather->bucket = bucket;
+    gather->ranks = ghp_emitter_replica_group(e, range->tp_size);
+    gather->bytes = range->bytes;
+    gather->sharding = range->sharding;
+    return gather;
+}

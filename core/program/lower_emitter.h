@@ -23,6 +23,8 @@ struct ghp_emitter {
     bool first, last; /* micro-batch of the step */
     bool *recomputed; /* a layer: recomputed in this slot; NULL: no layer ever is */
     int recompute_at; /* point of what is recomputed, -1: nothing is now */
+    /* Of layers whose gradients are sharded, and whose weights are gathered for use; NULL: there are none. */
+    const struct ghp_sync_ops *shards, *gathers;
 };
 
 /* At the first forward and the last backward slot, as pieces are emitted. */
@@ -54,6 +56,18 @@ struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp
 /* Appends the layer's wait until the bucket's instruction of a kind is done in this step. */
 enum ghp_status ghp_emit_bucket_wait(const struct ghp_emitter *e, int layer,
                                      enum ghp_instr_kind kind, int bucket);
+
+/* What a layer's parameters, its own or tied ones, are sharded by on this worker. */
+enum ghp_param_sharding ghp_emitter_sharding(const struct ghp_emitter *e, int layer,
+                                             struct ghp_split split);
+
+/* The synchroniser of a layer: the plan's, or what its sharding asks for. */
+const struct ghp_sync_ops *ghp_emitter_sync(const struct ghp_emitter *e, int layer,
+                                            struct ghp_split split);
+
+/* Appends the gather of a bucket's weights, before a pass of a layer; NULL without memory. */
+struct ghp_instr *ghp_emitter_add_gather(const struct ghp_emitter *e, int layer, int bucket,
+                                         const struct ghp_bucket_range *range, int point);
 
 /* The replica group of this worker: who has the same shard of a layer split over `tp_size`. */
 struct ghp_ranks ghp_emitter_replica_group(const struct ghp_emitter *e, int tp_size);

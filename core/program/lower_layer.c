@@ -36,6 +36,7 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->adds_weight = e->lowering->model->layers[layer].shared &&
                          ghp_stage_partner(e->lowering->model, e->lowering->staging, layer) < 0;
     instr->nchw16c = nchw16c_of(e, &e->lowering->model->layers[layer], &local);
+    instr->sharding = ghp_emitter_sharding(e, layer, split);
     if (ghp_op_of(local.op)->has_batch_statistics) {
         bool own = local.norm.local_stats || ghp_lowering_differs(e->lowering);
         int64_t samples = own                          ? local.n
@@ -123,6 +124,7 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
 {
     const struct ghp_layer *l = &e->lowering->model->layers[layer];
     GHP_TRY(ghp_split_check(l, split, e->placement.problem));
+    GHP_TRY(ghp_stage_check_sharding(e->lowering->model, e->lowering->staging, layer, split));
     if (ghp_stage_takes_tp_size(e->lowering->staging, e->placement.stage, e->lowering->problem,
                                 split.tp_size))
         return GHP_OK;
@@ -159,7 +161,7 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split)
 {
     const struct ghp_layer *l = &e->lowering->model->layers[layer];
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
+    const struct ghp_sync_ops *sync = ghp_emitter_sync(e, layer, split);
     GHP_TRY(check_split(e, layer, split));
     struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     if (ghp_op_of(l->op)->is_input) return emit_load(e, split, &local);
@@ -190,6 +192,7 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
     instr->bucket = bucket;
     instr->ranks = ranks;
     instr->bytes = range.bytes;
+    instr->sharding = range.sharding;
     return GHP_OK;
 }
 
@@ -199,11 +202,11 @@ static enum ghp_status emit_reductions(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split)
 {
     int bucket;
-    if (!e->last) return GHP_OK;
     if (e->buckets == NULL)
         return emit_reduction(e, layer, ghp_emitter_range(e, layer, split, &bucket), -1);
     for (int b = 0; b < e->buckets->n; b++)
-        if (e->buckets->ranges[b].ready_layer == layer)
+        if (e->buckets->ranges[b].ready_layer == layer &&
+            (e->last || ghp_sharding_reduces_each(e->buckets->ranges[b].sharding)))
             GHP_TRY(emit_reduction(e, layer, e->buckets->ranges[b], b));
     return GHP_OK;
 }
@@ -219,12 +222,12 @@ enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e)
 }
 
 /* A further micro-batch's weight gradient is added to the sum, unless the pass itself does so. */
-static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
+static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                 const struct ghp_local *local)
 {
     bool single = ghp_staging_micro_batches(e->lowering->staging) == 1;
-    if (single || (e->splits != NULL && e->first) ||
-        ghp_lower_adds_weight_gradient(e->lowering, layer))
+    if (single || ghp_sharding_reduces_each(ghp_emitter_sharding(e, layer, split)) ||
+        (e->splits != NULL && e->first) || ghp_lower_adds_weight_gradient(e->lowering, layer))
         return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_ACCUMULATE, ghp_emitter_point(e, layer, true));
@@ -256,13 +259,13 @@ static enum ghp_status emit_weights(const struct ghp_emitter *e, int layer, stru
                                     const struct ghp_local *local)
 {
     GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
-    GHP_TRY(ghp_emit_batch_norms(e, layer, local));
-    return emit_sum(e, layer, local);
+    GHP_TRY(ghp_emit_batch_norms(e, layer, split, local));
+    return emit_sum(e, layer, split, local);
 }
 
 static enum ghp_status emit_ready(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
+    const struct ghp_sync_ops *sync = ghp_emitter_sync(e, layer, split);
     if (sync->reduces) GHP_TRY(emit_reductions(e, layer, split));
     return sync->emit_ready != NULL ? sync->emit_ready(e, layer, split) : GHP_OK;
 }
@@ -285,6 +288,25 @@ enum ghp_status ghp_emit_layer_deferred(const struct ghp_emitter *e, int layer,
     return emit_ready(e, layer, split);
 }
 
+/* Of a piece whose weights are gathered for each pass. */
+static enum ghp_status emit_backward_gather(const struct ghp_emitter *e, int layer,
+                                            struct ghp_split split)
+{
+    int owner = ghp_model_owner(e->lowering->model, layer), bucket;
+    struct ghp_bucket_range range;
+    struct ghp_instr *gather;
+    if (e->buckets != NULL || ghp_emitter_sharding(e, layer, split) != GHP_SHARDING_PASS ||
+        !makes_gradient(e->lowering, layer) ||
+        (ghp_op_uses(e->lowering->model->layers[layer].op, GHP_PASS_BACKWARD_DATA) & GHP_AT_W) == 0)
+        return GHP_OK;
+    range =
+        ghp_emitter_range(e, owner, owner == layer ? split : ghp_split_of_owner(split), &bucket);
+    gather = ghp_emitter_add_gather(e, owner, bucket, &range, ghp_emitter_point(e, layer, true));
+    if (gather == NULL) return GHP_NO_MEMORY();
+    gather->backward = true;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split)
 {
@@ -292,6 +314,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (ghp_op_of(l->op)->is_input || !ghp_lower_needs_gradient(e->lowering, layer)) return GHP_OK;
     struct ghp_local local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem);
     bool statistics = ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
+    GHP_TRY(emit_backward_gather(e, layer, split));
     bool own_sums = ghp_lowering_has_stats_delta(
         e->lowering, l); /* its weight gradients are of its own samples */
     if (statistics) GHP_TRY(emit_stats(e, layer, split, true));

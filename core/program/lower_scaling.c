@@ -65,7 +65,7 @@ enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *lowering,
     return GHP_OK;
 }
 
-enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
+enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                      const struct ghp_local *local)
 {
     struct ghp_instr *norm;
@@ -76,6 +76,7 @@ enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
     norm->layer = layer;
     norm->backward = true;
     norm->local = *local;
+    norm->sharding = ghp_emitter_sharding(e, layer, split);
     norm->bytes =
         ghp_local_weight_elements(local) * ghp_parameter_bytes(e->lowering->element_bytes);
     return GHP_OK;

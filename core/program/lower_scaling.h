@@ -12,7 +12,7 @@ enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *lowering,
                                         const struct ghp_split *splits);
 
 /* The norms of the gradients that a layer has just made of a micro-batch, before they are added to any. */
-enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
+enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                      const struct ghp_local *local);
 
 #endif

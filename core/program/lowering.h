@@ -31,6 +31,8 @@ struct ghp_lowering {
     bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
     bool unplaced;     /* only to be costed: buffers have no offsets, peak_bytes is 0 */
+    /* Bits of enum ghp_param_sharding that a search may choose from for a layer; 0: NONE alone. */
+    unsigned shardings;
     /* only to be costed: bytes of one number of a gradient where it is reduced; 0: as of the parameter */
     int reduced_bytes;
     /* workers that load samples have a buffer for the next load's; not with forward_only */

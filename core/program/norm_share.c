@@ -17,7 +17,7 @@ static struct ghp_norm_share in_shard(const struct ghp_program *program, const s
                                       const struct ghp_bucket *bucket)
 {
     int64_t bytes = ghp_parameter_bytes(program->element_bytes);
-    int64_t begin = program->buffers[bucket->gradient_shard].storage_offset - b->storage_offset;
+    int64_t begin = bucket->shard_offset - b->storage_offset;
     struct ghp_norm_share share = {begin / bytes, (begin + bucket->shard_bytes) / bytes};
 
     if (share.first < 0) share.first = 0;

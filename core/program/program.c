@@ -90,7 +90,7 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
         w.writes = false;
         visit_operands(instr, note_operand, &w);
         w.writes = true;
-        if (instr->stream != GHP_STREAM_TRANSFER) /* what arrives is there once it was waited for */
+        if (instr->stream == GHP_STREAM_COMPUTE) /* what arrives is there once it was waited for */
             visit_operands(instr, note_operand, &w);
         if (w.missing >= 0)
             status = GHP_FAIL(GHP_ERR_INTERNAL,
@@ -126,12 +126,12 @@ int64_t ghp_program_sent_bytes(const struct ghp_program *program)
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
 {
     static const char *const names[GHP_BUFFER_KIND_COUNT] = {
-        "output",     "edge input",      "edge gradient",   "edge gradient out",
-        "weight",     "weight gradient", "momentum",        "second moment",
-        "state",      "drift",           "saved",           "stats",
-        "labels",     "metrics",         "squares",         "scratch",
-        "bucket",     "weight bucket",   "optimizer shard", "comm segment",
-        "ahead",      "arrivals",        "copies",          "first copy",
-        "second copy"};
+        "output",      "edge input",      "edge gradient",   "edge gradient out",
+        "weight",      "weight gradient", "momentum",        "second moment",
+        "state",       "drift",           "saved",           "stats",
+        "labels",      "metrics",         "squares",         "scratch",
+        "bucket",      "weight bucket",   "optimizer shard", "comm segment",
+        "ahead",       "arrivals",        "copies",          "first copy",
+        "second copy", "weight shard"};
     return names[buffer_kind];
 }

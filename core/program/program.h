@@ -50,6 +50,7 @@ enum ghp_buffer_kind {
     /* a layer's part of the first or second copy: no buffers of their own */
     GHP_BUFFER_FIRST_COPY,
     GHP_BUFFER_SECOND_COPY,
+    GHP_BUFFER_WEIGHT_SHARD, /* this worker's part of a layer's sharded weights */
     GHP_BUFFER_KIND_COUNT
 };
 
@@ -94,6 +95,10 @@ struct ghp_bucket {
     int buffer;        /* GHP_BUFFER_BUCKET */
     int weights;       /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
     int weight_shard, gradient_shard, moment[GHP_MAX_MOMENTS]; /* -1: none */
+    /* Of its layers' parameters. All but NONE: the gradients live from pass to reduction, and then in the optimizer
+     * shard alone. */
+    enum ghp_param_sharding sharding;
+    int64_t shard_offset; /* where this worker's optimizer shard begins in the bucket */
     struct ghp_ranks ranks;
     int ready_point; /* backward point of its last member */
 };

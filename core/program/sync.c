@@ -144,6 +144,11 @@ static enum ghp_status check_layer(struct ghp_sync sync, const struct ghp_layer 
                         ops->name,
                         ops->serves ? "nobody adds them up: servers add gradients alone"
                                     : "each worker takes those of its own samples");
+    if (split != NULL && split->sharding != GHP_SHARDING_NONE)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' has its parameters sharded by '%s', and by '%s' each worker "
+                        "has all weights; use --shard none, or --sync allreduce or sharded",
+                        layer->name, ghp_param_sharding_names[split->sharding], ops->name);
     if (split == NULL || (split->kind == GHP_SPLIT_DATA && split->tp_size == 1)) return GHP_OK;
     ghp_split_format(*split, text, sizeof text);
     return GHP_FAIL(GHP_ERR_INPUT,

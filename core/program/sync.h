@@ -96,12 +96,9 @@ struct ghp_sync_ops {
     bool
         serves; /* servers have the weights of all layers with gradients to sum, and their moments */
 
-    /* The optimizer shard of one of `replicas` workers, in a bucket of so many gradient bytes: a multiple of
-     * GHP_ALIGN_BYTES; the bucket is then padded to `replicas` optimizer shards. 0: each replica updates all of it.
-     *
-     * layer   a member; buckets are of layers that all have optimizer shards, or none
-     * replicas > 1 */
-    int64_t (*shard_bytes)(const struct ghp_layer *layer, int64_t bytes, int replicas);
+    /* Each worker of a replica group updates its optimizer shard of every bucket, but for layers whose statistics of
+     * ghost batches are added on every worker; buckets are of layers that all have optimizer shards, or none. */
+    bool shards;
 
     /* Emit, in order: at the start of a step; before a layer's first forward pass; when a layer's gradients are
      * complete. NULL: nothing; before a layer, its whole update. A piece of one layer (lower.h) has the last two alone,
@@ -114,6 +111,8 @@ struct ghp_sync_ops {
 extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp,
     ghp_sync_asp, ghp_sync_ssp, ghp_sync_easgd, ghp_sync_aladdin, ghp_sync_gosgd, ghp_sync_ad_psgd;
 extern const struct ghp_sync_ops ghp_sync_lsgd, ghp_sync_dgd, ghp_sync_sgp, ghp_sync_sgp_overlap;
+/* Of layers whose weights are gathered for use, whatever the plan's synchroniser; it has no option of its own. */
+extern const struct ghp_sync_ops ghp_sync_gathered;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;

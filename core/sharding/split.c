@@ -8,6 +8,8 @@
 
 static const char *const split_names[] = {"data", "out",  "in",      "channel",
                                           "full", "rows", "position"};
+const char *const ghp_param_sharding_names[GHP_SHARDING_COUNT + 1] = {
+    "none", "gradients", "step", "micro-batch", "pass", NULL};
 static const char *const layout_names[] = {"batch", "channel", "full", "partial", "sequence"};
 
 static const struct reshard_fact {
@@ -74,9 +76,14 @@ bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b)
     return a.kind == b.kind && a.tp_size == b.tp_size;
 }
 
-bool ghp_split_same(struct ghp_split a, struct ghp_split b)
+bool ghp_split_alike(struct ghp_split a, struct ghp_split b)
 {
     return a.kind == b.kind && a.tp_size == b.tp_size;
+}
+
+bool ghp_split_same(struct ghp_split a, struct ghp_split b)
+{
+    return ghp_split_alike(a, b) && a.sharding == b.sharding;
 }
 
 static bool append_direct(struct ghp_layout from, struct ghp_layout to, struct ghp_reshard *reshard)
@@ -188,10 +195,32 @@ static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
                                      split_names[kind]);
 }
 
+enum ghp_status ghp_sharding_check(const struct ghp_layer *layer, struct ghp_split split,
+                                   struct ghp_problem problem)
+{
+    const char *name = ghp_param_sharding_names[split.sharding];
+
+    if (split.sharding == GHP_SHARDING_NONE) return GHP_OK;
+    if (layer->n_params == 0 && layer->tied == 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' has no parameters to shard by '%s'; leave its \"shard\" out",
+                        layer->name, name);
+    if (ghp_op_of(layer->op)->has_batch_statistics)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' takes statistics of a batch, and its few parameters cannot be "
+                        "sharded by '%s'; leave its \"shard\" out",
+                        layer->name, name);
+    if (problem.workers / ghp_split_sharers(split) > 1) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "no two workers hold the same parameters of layer '%s', so there is nothing to "
+                    "shard by '%s'; leave its \"shard\" out, or use a smaller TP size",
+                    layer->name, name);
+}
+
 enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split split,
                                 struct ghp_problem problem)
 {
-    char text[32];
+    char text[GHP_SPLIT_TEXT_BYTES];
     char kinds[64];
     ghp_split_format(split, text, sizeof text);
     if (split.tp_size < 1 || problem.workers % split.tp_size != 0)
@@ -217,7 +246,7 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
                         "a batch or number of micro-batches that makes one a multiple of the other",
                         layer->name, text, layer->norm.ghost_batch,
                         problem.global_batch / problem.workers * split.tp_size);
-    if (split_fits(layer, split)) return GHP_OK;
+    if (split_fits(layer, split)) return ghp_sharding_check(layer, split, problem);
     const char *parts = split.kind == GHP_SPLIT_POSITION ? "positions"
                         : layer->heads.size > 0          ? "heads"
                                                          : "channels";
@@ -237,20 +266,20 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
 
 struct ghp_split ghp_split_of_tied(struct ghp_split table)
 {
-    if (table.kind == GHP_SPLIT_ROWS)
-        return (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = table.tp_size};
-    if (table.kind == GHP_SPLIT_OUT)
-        return (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = table.tp_size};
-    return table;
+    struct ghp_split product = table;
+
+    if (table.kind == GHP_SPLIT_ROWS) product.kind = GHP_SPLIT_OUT;
+    if (table.kind == GHP_SPLIT_OUT) product.kind = GHP_SPLIT_IN;
+    return product;
 }
 
 struct ghp_split ghp_split_of_owner(struct ghp_split product)
 {
-    if (product.kind == GHP_SPLIT_OUT)
-        return (struct ghp_split){.kind = GHP_SPLIT_ROWS, .tp_size = product.tp_size};
-    if (product.kind == GHP_SPLIT_IN)
-        return (struct ghp_split){.kind = GHP_SPLIT_OUT, .tp_size = product.tp_size};
-    return product;
+    struct ghp_split table = product;
+
+    if (product.kind == GHP_SPLIT_OUT) table.kind = GHP_SPLIT_ROWS;
+    if (product.kind == GHP_SPLIT_IN) table.kind = GHP_SPLIT_OUT;
+    return table;
 }
 
 enum ghp_status ghp_split_check_tied(const struct ghp_model *model, const struct ghp_split *splits)
@@ -258,7 +287,7 @@ enum ghp_status ghp_split_check_tied(const struct ghp_model *model, const struct
     for (int v = 0; v < model->n_layers; v++) {
         int owner = ghp_model_owner(model, v);
         struct ghp_split table = splits[owner], product = splits[v];
-        char ours[32], theirs[32];
+        char ours[GHP_SPLIT_TEXT_BYTES], theirs[GHP_SPLIT_TEXT_BYTES];
         if (owner == v || ghp_split_same(ghp_split_of_tied(table), product)) continue;
         ghp_split_format(table, theirs, sizeof theirs);
         ghp_split_format(product, ours, sizeof ours);
@@ -370,7 +399,12 @@ static void named_tp_size(const char *name, int tp_size, char *text, size_t n)
 
 void ghp_split_format(struct ghp_split split, char *text, size_t n)
 {
+    size_t used;
+
     named_tp_size(split_names[split.kind], split.tp_size, text, n);
+    used = strlen(text);
+    if (split.sharding != GHP_SHARDING_NONE)
+        snprintf(text + used, n - used, "+%s", ghp_param_sharding_names[split.sharding]);
 }
 
 void ghp_layout_format(struct ghp_layout layout, char *text, size_t n)
@@ -378,14 +412,26 @@ void ghp_layout_format(struct ghp_layout layout, char *text, size_t n)
     named_tp_size(layout_names[layout.kind], layout.tp_size, text, n);
 }
 
+/* "pass", behind the plus; false: there is no such name. */
+static bool read_sharding(const char *text, enum ghp_param_sharding *sharding)
+{
+    for (int i = 0; i < GHP_SHARDING_COUNT; i++) {
+        *sharding = (enum ghp_param_sharding)i;
+        if (strcmp(text, ghp_param_sharding_names[i]) == 0) return true;
+    }
+    return false;
+}
+
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
 {
     char name[16] = {0};
-    size_t length = strcspn(text, ":");
+    size_t length = strcspn(text, ":+");
+    const char *plus = strchr(text, '+');
     if (length < sizeof name) memcpy(name, text, length);
     char *end = NULL;
     long tp_size = text[length] == ':' ? strtol(text + length + 1, &end, 10) : 1;
-    bool sound = end == NULL || (*end == '\0' && end != text + length + 1);
+    bool sound = end == NULL || ((*end == '\0' || *end == '+') && end != text + length + 1);
+    *split = (struct ghp_split){0};
     if (!ghp_split_kind_find(name, &split->kind) || !sound || tp_size < 1 ||
         tp_size > GHP_MAX_WORKERS || (split->kind == GHP_SPLIT_DATA) != (tp_size == 1))
         return GHP_FAIL(
@@ -393,6 +439,11 @@ enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
             "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M or "
             "position:M with M > 1",
             text);
+    if (plus != NULL && !read_sharding(plus + 1, &split->sharding))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot read split '%s'; behind the plus, use none, gradients, step, "
+                        "micro-batch or pass",
+                        text);
     split->tp_size = (int)tp_size;
     return GHP_OK;
 }

@@ -21,11 +21,23 @@
 
 #include "core/model/op.h"
 
+/* What of a layer's parameters each worker of a replica group keeps. By all but the first, a worker has gradients and
+ * moments of its optimizer shard alone (ZeRO-2), and by the last three its weights, too (ZeRO-3, FSDP). */
+enum ghp_param_sharding {
+    GHP_SHARDING_NONE,      /* all, but for what the synchroniser divides */
+    GHP_SHARDING_GRADIENTS, /* the weights; gradients are reduce-scattered as soon as they are made */
+    GHP_SHARDING_STEP, /* weights are gathered once a step, gradients summed up over micro-batches */
+    GHP_SHARDING_MICRO_BATCH, /* weights are gathered once for both passes of a micro-batch */
+    GHP_SHARDING_PASS,        /* weights are gathered for each pass: FSDP's reshard after forward */
+    GHP_SHARDING_COUNT
+};
+
 struct ghp_split { /* of one layer */
     /* conv2d, linear: data | out | in; grouped conv2d: data | channel; embedding: data | out | rows; others: data |
      * channel | full, of sequences also position */
     enum ghp_split_kind kind;
-    int tp_size; /* 1 for data, else > 1, divides N */
+    int tp_size;                      /* 1 for data, else > 1, divides N */
+    enum ghp_param_sharding sharding; /* of the parameters, or of the tied ones */
 };
 
 /* Their numbers are in program hashes: new ones go to the end. */
@@ -144,6 +156,21 @@ int64_t ghp_gcd(int64_t a, int64_t b);
 
 bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b);
 bool ghp_split_same(struct ghp_split a, struct ghp_split b);
+/* The same work on the same parts, however the parameters are sharded. */
+bool ghp_split_alike(struct ghp_split a, struct ghp_split b);
+/* Whether a layer's parameters can be sharded under a split: others hold the same parts, and their gradients are
+ * summed. Returns GHP_ERR_INPUT naming what would do. */
+enum ghp_status ghp_sharding_check(const struct ghp_layer *layer, struct ghp_split split,
+                                   struct ghp_problem problem);
+/* Whether weights are gathered for use; whether each micro-batch's gradients are reduced. */
+static inline bool ghp_sharding_gathers(enum ghp_param_sharding sharding)
+{
+    return sharding > GHP_SHARDING_GRADIENTS;
+}
+static inline bool ghp_sharding_reduces_each(enum ghp_param_sharding sharding)
+{
+    return sharding != GHP_SHARDING_NONE && sharding != GHP_SHARDING_STEP;
+}
 int64_t ghp_layout_samples(struct ghp_layout layout,
                            struct ghp_problem problem); /* samples each worker holds */
 /* Of so many things among `parts`, those of each, padding included. */
@@ -156,7 +183,11 @@ int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions);
 int ghp_split_sharers(struct ghp_split split);
 const char *ghp_split_kind_name(enum ghp_split_kind kind);
 bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind);
-void ghp_split_format(struct ghp_split split, char *text, size_t n);    /* "data", "out:4" */
+/* "data", "out:4", "data+pass" */
+enum { GHP_SPLIT_TEXT_BYTES = 40 };
+void ghp_split_format(struct ghp_split split, char *text, size_t n);
+/* Names in options, plans and texts; NULL ends. */
+extern const char *const ghp_param_sharding_names[GHP_SHARDING_COUNT + 1];
 void ghp_layout_format(struct ghp_layout layout, char *text, size_t n); /* "batch", "channel:4" */
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split);
 

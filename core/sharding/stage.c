@@ -431,3 +431,45 @@ int ghp_remote_activation_readers(const struct ghp_model *model, const struct gh
     }
     return n;
 }
+
+enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
+                                         const struct ghp_staging *staging, int layer,
+                                         struct ghp_split split)
+{
+    const char *name = ghp_param_sharding_names[split.sharding];
+
+    if (split.sharding == GHP_SHARDING_NONE) return GHP_OK;
+    if (ghp_stage_partner(model, staging, layer) >= 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' shares its parameters with another stage, so they cannot be "
+                        "sharded by '%s'; leave its \"shard\" out, or have both in one stage",
+                        model->layers[layer].name, name);
+    if (staging == NULL || !ghp_staging_defers_weights(staging)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the schedule '%s' defers weight gradients, and those of layer '%s' are "
+                    "sharded by '%s'; use --pipeline-schedule 1f1b, or --shard none",
+                    ghp_pipeline_names[staging->pipeline], model->layers[layer].name, name);
+}
+
+static bool can_shard(const struct ghp_sharding_place *at, struct ghp_split split)
+{
+    return split.sharding == GHP_SHARDING_NONE ||
+           (ghp_stage_check_sharding(at->model, at->staging, at->layer, split) == GHP_OK &&
+            ghp_sharding_check(&at->model->layers[at->layer], split, at->problem) == GHP_OK);
+}
+
+int ghp_stage_shardings(const struct ghp_sharding_place *place, unsigned offered,
+                        struct ghp_split split, struct ghp_split variants[GHP_SHARDING_COUNT])
+{
+    int n = 0;
+
+    if ((offered >> GHP_SHARDING_STEP & 1) != 0 && ghp_staging_micro_batches(place->staging) == 1)
+        offered &= ~(1u << GHP_SHARDING_MICRO_BATCH);
+    for (int i = 0; i < GHP_SHARDING_COUNT; i++) {
+        split.sharding = (enum ghp_param_sharding)i;
+        if ((offered >> i & 1) != 0 && can_shard(place, split)) variants[n++] = split;
+    }
+    split.sharding = GHP_SHARDING_NONE;
+    if (n == 0) variants[n++] = split;
+    return n;
+}

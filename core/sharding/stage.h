@@ -161,6 +161,23 @@ struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
  * of the two stages has them, and holds the sum of both gradients. */
 int ghp_stage_partner(const struct ghp_model *model, const struct ghp_staging *staging, int layer);
 
+/* Whether the layer's parameters can be sharded among these stages: none shares them, and their gradients are made in
+ * the backward pass. Returns GHP_ERR_INPUT naming what would do. */
+enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
+                                         const struct ghp_staging *staging, int layer,
+                                         struct ghp_split split);
+
+/* The split with each sharding that is offered (bits of enum ghp_param_sharding) and can be had; without any where none
+ * can be. With one micro-batch GHP_SHARDING_MICRO_BATCH is left out for GHP_SHARDING_STEP. Returns their number. */
+struct ghp_sharding_place {
+    const struct ghp_model *model;
+    const struct ghp_staging *staging;
+    int layer;
+    struct ghp_problem problem; /* of its stage */
+};
+int ghp_stage_shardings(const struct ghp_sharding_place *place, unsigned offered,
+                        struct ghp_split split, struct ghp_split variants[GHP_SHARDING_COUNT]);
+
 /* The workers of two stages, of all groups, that hold the part of shared parameters that the worker of the placement
  * does, which is in the earlier or the later one.
  *

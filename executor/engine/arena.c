@@ -43,9 +43,11 @@ static enum ghp_status open_on_host(const struct ghp_program *program, bool resi
     return GHP_OK;
 }
 
-static bool is_borrowed(const struct ghp_buffer *b)
+bool ghp_arena_borrows(const struct ghp_buffer *b)
 {
-    return b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE;
+    return b->persistent &&
+           (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_WEIGHT_SHARD ||
+            b->buffer_kind == GHP_BUFFER_STATE);
 }
 
 /* What a weight owner's program has beside it: one stretch, since weights and states are placed one after the other. */
@@ -55,7 +57,7 @@ static void find_hole(const struct ghp_program *program, struct ghp_arena *arena
     for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
 
-        if (!is_borrowed(b)) continue;
+        if (!ghp_arena_borrows(b)) continue;
         if (b->offset < arena->hole_first) arena->hole_first = b->offset;
         if (b->offset + b->bytes > arena->hole_last) arena->hole_last = b->offset + b->bytes;
     }
@@ -64,7 +66,7 @@ static void find_hole(const struct ghp_program *program, struct ghp_arena *arena
         const struct ghp_buffer *b = &program->buffers[i];
         bool outside = b->offset + b->bytes <= arena->hole_first || b->offset >= arena->hole_last;
 
-        GHP_ASSERT(is_borrowed(b) || b->bytes == 0 || outside);
+        GHP_ASSERT(ghp_arena_borrows(b) || b->bytes == 0 || b->storage != i || outside);
     }
 }
 
@@ -133,10 +135,11 @@ void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *prog
 
 #ifdef ARENA_POISONS
 /* The other stream may be in these at any time. */
-static bool is_shared(enum ghp_buffer_kind buffer_kind)
+static bool is_shared(const struct ghp_buffer *b)
 {
-    return buffer_kind == GHP_BUFFER_BUCKET || buffer_kind == GHP_BUFFER_COMM ||
-           buffer_kind == GHP_BUFFER_METRICS;
+    return b->persistent &&
+           (b->buffer_kind == GHP_BUFFER_BUCKET || b->buffer_kind == GHP_BUFFER_COMM ||
+            b->buffer_kind == GHP_BUFFER_METRICS);
 }
 
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point)
@@ -152,7 +155,7 @@ void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program,
         for (int i = 0; i < program->n_buffers; i++) {
             const struct ghp_buffer *b = &program->buffers[i];
             bool lives = (b->first_point <= point && point <= b->last_point) || b->persistent ||
-                         is_shared(b->buffer_kind);
+                         is_shared(b);
 
             if (lives != (pass == 1)) continue;
             if (lives)

@@ -38,6 +38,9 @@ struct ghp_arena {
 enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
                                const struct ghp_arena *weight_owner, struct ghp_arena *arena);
 
+/* Whether a forward-only program has the buffer from the weight owner. */
+bool ghp_arena_borrows(const struct ghp_buffer *buffer);
+
 /* Accepts a zeroed arena. */
 void ghp_arena_close(struct ghp_arena *arena);
 

@@ -192,7 +192,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec,
     *executable = (struct ghp_executable){0};
     w->run = *run;
     w->metrics = w->first_push = -1;
-    w->collected = GHP_BUFFER_KIND_COUNT;
+    w->collected = w->whole_kind = GHP_BUFFER_KIND_COUNT;
     w->arena.point = -1;
     GHP_TRY_GOTO(status, ghp_program_check(&w->program), fail);
     GHP_TRY_GOTO(status, ghp_worker_open_rates(w), fail);
@@ -328,7 +328,9 @@ int64_t ghp_worker_late_steps(const struct ghp_worker *w)
 void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, int layer, int slot,
                         int64_t *elements)
 {
-    bool shard = ghp_buffer_kind_is_moment(buffer_kind) && ghp_worker_has_optimizer_shard(w, layer);
+    bool shard =
+        (ghp_buffer_kind_is_moment(buffer_kind) && ghp_worker_has_optimizer_shard(w, layer)) ||
+        (buffer_kind == GHP_BUFFER_WEIGHT && ghp_worker_shards_weights(w, layer));
     enum ghp_buffer_kind lies_as = shard ? GHP_BUFFER_WEIGHT_GRADIENT : buffer_kind;
 
     if (buffer_kind == GHP_BUFFER_FIRST_COPY || buffer_kind == GHP_BUFFER_SECOND_COPY)

@@ -210,15 +210,23 @@ void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_k
  * moments are whole only when they have been collected, a moment in place of the gradients, which are then gone.
  * Local. */
 bool ghp_worker_has_optimizer_shard(const struct ghp_worker *worker, int layer);
+/* Whether the layer's weights are sharded in the same way, and gathered for use (enum ghp_param_sharding). Local. */
+bool ghp_worker_shards_weights(const struct ghp_worker *worker, int layer);
 
-/* In host memory: the first layer with a moment in this worker's optimizer shards that is not finite; -1: there is
- * none. Flush first. Local. */
+/* In host memory: the first layer with a moment, or sharded weights, in this worker's optimizer shards that are not
+ * finite; -1: there is none. Flush first. Local. */
 int ghp_worker_optimizer_shard_not_finite(struct ghp_worker *worker);
 
-/* Makes all WEIGHT_GRADIENTs, or all of a moment, whole where they lie in optimizer shards; nothing otherwise. Settle
- * first; of moments flush first. Collective over the workers of a stage. */
-enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind);
-/* This worker's optimizer shards of a moment from whole ones that were written, before another moment's are. Local. */
+/* Makes the layer's WEIGHTs, WEIGHT_GRADIENTs or a moment whole where they lie in optimizer shards; nothing otherwise.
+ * They are so until another layer's are made, for these may lie in the same place. Settle first; of all but gradients
+ * flush first. Collective over the workers of a stage. */
+enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind,
+                                   int layer);
+/* This worker's part of a tensor from the whole one that was written in its place, before another layer's is: said
+ * after each that was written. Local. */
+enum ghp_status ghp_worker_keep(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind,
+                                int layer, int slot);
+/* To servers a whole moment that was written, before another moment's are. */
 enum ghp_status ghp_worker_distribute(struct ghp_worker *worker, enum ghp_buffer_kind moment);
 
 /* Whether workers' weights differ between two averages (core/program/sync.h). */

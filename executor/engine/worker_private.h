@@ -56,7 +56,10 @@ struct ghp_worker {
     int metrics_boundary; /* instruction before which the last step's metrics are taken */
     int dropped; /* instruction that GHP_FAULT_DROP_REDUCTION or _SKIP_UPDATE leaves out, else -1 */
     enum ghp_buffer_kind
-        collected; /* what of optimizer shards lies whole among the gradients; KIND_COUNT: nothing */
+        collected; /* what of the servers' lies whole among the gradients; KIND_COUNT: nothing */
+    enum ghp_buffer_kind
+        whole_kind;    /* what of one bucket's optimizer shards does; KIND_COUNT: nothing */
+    int whole_bucket;  /* of which bucket */
     int metric_reduce; /* instruction; -1: the metrics are this worker's alone */
     /* Where it has a period: steps whose metrics lie in the buffer behind the sums, and whether they are being
      * summed. */

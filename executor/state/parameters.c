@@ -189,7 +189,8 @@ static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_t
     if (status == GHP_OK) draw(worker, t, seed, v.here);
     if (status == GHP_OK) status = view_write(&v);
     view_close(&v);
-    return status;
+    return status == GHP_OK ? ghp_worker_keep(worker, ghp_tensor_buffer_kind(t), t->layer, t->slot)
+                            : status;
 }
 
 static enum ghp_status clear_moment(struct ghp_worker *worker, const struct ghp_tensors_list *list,
@@ -203,6 +204,7 @@ static enum ghp_status clear_moment(struct ghp_worker *worker, const struct ghp_
         GHP_TRY(ghp_device_clear(device_of(worker), GHP_DEVICE_STREAM_COMPUTE,
                                  part_at(worker, t, ghp_moment_kind(moment), elements),
                                  elements * number_bytes(worker)));
+        GHP_TRY(ghp_worker_keep(worker, ghp_moment_kind(moment), t->layer, t->slot));
     }
     return ghp_worker_distribute(worker, ghp_moment_kind(moment));
 }
@@ -282,7 +284,7 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
 {
     int64_t bytes = t->param->elements * number_bytes(worker);
 
-    GHP_TRY(ghp_worker_collect(worker, buffer_kind));
+    GHP_TRY(ghp_worker_collect(worker, buffer_kind, t->layer));
     if (ghp_worker_owns(worker, t->layer)) GHP_TRY(gather_here(worker, t, buffer_kind, whole));
     return ghp_broadcast_layer(worker, t->layer, whole, bytes);
 }
@@ -299,7 +301,7 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
         ghp_shard_take(shard_of(worker, t), v.descriptor.element_bytes, whole, v.here);
     if (status == GHP_OK) status = view_write(&v);
     view_close(&v);
-    return status;
+    return status == GHP_OK ? ghp_worker_keep(worker, buffer_kind, t->layer, t->slot) : status;
 }
 
 /* Goes on with the hash of a part. */
@@ -324,7 +326,8 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         hashes[i] = 0;
         if (!ghp_worker_holds(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
-        GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
+        if (t->is_state || !ghp_worker_shards_weights(worker, t->layer))
+            GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
         if (t->is_state || ghp_worker_has_optimizer_shard(worker, t->layer)) continue;
         for (int m = 0; m < moments_of(worker); m++)
             GHP_TRY(hash_part(worker, t, ghp_moment_kind(m), &hashes[i]));
@@ -362,7 +365,8 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
         bool finite = true;
 
         if (!ghp_worker_holds(worker, t->layer)) continue;
-        status = is_part_finite(worker, t, ghp_tensor_buffer_kind(t), &finite);
+        if (t->is_state || !ghp_worker_shards_weights(worker, t->layer))
+            status = is_part_finite(worker, t, ghp_tensor_buffer_kind(t), &finite);
         for (int m = 0; m < moments && status == GHP_OK; m++)
             status = is_part_finite(worker, t, ghp_moment_kind(m), &finite);
         if (!finite && (*layer < 0 || t->layer < *layer)) *layer = t->layer;
@@ -380,7 +384,7 @@ static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_te
     enum ghp_status status;
     void *whole;
 
-    GHP_TRY(ghp_worker_collect(worker, buffer_kind));
+    GHP_TRY(ghp_worker_collect(worker, buffer_kind, t->layer));
     if (ghp_worker_placement(worker)->n_stages == 1 && shard_of(worker, t).tp_size == 1)
         return hash_part(worker, t, buffer_kind, hash);
     whole = ghp_alloc(bytes, 1);

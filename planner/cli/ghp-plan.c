@@ -345,6 +345,14 @@ static enum ghp_status print_result(const struct ghp_plan_request *request,
     return status;
 }
 
+/* What --shard offers each layer; 0: none. */
+static unsigned read_shardings(void)
+{
+    if (ghp_plan_chosen.shard == GHP_SHARDING_NONE) return 0;
+    return ghp_plan_chosen.shard < GHP_SHARDING_COUNT ? 1u << ghp_plan_chosen.shard
+                                                      : (1u << GHP_SHARDING_COUNT) - 1;
+}
+
 static struct ghp_plan_request read_request(const char *model_path)
 {
     /* data parallelism whose gradients are added up over parts of the batch */
@@ -359,6 +367,7 @@ static struct ghp_plan_request read_request(const char *model_path)
         .force = sums ? "*=data" : ghp_plan_chosen.force,
         .groups = (int)ghp_plan_chosen.groups,
         .memory_bytes = ghp_plan_chosen.memory_bytes,
+        .shardings = read_shardings(),
         .time_limit_s = ghp_plan_chosen.time_limit_s,
         .gap = ghp_plan_chosen.gap,
         .simplify = !ghp_plan_chosen.no_simplify,

@@ -12,6 +12,9 @@ const char *const ghp_plan_strategy_names[] = {
         NULL};
 const char *const ghp_plan_precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
 
+const char *const ghp_plan_shard_names[] = {"none", "gradients", "step", "micro-batch",
+                                            "pass", "auto",      NULL};
+
 #define NAME(id, text) text,
 static const char *const solver_names[] = {GHP_SOLVER_LIST(NAME) NULL};
 static const char *const pipeline_names[] = {GHP_PIPELINE_MODE_LIST(NAME) NULL};
@@ -150,6 +153,14 @@ const struct ghp_opt ghp_plan_option_table[] = {
          "neighbours' weights; sgp: and pushes half of its own to the next one of a graph, "
          "sgp-overlap:TAU: beside the step; all: print what each would do, and make the plan "
          "that auto makes"},
+    {.name = "shard",
+     .kind = GHP_OPT_CHOICE,
+     .target = &ghp_plan_chosen.shard,
+     .choices = ghp_plan_shard_names,
+     .help = "parameters of each layer that can be, over the workers that hold the same: none; "
+             "gradients: gradients and moments alone (ZeRO-2); step, micro-batch, pass: weights "
+             "too, which are gathered for use (ZeRO-3, FSDP): once a step, once for both passes of "
+             "a micro-batch, or for each pass; auto: what is fastest for each layer"},
     {.name = "servers",
      .kind = GHP_OPT_INT,
      .target = &ghp_plan_chosen.servers,

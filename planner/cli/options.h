@@ -12,7 +12,7 @@ struct ghp_plan_options {
     int64_t micro_batches, max_stages, max_micro_batches;
     int64_t servers, nodes; /* 0: not given */
     int strategy, precision, solver, pipeline, schedule, load_balance, recompute, optimizer,
-        scaling;
+        scaling, shard;
     double time_limit_s, gap, clip_norm, strict;
     bool no_simplify, no_break_even, crossovers, json, analytic;
     struct ghp_opt_list overrides;
@@ -28,5 +28,7 @@ extern const int ghp_plan_option_count;
 
 /* The choices of --strategy and --precision. */
 extern const char *const ghp_plan_strategy_names[], *const ghp_plan_precision_names[];
+/* Of --shard: those of enum ghp_param_sharding, and auto. */
+extern const char *const ghp_plan_shard_names[];
 
 #endif

@@ -27,6 +27,7 @@ static enum ghp_status fill(const bool *nchw16c, struct ghp_plan_context *s)
 
     s->lowering = ghp_lowering_of(s->model, w->problem, w->profile);
     s->lowering.method = w->method;
+    s->lowering.shardings = w->shardings;
     if (w->method.bucket_bytes == GHP_BUCKET_AUTO) s->lowering.method.bucket_bytes = 0;
     GHP_TRY(set_formats(nchw16c, s));
     s->lowering.nchw16c = s->nchw16c;

@@ -124,8 +124,11 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
     *choice = -1;
     if (colon == NULL || strcmp(colon, ":max") != 0) {
         GHP_TRY(ghp_split_parse(text, &split));
-        *choice = ghp_instance_find(domain->instance, v, split);
-        if (*choice >= 0 && !in_play(domain, v, *choice)) *choice = -1;
+        for (int i = domain->instance->n_choices[v] - 1; i >= 0; i--)
+            if (in_play(domain, v, i) &&
+                (strchr(text, '+') != NULL ? ghp_split_same(*split_of(domain, v, i), split)
+                                           : ghp_split_alike(*split_of(domain, v, i), split)))
+                *choice = i;
         return GHP_OK;
     }
     char kind[16] = {0};
@@ -149,8 +152,9 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
     char list[512] = "";
     size_t used = 0;
 
-    for (int i = 0; i < domain->instance->n_choices[v] && used + 24 < sizeof list; i++) {
-        char one[24];
+    for (int i = 0; i < domain->instance->n_choices[v] && used + GHP_SPLIT_TEXT_BYTES < sizeof list;
+         i++) {
+        char one[GHP_SPLIT_TEXT_BYTES];
 
         if (!in_play(domain, v, i)) continue;
         ghp_split_format(*split_of(domain, v, i), one, sizeof one);

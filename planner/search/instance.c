@@ -121,9 +121,8 @@ static void place_routes(struct ghp_instance *in)
 /* Whether the layer may be split over so many; where each worker has all weights it is not split at all. */
 static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
-    if (tp_size > 1 &&
-        (ghp_sync_wants_data(in->lowering->method.sync) ||
-         ghp_lr_scaling_takes_batches(in->lowering->method.scaling)))
+    if (tp_size > 1 && (ghp_sync_wants_data(in->lowering->method.sync) ||
+                        ghp_lr_scaling_takes_batches(in->lowering->method.scaling)))
         return false;
     if (in->lowering->staging == NULL) return tp_sizes % tp_size == 0;
     return ghp_stage_takes_tp_size(in->lowering->staging, in->stage[v], in->lowering->problem,
@@ -142,13 +141,18 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
     for (int v = 0; v < in->n_layers; v++) {
         int n =
             ghp_split_choices(&model->layers[v], in->problem[in->stage[v]], all, GHP_MAX_CHOICES);
-        struct ghp_split *grown = realloc(in->choices, (room + (size_t)n) * sizeof *grown);
+        struct ghp_split *grown =
+            realloc(in->choices, (room + (size_t)n * GHP_SHARDING_COUNT) * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
         in->choices = grown;
         in->first_choice[v] = (int)room;
         for (int i = 0; i < n; i++)
-            if (takes(in, v, all[i].tp_size, tp_sizes)) in->choices[room++] = all[i];
+            if (takes(in, v, all[i].tp_size, tp_sizes))
+                room += (size_t)ghp_stage_shardings(
+                    &(struct ghp_sharding_place){model, in->lowering->staging, v,
+                                                 in->problem[in->stage[v]]},
+                    in->lowering->shardings, all[i], &in->choices[room]);
         in->n_choices[v] = (int)room - in->first_choice[v];
         in->first_choice[v + 1] = (int)room;
     }
@@ -288,6 +292,15 @@ static void add_deferred(const struct ghp_instance *in, const struct ghp_instr *
     p->tail_s[work_of(instr)] += (all - steady) * seconds;
 }
 
+/* Whether an instruction of gathered weights is left out: the bound is that of the first gather alone, since a path
+ * from one reduction to the next step's passes need not go through the others, nor through the update. */
+static bool leaves_out(const struct ghp_instr *instr)
+{
+    return ghp_sharding_gathers(instr->sharding) &&
+           (instr->kind == GHP_INSTR_UPDATE ||
+            (instr->kind == GHP_INSTR_GATHER && instr->backward));
+}
+
 static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, int flat,
                                          struct ghp_program *piece)
 {
@@ -301,6 +314,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
     for (int k = 0; k < piece->n_instrs; k++) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
+        if (leaves_out(instr)) continue;
         if (instr->stream == GHP_STREAM_COMM) {
             p->reduces = p->reduces || ghp_instr_reduces(instr);
             GHP_TRY(cost_bucket(in, instr, bytes,
@@ -466,7 +480,9 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *lowering,
                                       .alone = lowering->method.bucket_bytes == 0};
     instance->n_points = ghp_point_count(lowering->model);
     instance->n_items = instance->n_layers + 1 +
-                        (ghp_sync_ops_of(lowering->method.sync)->gathers ? instance->n_layers : 0);
+                        (ghp_sync_ops_of(lowering->method.sync)->gathers || lowering->shardings != 0
+                             ? instance->n_layers
+                             : 0);
     if (lowering->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(lowering->problem), done);
     GHP_TRY_GOTO(status, ghp_staging_check(lowering->staging, lowering->model, lowering->problem),
                  done);

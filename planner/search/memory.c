@@ -173,9 +173,66 @@ static const struct ghp_instr *instr_of(const struct maker *m, enum ghp_instr_ki
     return NULL;
 }
 
+/* The points at which the piece gathers weights, or computes with them. */
+static struct ghp_life gathered_life(const struct maker *m, bool backward)
+{
+    struct ghp_life life = GHP_LIFE_NONE;
+
+    for (int k = 0; k < m->piece.n_instrs; k++) {
+        const struct ghp_instr *instr = &m->piece.instrs[k];
+        bool reads = instr->kind == GHP_INSTR_COMPUTE &&
+                     (ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_W) != 0;
+
+        if (reads && instr->backward == backward) ghp_life_extend(&life, instr->point);
+    }
+    return life;
+}
+
+static enum ghp_status add_gathered(struct maker *m, struct ghp_spans *spans, int64_t bytes)
+{
+    for (int backward = 0; backward < 2; backward++) {
+        struct ghp_life life = gathered_life(m, backward == 1);
+
+        GHP_TRY(add_span(m, spans, bytes, life.first, life.last));
+    }
+    return GHP_OK;
+}
+
+/* The same of weights that are kept from the forward to the backward pass, once however many micro-batches: of the
+ * layer's own stage alone. */
+static enum ghp_status add_kept(struct maker *m, struct ghp_spans *spans, int64_t bytes)
+{
+    struct ghp_life first = gathered_life(m, false), last = gathered_life(m, true);
+
+    if (last.last < 0 || m->in->n_stages > 1) return add_gathered(m, spans, bytes);
+    return add_span(m, spans, bytes, first.first, last.last);
+}
+
+/* Of sharded gradients, and weights that are gathered: what lasts, and what is whole at the layer's own passes. That it
+ * is so for longer, from a heavy layer to the next, is left out: a bound from below. */
+static enum ghp_status sharded_spans(struct maker *m, enum ghp_param_sharding sharding, int64_t all)
+{
+    const struct ghp_instr *reduce = instr_of(m, GHP_INSTR_REDUCE_SCATTER);
+    struct ghp_spans *spans = &m->in->layer_spans;
+    int moments =
+        ghp_optimizer_at(ghp_optimizer_index(m->in->lowering->method.optimizer))->n_moments;
+    int64_t shard, whole;
+
+    if (reduce == NULL) return add_lasting(m, spans, (2 + moments) * all);
+    whole = m->in->alone ? reduce->bytes : all;
+    shard = whole / reduce->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+    GHP_TRY(add_lasting(m, spans, (1 + moments) * shard));
+    GHP_TRY(add_span(m, spans, whole, reduce->point, reduce->point));
+    if (!ghp_sharding_gathers(sharding)) return add_lasting(m, spans, whole);
+    GHP_TRY(add_lasting(m, spans, shard));
+    return sharding == GHP_SHARDING_PASS ? add_gathered(m, spans, whole)
+                                         : add_kept(m, spans, whole);
+}
+
 /* Weights, their gradients and moments. With optimizer shards: both buckets padded, and moments for one optimizer
  * shard; inside a larger bucket padding is left out, a bound from below. Servers have the moments of what is theirs. */
-static enum ghp_status parameter_spans(struct maker *m, int64_t all)
+static enum ghp_status parameter_spans(struct maker *m, enum ghp_param_sharding sharding,
+                                       int64_t all)
 {
     struct ghp_spans *spans = &m->in->layer_spans;
     const struct ghp_instr *gather = instr_of(m, GHP_INSTR_ALL_GATHER),
@@ -183,6 +240,7 @@ static enum ghp_status parameter_spans(struct maker *m, int64_t all)
     int moments =
         ghp_optimizer_at(ghp_optimizer_index(m->in->lowering->method.optimizer))->n_moments;
 
+    if (sharding != GHP_SHARDING_NONE) return sharded_spans(m, sharding, all);
     if (pull != NULL) return add_lasting(m, spans, 2 * (m->in->alone ? pull->bytes : all));
     if (gather == NULL) return add_lasting(m, spans, (2 + moments) * all);
     if (m->in->alone)
@@ -193,7 +251,8 @@ static enum ghp_status parameter_spans(struct maker *m, int64_t all)
         2 * all + moments * (all / gather->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES));
 }
 
-static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp_local *local)
+static enum ghp_status persistent_spans(struct maker *m, int v, enum ghp_param_sharding sharding,
+                                        const struct ghp_local *local)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_spans *spans = &m->in->layer_spans;
@@ -205,7 +264,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
 
         for (int p = 0; p < owner->n_params; p++) /* a tied layer's parts are its owner's */
             sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
-        GHP_TRY(parameter_spans(m, sum));
+        GHP_TRY(parameter_spans(m, sharding, sum));
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,
@@ -300,7 +359,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->lowering, v, split, m->in->rank[m->stage], &m->piece));
-    GHP_TRY(persistent_spans(m, v, &local));
+    GHP_TRY(persistent_spans(m, v, split.sharding, &local));
     if (ghp_op_of(layer->op)->is_input && m->in->lowering->prefetch)
         GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);

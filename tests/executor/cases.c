@@ -74,6 +74,23 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem 
     return splits;
 }
 
+void case_shard(const struct ghp_model *model, struct ghp_problem problem,
+                enum ghp_param_sharding sharding, unsigned seed, struct ghp_split *splits)
+{
+    unsigned state = seed * 15485863u + 1u;
+
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct ghp_layer *l = &model->layers[i];
+        struct ghp_split split = splits[i];
+
+        split.sharding = sharding;
+        if (sharding == GHP_SHARDING_COUNT)
+            split.sharding = (enum ghp_param_sharding)(next_random(&state) % GHP_SHARDING_COUNT);
+        if (l->tied > 0) split.sharding = splits[ghp_model_owner(model, i)].sharding;
+        if (ghp_sharding_check(l, split, problem) == GHP_OK) splits[i] = split;
+    }
+}
+
 /* The kind wanted of a layer whose first input lies so. */
 static enum ghp_split_kind sequence_kind(const struct ghp_layer *layer, enum ghp_layout_kind input)
 {

@@ -31,6 +31,12 @@ struct ghp_split *case_staged_splits(const struct ghp_model *model,
                                      const struct ghp_staging *staging, struct ghp_problem whole,
                                      unsigned seed);
 
+/* Shards the parameters of each layer that can be: by this, or (GHP_SHARDING_COUNT) by what the seed draws, none too.
+ *
+ * problem   of all workers, or of a micro-batch; without stages */
+void case_shard(const struct ghp_model *model, struct ghp_problem problem,
+                enum ghp_param_sharding sharding, unsigned seed, struct ghp_split *splits);
+
 /* Clears what cannot be of the layers whose outputs are to lie in blocks: what is loaded, passes between stages, or has
  * one pixel a channel; and of an operation that does not choose, what has to lie as another tensor that lies plain.
  *

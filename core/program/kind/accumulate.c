@@ -1,5 +1,6 @@
 /* core/program/kind/accumulate.c - a sum of gradients: a further consumer's into an output's (at.dy += at.x[0]); or,
- * without an edge, a micro-batch's into those of a layer's parameters (at.dw += at.x). */
+ * without an edge, a micro-batch's into those of a layer's parameters (at.dw += at.x), with a bucket into its optimizer
+ * shard. */
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
@@ -8,6 +9,7 @@ static void accesses(const struct ghp_lowering *lowering, const struct ghp_progr
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
+    if (instr->bucket >= 0) return;
     if (instr->edge < 0) {
         ghp_accesses_add_summands(lowering, ghp_model_owner(lowering->model, instr->layer),
                                   (struct ghp_access){.operand = GHP_OPERAND(x)}, t);
@@ -23,6 +25,11 @@ static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *inst
 {
     int owner = ghp_model_owner(k->lowering->model, instr->layer);
 
+    if (instr->bucket >= 0) {
+        instr->at.dw[0] = k->program->buckets[instr->bucket].gradient_shard;
+        instr->at.x[0] = k->program->instrs[instr->after].at.y;
+        return;
+    }
     for (int p = 0; p < k->lowering->model->layers[owner].n_params && instr->edge < 0; p++)
         instr->at.dw[p] = k->gradients[owner * GHP_MAX_PARAMS + p];
 }

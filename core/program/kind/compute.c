@@ -44,7 +44,8 @@ static void accesses(const struct ghp_lowering *lowering, const struct ghp_progr
     if (uses & GHP_AT_DY)
         ghp_accesses_add(
             t, (struct ghp_access){GHP_TENSOR_GRADIENT, layer, .operand = GHP_OPERAND(dy)});
-    if ((uses & GHP_AT_DW) && instr->micro > 0 && !ghp_lower_adds_weight_gradient(lowering, layer))
+    if ((uses & GHP_AT_DW) && instr->micro > 0 && !ghp_sharding_reduces_each(instr->sharding) &&
+        !ghp_lower_adds_weight_gradient(lowering, layer))
         ghp_accesses_add_summands(lowering, ghp_model_owner(lowering->model, layer),
                                   (struct ghp_access){.operand = GHP_OPERAND(dw), .writes = true},
                                   t);
@@ -70,7 +71,8 @@ static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_ins
     for (int p = 0; p < k->lowering->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
         if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
         /* gradients of further micro-batches lie beside, to be added, unless the pass does */
-        if ((uses & GHP_AT_DW) && (instr->micro == 0 || adds))
+        if ((uses & GHP_AT_DW) &&
+            (instr->micro == 0 || adds || ghp_sharding_reduces_each(instr->sharding)))
             instr->at.dw[p] = k->gradients[owner + p];
     }
     if (uses & GHP_AT_METRICS) instr->at.metrics = k->metrics;

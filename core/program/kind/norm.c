@@ -55,14 +55,16 @@ static void accesses(const struct ghp_lowering *lowering, const struct ghp_progr
 {
     const struct ghp_instr *instr = &program->instrs[index];
 
-    if (instr->micro > 0)
+    if (instr->micro > 0 && !ghp_sharding_reduces_each(instr->sharding))
         ghp_accesses_add_summands(lowering, instr->layer,
                                   (struct ghp_access){.operand = GHP_OPERAND(dw)}, t);
 }
 
 static void assign_worker_norm(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    for (int p = 0; instr->micro == 0 && p < k->lowering->model->layers[instr->layer].n_params; p++)
+    bool own = instr->micro == 0 || ghp_sharding_reduces_each(instr->sharding);
+
+    for (int p = 0; own && p < k->lowering->model->layers[instr->layer].n_params; p++)
         instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
 }
 

@@ -1,5 +1,6 @@
 /* core/program/kind/reduce.c - sums over workers, of a layer's statistics, of norms, of buckets of gradients and
  * weights, and of the metrics; and the gather of what each worker has updated. */
+#include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
 int64_t ghp_receive_bytes(int64_t bytes, int ranks)
@@ -54,15 +55,26 @@ const struct ghp_kind_facts ghp_kind_facts_all_reduce = {
     .scratch = GHP_LASTING_RECEIVE,
 };
 
+/* Each micro-batch's gradients have a buffer of their own, if each is reduced; what is left of the first lies in the
+ * optimizer shard, of a further one in its place in the buffer. */
+static void assign_reduce_scatter(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    const struct ghp_bucket *bucket = &k->program->buckets[instr->bucket];
+
+    instr->at.x[0] = k->bucket_now[instr->bucket];
+    instr->at.y = bucket->gradient_shard;
+    if (ghp_sharding_reduces_each(instr->sharding) && instr->micro > 0)
+        instr->at.y = k->part_now[instr->bucket];
+}
+
 const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {
     .name = "reduce_scatter",
     .purpose = "sums a bucket of weight gradients, each worker's optimizer shard on that worker",
     .stream = GHP_STREAM_COMM,
     .comm = GHP_COMM_REDUCE_SCATTER,
     .reduces = true,
-    .x = GHP_LASTING_GRADIENTS,
-    .y = GHP_LASTING_GRADIENT_SHARD,
     .scratch = GHP_LASTING_RECEIVE,
+    .assign = assign_reduce_scatter,
 };
 
 const struct ghp_kind_facts ghp_kind_facts_all_gather = {
@@ -73,6 +85,30 @@ const struct ghp_kind_facts ghp_kind_facts_all_gather = {
     .of_updates = true,
     .x = GHP_LASTING_WEIGHT_SHARD,
     .y = GHP_LASTING_WEIGHTS,
+};
+
+/* at.x[0], the shard -> at.y. */
+static void accesses_gathered(const struct ghp_lowering *lowering,
+                              const struct ghp_program *program, int index, struct ghp_accesses *t)
+{
+    (void)lowering;
+    ghp_accesses_add(t, (struct ghp_access){GHP_TENSOR_WEIGHTS, program->instrs[index].layer,
+                                            .operand = GHP_OPERAND(y), .writes = true});
+}
+
+static void assign_gather(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    instr->at.x[0] = k->weight_shard[instr->layer];
+}
+
+const struct ghp_kind_facts ghp_kind_facts_gather = {
+    .name = "gather",
+    .purpose = "a layer's weights from the shards that workers have of them, before a pass",
+    .stream = GHP_STREAM_COMM,
+    .comm = GHP_COMM_ALL_GATHER,
+    .writes = GHP_AT_Y,
+    .accesses = accesses_gathered,
+    .assign = assign_gather,
 };
 
 const struct ghp_kind_facts ghp_kind_facts_average = {

@@ -61,12 +61,12 @@ const struct ghp_kind_facts ghp_kind_facts_receive = {
     .work = work,
 };
 
-/* What a transfer accesses lives until it is waited for. Weights live always. */
+/* What a transfer, a gather or a reduction accesses lives until it is waited for. Other weights live always. */
 static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_instr *what = &k->program->instrs[instr->after];
 
-    if (what->stream != GHP_STREAM_TRANSFER) return;
+    if (what->stream != GHP_STREAM_TRANSFER && what->sharding == GHP_SHARDING_NONE) return;
     instr->at.x[0] = what->at.x[0];
     instr->at.y = what->at.y;
     instr->at.scratch = what->at.scratch;
@@ -74,7 +74,7 @@ static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *inst
 
 const struct ghp_kind_facts ghp_kind_facts_wait = {
     .name = "wait",
-    .purpose = "until a transfer, a reduction or a bucket's weights of this step are there",
+    .purpose = "until a transfer, a reduction or gathered weights of this step are there",
     .of_all = "all gradients",
     .cost = GHP_COST_NOTHING,
     .waits = true,

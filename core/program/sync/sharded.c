@@ -6,11 +6,6 @@
  * layer. Statistics of ghost batches are added on every worker, so their layers keep the all-reduce. */
 #include "core/program/lower_layer.h"
 
-static int64_t shard_bytes(const struct ghp_layer *layer, int64_t bytes, int replicas)
-{
-    return ghp_layer_has_stats_delta(layer) ? 0 : ghp_align((bytes + replicas - 1) / replicas);
-}
-
 /* A bucket's update of this worker's optimizer shard, and the gather of all optimizer shards. */
 static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucket_range range,
                                    int bucket, int point)
@@ -38,7 +33,8 @@ static enum ghp_status emit_start(const struct ghp_emitter *e)
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
         int b = buckets->of_layer[layer];
 
-        if (b < 0 || buckets->ranges[b].shard_bytes == 0 || buckets->ranges[b].ready_layer != layer)
+        if (b < 0 || buckets->ranges[b].shard_bytes == 0 || !buckets->ranges[b].holds_weights ||
+            buckets->ranges[b].ready_layer != layer)
             continue;
         GHP_TRY(emit_update(e, buckets->ranges[b], b, e->forward_base));
     }
@@ -64,6 +60,6 @@ const struct ghp_sync_ops ghp_sync_sharded = {
     .equality = GHP_SYNC_EQUALS_ONE_WORKER,
     .reduces = true,
     .gathers = true,
-    .shard_bytes = shard_bytes,
+    .shards = true,
     .emit_start = emit_start,
     .emit_before = emit_before};

@@ -51,8 +51,7 @@ static enum ghp_status open_arena(struct ghp_worker *w)
                            weight_owner != NULL ? &weight_owner->arena : NULL, &w->arena));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
-        bool borrowed = weight_owner != NULL &&
-                        (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE);
+        bool borrowed = weight_owner != NULL && ghp_arena_borrows(b);
 
         w->address[i] =
             borrowed ? ghp_worker_tensor(weight_owner, b->buffer_kind, b->layer, b->slot, NULL)

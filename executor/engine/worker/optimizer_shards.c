@@ -21,26 +21,32 @@ static int scatter_of(const struct ghp_worker *w, int bucket)
     return -1;
 }
 
-bool ghp_worker_has_optimizer_shard(const struct ghp_worker *w, int layer)
+/* The bucket that a layer's gradients lie in; -1: none. */
+static int bucket_of(const struct ghp_worker *w, int layer)
 {
     const struct ghp_buffer *buffers = w->program.buffers;
-    int bucket = -1;
 
-    for (int i = 0; i < w->program.n_buffers && bucket < 0; i++)
-        if (buffers[i].buffer_kind == GHP_BUFFER_WEIGHT && buffers[i].layer == layer)
-            bucket = buffers[i].storage;
-    for (int b = 0; b < w->program.n_buckets; b++)
-        if (w->program.buckets[b].weights == bucket && bucket >= 0)
-            return w->program.buckets[b].shard_bytes > 0 ||
-                   (w->program.buckets[b].cut_bytes > 0 && !w->program.buckets[b].updated_here);
-    return false;
+    for (int i = 0; i < w->program.n_buffers; i++)
+        for (int b = 0; b < w->program.n_buckets && buffers[i].layer == layer &&
+                        buffers[i].buffer_kind == GHP_BUFFER_WEIGHT_GRADIENT;
+             b++)
+            if (w->program.buckets[b].buffer == buffers[i].storage) return b;
+    return -1;
 }
 
-static enum ghp_status copy_shard(struct ghp_worker *w, int to, int from, int64_t bytes)
+bool ghp_worker_has_optimizer_shard(const struct ghp_worker *w, int layer)
 {
-    return ghp_device_copy(
-        w->arena.device, GHP_DEVICE_STREAM_COMPUTE,
-        (struct ghp_copy){w->address[to], w->address[from], bytes, GHP_COPY_ON_DEVICE});
+    int b = bucket_of(w, layer);
+
+    return b >= 0 && (w->program.buckets[b].shard_bytes > 0 ||
+                      (w->program.buckets[b].cut_bytes > 0 && !w->program.buckets[b].updated_here));
+}
+
+bool ghp_worker_shards_weights(const struct ghp_worker *w, int layer)
+{
+    int b = bucket_of(w, layer);
+
+    return b >= 0 && ghp_sharding_gathers(w->program.buckets[b].sharding);
 }
 
 /* A whole bucket from the optimizer shards of a replica group, by instruction i's communicator. */
@@ -62,6 +68,8 @@ static enum ghp_status gather_weights(struct ghp_worker *w, int i)
 
 const struct ghp_run_kind ghp_run_kind_all_gather = {ghp_worker_post, gather_weights,
                                                      GHP_FAILPOINT_ALL_GATHER};
+const struct ghp_run_kind ghp_run_kind_gather = {ghp_worker_post, gather_weights,
+                                                 GHP_FAILPOINT_ALL_GATHER};
 
 /* Whether the servers with whom it mixes have its moments. */
 static bool has_moments_apart(const struct ghp_worker *w)
@@ -69,31 +77,74 @@ static bool has_moments_apart(const struct ghp_worker *w)
     return w->mixer != NULL && w->program.mixing->server_moments;
 }
 
-enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
+/* This worker's shard of what lies in a bucket's optimizer shards: weights, gradients or a moment; -1: it is whole. */
+static int shard_of(const struct ghp_bucket *bucket, enum ghp_buffer_kind kind)
+{
+    if (bucket->shard_bytes == 0) return -1;
+    if (kind == GHP_BUFFER_WEIGHT)
+        return ghp_sharding_gathers(bucket->sharding) ? bucket->weight_shard : -1;
+    if (kind == GHP_BUFFER_WEIGHT_GRADIENT) return bucket->gradient_shard;
+    return ghp_buffer_kind_is_moment(kind) ? bucket->moment[kind - GHP_BUFFER_MOMENT] : -1;
+}
+
+/* What servers have, for all layers at once. */
+static enum ghp_status collect_served(struct ghp_worker *w, enum ghp_buffer_kind kind)
 {
     bool moments = ghp_buffer_kind_is_moment(kind);
-    struct ghp_device device = w->arena.device;
 
     if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
     if (moments && has_moments_apart(w) && !w->program.mixing->updates) /* else its own */
         GHP_TRY(w->run.mixing->move(w->mixer, kind, true));
-    for (int b = 0; b < w->program.n_buckets; b++) {
-        const struct ghp_bucket *bucket = &w->program.buckets[b];
-        int i = scatter_of(w, b);
-
-        if (i < 0) continue;
-        GHP_ASSERT(!moments || !w->updates_pending);
-        if (moments)
-            GHP_TRY(copy_shard(w, bucket->gradient_shard, bucket->moment[kind - GHP_BUFFER_MOMENT],
-                               bucket->shard_bytes));
-        GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE));
-        GHP_TRY(gather_shards(w, i, bucket->gradient_shard, bucket->buffer));
-        GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMM));
-    }
     w->collected = kind;
     return GHP_OK;
+}
+
+enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind, int layer)
+{
+    int b = bucket_of(w, layer), shard, i;
+    struct ghp_device device = w->arena.device;
+
+    GHP_TRY(collect_served(w, kind));
+    if (b < 0 || (w->whole_kind == kind && w->whole_bucket == b)) return GHP_OK;
+    shard = shard_of(&w->program.buckets[b], kind);
+    i = scatter_of(w, b);
+    if (shard < 0 || i < 0) return GHP_OK;
+    GHP_ASSERT(kind == GHP_BUFFER_WEIGHT_GRADIENT || !w->updates_pending);
+    GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE));
+    GHP_TRY(gather_shards(w, i, shard, w->program.buckets[b].buffer));
+    GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMM));
+    w->whole_kind = kind;
+    w->whole_bucket = b;
+    return GHP_OK;
+}
+
+/* The part of a tensor that is in this worker's shard, into it. */
+enum ghp_status ghp_worker_keep(struct ghp_worker *w, enum ghp_buffer_kind kind, int layer,
+                                int slot)
+{
+    int b = bucket_of(w, layer), shard = b >= 0 ? shard_of(&w->program.buckets[b], kind) : -1;
+
+    for (int i = 0; shard >= 0 && i < w->program.n_buffers; i++) {
+        const struct ghp_buffer *t = &w->program.buffers[i];
+        int64_t begin, end, at = w->program.buckets[b].shard_offset;
+
+        if (t->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT || t->layer != layer || t->slot != slot)
+            continue;
+        begin = t->storage_offset > at ? t->storage_offset : at;
+        end = t->storage_offset + t->bytes;
+        if (end > at + w->program.buckets[b].shard_bytes)
+            end = at + w->program.buckets[b].shard_bytes;
+        if (begin < end)
+            GHP_TRY(ghp_device_copy(
+                w->arena.device, GHP_DEVICE_STREAM_COMPUTE,
+                (struct ghp_copy){(char *)w->address[shard] + (begin - at),
+                                  (char *)w->address[i] + (begin - t->storage_offset), end - begin,
+                                  GHP_COPY_ON_DEVICE}));
+    }
+    w->whole_kind = GHP_BUFFER_KIND_COUNT;
+    return shard >= 0 ? ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE) : GHP_OK;
 }
 
 /* Moments that the worker has, too, in the gradients' place, where each parameter's gradient lies. */
@@ -111,13 +162,6 @@ static void lay_moments(struct ghp_worker *w, enum ghp_buffer_kind moment)
 
 enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind moment)
 {
-    for (int b = 0; b < w->program.n_buckets; b++) {
-        const struct ghp_bucket *bucket = &w->program.buckets[b];
-
-        if (bucket->shard_bytes > 0)
-            GHP_TRY(copy_shard(w, bucket->moment[moment - GHP_BUFFER_MOMENT],
-                               bucket->gradient_shard, bucket->shard_bytes));
-    }
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_write_servers(w, moment));
     if (has_moments_apart(w)) {
         lay_moments(w, moment);

@@ -64,7 +64,7 @@ static bool skips(const struct ghp_worker *w, int i, const struct ghp_step *prev
 
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
-    w->collected = GHP_BUFFER_KIND_COUNT;
+    w->collected = w->whole_kind = GHP_BUFFER_KIND_COUNT;
     w->updating = previous->index;
     ghp_worker_begin_updates(w);
     if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->run.mixing->start(w->mixer));

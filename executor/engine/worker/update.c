@@ -58,15 +58,16 @@ static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_up
 static int list_shard(const struct ghp_worker *w, const struct ghp_instr *instr,
                       const struct ghp_update *shard, struct ghp_update *updates)
 {
-    const struct ghp_buffer *buffers = w->program.buffers, *own = &buffers[instr->at.dw[0]];
+    const struct ghp_buffer *buffers = w->program.buffers;
+    const struct ghp_bucket *bucket = &w->program.buckets[instr->bucket];
     int64_t bytes = ghp_parameter_bytes(w->program.element_bytes);
     int n = 0;
 
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &buffers[i];
-        struct ghp_range at = {(b->storage_offset - own->storage_offset) / bytes, 0};
+        struct ghp_range at = {(b->storage_offset - bucket->shard_offset) / bytes, 0};
 
-        if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT || b->storage != own->storage) continue;
+        if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT || b->storage != bucket->buffer) continue;
         at.end = at.first + b->elements;
         if (at.first < 0) at.first = 0;
         if (at.end > shard->elements) at.end = shard->elements;
@@ -189,6 +190,26 @@ static enum ghp_status run_worker_norm(struct ghp_worker *w, int i, const struct
 
 const struct ghp_run_kind ghp_run_kind_worker_norm = {.run = run_worker_norm};
 
+/* Where this worker has a parameter from an element on, or its gradient in `buffer`: of sharded ones, in its shard. */
+static void *parameter_at(struct ghp_worker *w, int buffer, bool weight, int64_t first)
+{
+    const struct ghp_buffer *b = &w->program.buffers[buffer];
+    int64_t skipped = first * parameter_bytes(w);
+
+    for (int k = 0; k < w->program.n_buckets; k++) {
+        const struct ghp_bucket *bucket = &w->program.buckets[k];
+        bool shards =
+            weight ? ghp_sharding_gathers(bucket->sharding) : bucket->sharding != GHP_SHARDING_NONE;
+
+        if (bucket->buffer == b->storage && shards)
+            return (char *)w->address[weight ? bucket->weight_shard : bucket->gradient_shard] +
+                   (b->storage_offset - bucket->shard_offset) + skipped;
+    }
+    return (char *)(weight ? ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, b->layer, b->slot, NULL)
+                           : w->address[buffer]) +
+           skipped;
+}
+
 /* This worker's share of each gradient and, where that is asked for, of the weights. */
 static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_instr *instr,
                                      double *sums)
@@ -204,12 +225,11 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
         if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
         at = ghp_norm_share_of(&w->program, b);
         if (at.first >= at.end) continue;
-        of = (struct ghp_squares){(char *)w->address[b] + at.first * bytes,
+        of = (struct ghp_squares){parameter_at(w, b, false, at.first),
                                   {at.end - at.first, (int)bytes}};
         GHP_TRY(add_squares(w, instr, of, &sums[place]));
         if (!w->rates.rule->weights) continue;
-        of.of = (char *)ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, buffer->layer, buffer->slot, NULL) +
-                at.first * bytes;
+        of.of = parameter_at(w, b, true, at.first);
         GHP_TRY(add_squares(w, instr, of, &sums[place + w->rates.tensors]));
     }
     return GHP_OK;
@@ -297,7 +317,9 @@ int ghp_worker_optimizer_shard_not_finite(struct ghp_worker *w)
                 int layer = w->program.buffers[w->update_of[p]].layer;
 
                 if ((least < 0 || layer < least) &&
-                    !ghp_are_finite(update->moment[m], update->elements, (int)parameter_bytes(w)))
+                    (!ghp_are_finite(update->moment[m], update->elements,
+                                     (int)parameter_bytes(w)) ||
+                     !ghp_are_finite(update->w, update->elements, (int)parameter_bytes(w))))
                     least = layer;
             }
     }
@@ -364,7 +386,7 @@ static enum ghp_status run_norm(struct ghp_worker *w, int i, const struct ghp_st
         if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
         share = ghp_norm_share_of(&w->program, b);
         if (share.first < share.end)
-            w->squares[n++] = (struct ghp_squares){(char *)w->address[b] + share.first * bytes,
+            w->squares[n++] = (struct ghp_squares){parameter_at(w, b, false, share.first),
                                                    {share.end - share.first, (int)bytes}};
     }
     return w->exec.backend_ops->square(

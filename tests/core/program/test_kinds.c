@@ -128,7 +128,9 @@ static const struct ghp_lr_scaling *batches_scaling(void)
 static void test_programs(void)
 {
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
-                           out = {.kind = GHP_SPLIT_OUT, .tp_size = 2};
+                           out = {.kind = GHP_SPLIT_OUT, .tp_size = 2},
+                           pass = {
+                               .kind = GHP_SPLIT_DATA, .tp_size = 1, .sharding = GHP_SHARDING_PASS};
     struct ghp_staging staging = {
         .n = 2, .micro_batches = 2, .stage = {{.workers = 2}, {.first_layer = 5, .workers = 2}}};
     struct ghp_method served = {.sync = sync_of("bsp")};
@@ -143,6 +145,7 @@ static void test_programs(void)
     check_program(lenet, data, (struct ghp_method){.sync = sync_of("local:2")}, NULL, seen);
     check_program(lenet, data, (struct ghp_method){.sync = sync_of("dgd:ring")}, NULL, seen);
     check_program(lenet, data, served, NULL, seen);
+    check_program(lenet, pass, (struct ghp_method){0}, &parts, seen);
     for (int kind = 0; kind < GHP_INSTR_COUNT; kind++)
         if (!CHECK(seen[kind])) fprintf(stderr, "no program has '%s'\n", ghp_kinds[kind]->name);
 }

@@ -256,7 +256,8 @@ static void test_slices(void)
     first = ghp_model_find(&b.model, "a"); /* 16 channels */
     for (int v = first; v < ghp_model_find(&b.model, "b"); v++)
         b.splits[v] = (struct ghp_split){
-            b.model.layers[v].op == GHP_OP_CONV2D ? GHP_SPLIT_OUT : GHP_SPLIT_CHANNEL, 2};
+            .kind = b.model.layers[v].op == GHP_OP_CONV2D ? GHP_SPLIT_OUT : GHP_SPLIT_CHANNEL,
+            .tp_size = 2};
     b.splits[ghp_model_find(&b.model, "b")] =
         (struct ghp_split){.kind = GHP_SPLIT_IN, .tp_size = 2};
     add_entries(&b, 2);
