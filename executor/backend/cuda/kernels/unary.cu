@@ -157,7 +157,7 @@ struct exponential {
     }
 };
 
-struct power {
+struct raised {
     float exponent;
 
     __device__ float value(float x) const
@@ -330,7 +330,7 @@ template <typename R> cudaError_t by_curve(const struct ghp_pointwise &by, R run
 {
     switch (by.curve) {
     case GHP_CURVE_EXP: return run(exponential{});
-    case GHP_CURVE_POW: return run(power{(float)by.exponent});
+    case GHP_CURVE_POW: return run(raised{(float)by.exponent});
     case GHP_CURVE_LOG: return run(logarithm{});
     case GHP_CURVE_SOFTPLUS: return run(softplus{(float)by.threshold});
     case GHP_CURVE_ABS: return run(magnitude{});
