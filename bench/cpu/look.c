@@ -78,7 +78,7 @@ static double update_all(const struct ghp_update_kernel *kernel,
     int64_t at = 0;
 
     update.given.correction1 = update.given.correction2 = 1;
-    for (int i = 0; i < list->n_params; i++) {
+    for (int i = 0; i < list->n_trained; i++) {
         int64_t n = list->items[i].param->elements;
 
         update.w = tensors[WEIGHT] + at;
@@ -130,7 +130,7 @@ static enum ghp_status run(void)
         return GHP_FAIL(GHP_ERR_USAGE, "no network given; give one with --model MODEL");
     GHP_TRY(ghp_network_load(path, &model));
     status = ghp_tensors_list(&model, &list);
-    for (int i = 0; i < list.n_params; i++)
+    for (int i = 0; i < list.n_trained; i++)
         n += list.items[i].param->elements;
     for (int t = 0; t < TENSORS && status == GHP_OK; t++) {
         tensors[t] = ghp_alloc((size_t)n + 1, sizeof(float));

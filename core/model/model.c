@@ -102,6 +102,13 @@ int64_t ghp_layer_weights(const struct ghp_layer *layer)
     return sum;
 }
 
+bool ghp_layer_trains(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *owner = &model->layers[ghp_model_owner(model, layer)];
+
+    return owner->n_params > 0 && !owner->fixed;
+}
+
 int ghp_model_find(const struct ghp_model *model, const char *layer)
 {
     int first = 0, last = model->by_name != NULL ? model->n_layers - 1 : -1;

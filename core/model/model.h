@@ -293,12 +293,12 @@ struct ghp_layer {
     struct ghp_shape out;       /* per sample */
     GHP_ATTRIBUTES_MEMBERS
     double deviation; /* of its first weights; 0: as the operation has it */
-    bool fixed;       /* its parameters keep their first values: no gradients, no decay */
+    bool fixed;       /* its parameters keep their first values: nothing computes their gradients */
     bool transposed;  /* its module's weight is [C][K]: x @ weight */
     int tied;         /* 1 + the layer whose parameters it uses in place of its own; 0: none */
     bool shared;      /* a later layer uses its parameters too */
     bool logits;      /* the loss of a sequence, or what it alone reads: its channels are classes */
-    bool learns;      /* it or a layer before it has parameters: gradients flow into its output */
+    bool learns;      /* it or a layer before it is trained: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
     struct ghp_param states[GHP_MAX_STATES]; /* running_mean, running_var */
@@ -370,6 +370,8 @@ int ghp_model_owner(const struct ghp_model *model, int layer);
 int64_t ghp_model_labels(const struct ghp_model *model);
 /* Tokens of a sample; 0: the network's input are none. */
 int64_t ghp_model_tokens(const struct ghp_model *model);
-int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */
+int64_t ghp_layer_weights(const struct ghp_layer *layer); /* scalars of its parameters */
+/* Whether gradients change the parameters that a layer uses, its own or those it is tied to. */
+bool ghp_layer_trains(const struct ghp_model *model, int layer);
 
 #endif

@@ -215,7 +215,7 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
     else
         GHP_TRY(make_params(layer, facts->params, layer->params, &layer->n_params));
     GHP_TRY(make_params(layer, facts->states, layer->states, &layer->n_states));
-    layer->learns = layer->n_params > 0 || layer->tied > 0;
+    layer->learns = ghp_layer_trains(model, index) || facts->has_batch_statistics;
     for (int i = 0; i < layer->n_inputs; i++)
         layer->learns = layer->learns || model->layers[layer->inputs[i]].learns;
     if (!flops_fit(layer))

@@ -205,9 +205,9 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
 {
     const struct ghp_layer *l = &k->lowering->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
-    int n_moments = k->lowering->forward_only ? 0 : k->program->optimizer->n_moments;
+    int n_moments = k->lowering->forward_only || l->fixed ? 0 : k->program->optimizer->n_moments;
     const struct ghp_bucket_range *bucket = bucket_of(k, layer);
-    bool shard = bucket != NULL &&
+    bool shard = bucket != NULL && !l->fixed &&
                  (bucket->shard_bytes > 0 || (bucket->cut_bytes > 0 && !bucket->updated_here));
     bool averages = ghp_lowering_averages(k->lowering) && !k->lowering->forward_only;
     const struct ghp_bucket_range *sharded = sharded_of(k, layer);
@@ -215,7 +215,7 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     for (int p = 0; p < l->n_params && !shard && sharded == NULL; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         int64_t elements = ghp_local_param_elements(&local, p);
-        if (bucket == NULL)
+        if (bucket == NULL || l->fixed)
             GHP_TRY(demand_persistent(
                 k, &k->weights[at],
                 ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements),
@@ -262,7 +262,7 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
     const struct ghp_layer *l = &k->lowering->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
     int bucket = k->buckets->of_layer[layer];
-    for (int p = 0; p < l->n_params; p++) {
+    for (int p = 0; p < l->n_params && !l->fixed; p++) {
         int64_t elements = ghp_local_param_elements(&local, p);
         struct ghp_buffer weight =
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements);
@@ -368,7 +368,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
     enum ghp_status status = GHP_OK;
     for (int layer = k->placement.end_layer - 1;
          layer >= k->placement.first_layer && status == GHP_OK; layer--) {
-        int held = ghp_lower_held(k->lowering, layer);
+        int held = ghp_lower_changed(k->lowering, layer);
         if (held >= 0) status = carve_layer(k, held, filled);
     }
     free(filled);

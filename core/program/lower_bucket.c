@@ -12,11 +12,11 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *lowering, int layer,
 {
     const struct ghp_layer *l = &lowering->model->layers[layer];
     struct ghp_local local = ghp_local_of(lowering->model, layer, split, lowering->problem);
-    bool states = ghp_lowering_has_stats_delta(lowering, l) || ghp_lowering_averages(lowering);
+    bool states = ghp_lowering_reduces_states(lowering, l);
     int bytes = lowering->reduced_bytes > 0 ? lowering->reduced_bytes
                                             : ghp_parameter_bytes(lowering->element_bytes);
     int64_t sum = (states ? l->n_states : 0) * ghp_align(local.c * bytes);
-    for (int p = 0; p < l->n_params; p++)
+    for (int p = 0; p < l->n_params && !l->fixed; p++)
         sum += ghp_align(ghp_local_param_elements(&local, p) * bytes);
     return sum;
 }
@@ -35,7 +35,7 @@ int ghp_layer_reduce_tp_size(const struct ghp_lowering *lowering, int layer, str
     const struct ghp_layer *l = &lowering->model->layers[layer];
     bool global = ghp_op_of(l->op)->has_batch_statistics && !l->norm.local_stats &&
                   l->norm.ghost_batch == 0 && !ghp_lowering_differs(lowering);
-    if (l->n_params == 0 || global) return 0;
+    if (!ghp_lowering_changes(lowering, layer) || global) return 0;
     if (split.kind == GHP_SPLIT_CHANNEL && has_dim(l->op, GHP_DIM_HEAD)) return 1;
     return has_dim(l->op, GHP_DIM_POSITION) ? split.tp_size : ghp_split_sharers(split);
 }
@@ -45,6 +45,18 @@ int ghp_lower_held(const struct ghp_lowering *lowering, int layer)
     const struct ghp_layer *l = &lowering->model->layers[layer];
     if (l->n_params > 0) return layer;
     return l->tied > 0 ? ghp_stage_partner(lowering->model, lowering->staging, layer) : -1;
+}
+
+bool ghp_lowering_changes(const struct ghp_lowering *lowering, int layer)
+{
+    const struct ghp_layer *l = &lowering->model->layers[layer];
+    return l->n_params > 0 && (!l->fixed || ghp_lowering_reduces_states(lowering, l));
+}
+
+int ghp_lower_changed(const struct ghp_lowering *lowering, int layer)
+{
+    int held = ghp_lower_held(lowering, layer);
+    return held >= 0 && ghp_lowering_changes(lowering, held) ? held : -1;
 }
 
 bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *lowering, int layer)
@@ -107,7 +119,7 @@ struct ghp_bucket_range ghp_bucket_alone(const struct ghp_lowering *lowering, in
                                    .partner = -1,
                                    .sharding = split.sharding};
 
-    if (lowering->model->layers[layer].n_params > 0)
+    if (ghp_lowering_changes(lowering, layer))
         add_layer(lowering, workers, layer, ghp_lower_gradient_bytes(lowering, layer, split), &own);
     return own;
 }
@@ -135,7 +147,7 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
     for (int layer = 0; layer < n_layers; layer++)
         plan->of_layer[layer] = -1;
     for (int layer = n_layers - 1; layer >= 0; layer--) {
-        int held = ghp_lower_held(lowering, layer);
+        int held = ghp_lower_changed(lowering, layer);
         if (held < 0 || layer < placement->first_layer || layer >= placement->end_layer) continue;
         int tp_size = ghp_layer_reduce_tp_size(lowering, held, splits[held]);
         int64_t bytes = ghp_lower_gradient_bytes(lowering, held, splits[held]);

@@ -29,13 +29,17 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan);
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
 
-/* The bucket that a layer has to itself, of no bytes where it has no parameters. */
+/* The bucket that a layer has to itself, of no bytes if steps change nothing of it. */
 struct ghp_bucket_range ghp_bucket_alone(const struct ghp_lowering *lowering, int workers,
                                          int layer, struct ghp_split split);
 
 /* The layer whose parameters its stage has and updates before the layer's forward pass: itself, or its owner where that
  * is in another stage; -1: none. */
 int ghp_lower_held(const struct ghp_lowering *lowering, int layer);
+/* The same layer if steps change what it holds; -1: it holds nothing, or all of it is fixed. */
+int ghp_lower_changed(const struct ghp_lowering *lowering, int layer);
+/* Whether steps change what lies in the layer's bucket: its parameters, or its running statistics. */
+bool ghp_lowering_changes(const struct ghp_lowering *lowering, int layer);
 
 /* Those who sum the gradients of a bucket: the replica group, and that of its partner in another stage. */
 struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,

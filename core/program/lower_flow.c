@@ -79,7 +79,7 @@ bool ghp_lower_defers_weights(const struct ghp_lowering *lowering, int layer)
 {
     const struct ghp_layer *l = &lowering->model->layers[layer];
     return ghp_staging_defers_weights(lowering->staging) &&
-           ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT) && !ghp_op_in_place(l) &&
+           ghp_layer_trains(lowering->model, layer) && !ghp_op_in_place(l) &&
            !ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
 }
 
@@ -175,6 +175,12 @@ bool ghp_lowering_has_stats_delta(const struct ghp_lowering *lowering,
                                   const struct ghp_layer *layer)
 {
     return ghp_layer_has_stats_delta(layer) && !ghp_lowering_differs(lowering);
+}
+
+bool ghp_lowering_reduces_states(const struct ghp_lowering *lowering, const struct ghp_layer *layer)
+{
+    return layer->n_states > 0 &&
+           (ghp_lowering_has_stats_delta(lowering, layer) || ghp_lowering_averages(lowering));
 }
 
 bool ghp_lowering_mixes(const struct ghp_lowering *lowering)

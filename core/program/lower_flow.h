@@ -34,6 +34,9 @@ bool ghp_layer_has_stats_delta(const struct ghp_layer *layer);
 /* The same of a plan: not where workers' weights differ, each of which has running statistics of its own. */
 bool ghp_lowering_has_stats_delta(const struct ghp_lowering *lowering,
                                   const struct ghp_layer *layer);
+/* Whether a layer's running statistics are reduced, or averaged, in its bucket. */
+bool ghp_lowering_reduces_states(const struct ghp_lowering *lowering,
+                                 const struct ghp_layer *layer);
 
 /* Whether a gradient flows into a layer's output (it or something before it has parameters). */
 bool ghp_lower_needs_gradient(const struct ghp_lowering *lowering, int layer);

@@ -137,15 +137,18 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
 enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
                                       struct ghp_split split, int point)
 {
-    int held = ghp_lower_held(e->lowering, layer);
+    int held = ghp_lower_changed(e->lowering, layer);
     struct ghp_local local;
     struct ghp_instr *instr;
     if (held < 0) return GHP_OK;
     local = ghp_local_of(e->lowering->model, held,
                          held == layer ? split : ghp_split_of_owner(split), e->placement.problem);
-    instr = ghp_emitter_add_update(
-        e, held,
-        ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->lowering->element_bytes), point);
+    instr = ghp_emitter_add_update(e, held,
+                                   e->lowering->model->layers[held].fixed
+                                       ? 0
+                                       : ghp_local_weight_elements(&local) *
+                                             ghp_parameter_bytes(e->lowering->element_bytes),
+                                   point);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->local = local;
     return GHP_OK;
@@ -254,10 +257,11 @@ static bool makes_gradient(const struct ghp_lowering *lowering, int layer)
     return makes;
 }
 
-/* The weight gradients of a micro-batch, and what follows from them. */
+/* The weight gradients of a micro-batch, and what follows from them; none of a layer that is fixed. */
 static enum ghp_status emit_weights(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                     const struct ghp_local *local)
 {
+    if (!ghp_layer_trains(e->lowering->model, layer)) return GHP_OK;
     GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
     GHP_TRY(ghp_emit_batch_norms(e, layer, split, local));
     return emit_sum(e, layer, split, local);

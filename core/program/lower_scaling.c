@@ -23,7 +23,7 @@ static enum ghp_status check_batches_layer(const struct ghp_lowering *lowering, 
                         "lars",
                         l->name, text, name);
     }
-    if (l->n_params > 0 && lowering->problem.workers > 1 &&
+    if (ghp_layer_trains(lowering->model, layer) && l->tied == 0 && lowering->problem.workers > 1 &&
         ghp_layer_reduce_tp_size(lowering, layer,
                                  (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1}) == 0)
         return GHP_FAIL(

@@ -77,7 +77,7 @@ static enum ghp_status add_kept(struct ghp_sync sync, struct ghp_checkpoint_cont
     const struct ghp_mixing_facts *mixing = ghp_sync_ops_of(sync)->mixing;
 
     for (int k = 0; k < KEPT_MOST && mixing != NULL && mixing->kept[k] != NULL; k++)
-        for (int i = 0; i < c->list.n_params; i++)
+        for (int i = 0; i < c->list.n_trained; i++)
             GHP_TRY(add_each(c, &c->list.items[i], mixing->kept[k], kinds[k]));
     return GHP_OK;
 }
@@ -108,7 +108,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         GHP_TRY(add_each(c, &c->list.items[i], "", ghp_tensor_buffer_kind(&c->list.items[i])));
     for (int m = 0; m < optimizer->n_moments; m++) {
         snprintf(moment, sizeof moment, "%s.", optimizer->moments[m]);
-        for (int i = 0; i < c->list.n_params; i++)
+        for (int i = 0; i < c->list.n_trained; i++)
             GHP_TRY(add_each(c, &c->list.items[i], moment, ghp_moment_kind(m)));
     }
     return c->replicas > 1 ? add_kept(program->lowering.method.sync, c) : GHP_OK;

@@ -13,6 +13,22 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Whether it is a moment of a parameter that is fixed now, and was trained when the file was written. */
+static bool is_of_fixed(const struct ghp_checkpoint_contents *c, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (int i = c->list.n_trained; ghp_checkpoint_is_moment(name) && i < c->list.n; i++) {
+        const char *fixed = c->list.items[i].param->name;
+        size_t m = strlen(fixed);
+
+        if (!c->list.items[i].is_state && n > m && name[n - m - 1] == '.' &&
+            strcmp(name + n - m, fixed) == 0)
+            return true;
+    }
+    return false;
+}
+
 static enum ghp_status check_contents(const char *path, const struct ghp_safetensors *file,
                                       const struct ghp_checkpoint_contents *c, bool oriented)
 {
@@ -35,7 +51,7 @@ static enum ghp_status check_contents(const char *path, const struct ghp_safeten
     }
     for (int i = 0; i < ghp_safetensors_count(file); i++) {
         const char *name = ghp_safetensors_item(file, i)->name;
-        bool known = false;
+        bool known = is_of_fixed(c, name);
 
         for (int j = 0; j < c->n && !known; j++)
             known = strcmp(name, c->tensors[j].name) == 0;

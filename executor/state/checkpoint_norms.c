@@ -96,8 +96,7 @@ enum ghp_status ghp_checkpoint_read_norms(const char *path, const struct ghp_saf
 
     if (n->sampler == NULL || at == NULL) return GHP_OK;
     draws = strtoll(at, &end, 10);
-    if (end == at || draws < 0 || *end != ' ' ||
-        strlen(end + 1) != (size_t)n->samples * DIGITS)
+    if (end == at || draws < 0 || *end != ' ' || strlen(end + 1) != (size_t)n->samples * DIGITS)
         return fail_norms(path);
     at = end + 1;
     for (int64_t i = 0; i < n->sampler->n; i++) {

@@ -31,7 +31,7 @@ static enum ghp_status migrate_all(struct migration *c)
     for (int i = 0; i < c->list.n; i++)
         GHP_TRY(migrate_one(c, i, ghp_tensor_buffer_kind(&c->list.items[i])));
     for (int m = 0; m < optimizer->n_moments; m++) {
-        for (int i = 0; i < c->list.n_params; i++)
+        for (int i = 0; i < c->list.n_trained; i++)
             GHP_TRY(migrate_one(c, i, ghp_moment_kind(m)));
         GHP_TRY(ghp_worker_distribute(c->to, ghp_moment_kind(m)));
     }

@@ -196,7 +196,7 @@ static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_t
 static enum ghp_status clear_moment(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     int moment)
 {
-    for (int i = 0; i < list->n_params; i++) {
+    for (int i = 0; i < list->n_trained; i++) {
         const struct ghp_tensor *t = &list->items[i];
         int64_t elements = ghp_shard_elements(shard_of(worker, t));
 
@@ -328,7 +328,7 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         hashes[i] = GHP_HASH_SEED;
         if (t->is_state || !ghp_worker_shards_weights(worker, t->layer))
             GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
-        if (t->is_state || ghp_worker_has_optimizer_shard(worker, t->layer)) continue;
+        if (!t->trains || ghp_worker_has_optimizer_shard(worker, t->layer)) continue;
         for (int m = 0; m < moments_of(worker); m++)
             GHP_TRY(hash_part(worker, t, ghp_moment_kind(m), &hashes[i]));
     }
@@ -359,9 +359,8 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     status = GHP_OK;
     for (int i = 0; i < list.n && status == GHP_OK; i++) {
         const struct ghp_tensor *t = &list.items[i];
-        int moments = t->is_state || ghp_worker_has_optimizer_shard(worker, t->layer)
-                          ? 0
-                          : moments_of(worker);
+        int moments =
+            !t->trains || ghp_worker_has_optimizer_shard(worker, t->layer) ? 0 : moments_of(worker);
         bool finite = true;
 
         if (!ghp_worker_holds(worker, t->layer)) continue;
@@ -425,7 +424,7 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
         GHP_TRY(hash_whole(worker, t, ghp_tensor_buffer_kind(t), hash));
     }
     for (int m = 0; m < moments_of(worker); m++)
-        for (int i = 0; i < list->n_params; i++)
+        for (int i = 0; i < list->n_trained; i++)
             GHP_TRY(hash_whole(worker, &list->items[i], ghp_moment_kind(m), hash));
     return ghp_worker_has_replicas(worker) ? hash_replicas(worker, hash) : GHP_OK;
 }

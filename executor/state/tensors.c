@@ -5,6 +5,30 @@
 
 #include <stdlib.h>
 
+/* Appends the layers' parameters that train, or do not, or their running statistics. Ordinals count parameters in layer
+ * order, so that what a layer begins with does not depend on which others are fixed. */
+static void add_tensors(const struct ghp_model *model, bool trains, bool states,
+                        struct ghp_tensors_list *list)
+{
+    int ordinal = states ? list->n : 0;
+
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct ghp_layer *layer = &model->layers[i];
+        int n = states ? layer->n_states : layer->n_params;
+
+        for (int slot = 0; slot < n; slot++, ordinal++) {
+            if (!states && layer->fixed == trains) continue;
+            list->items[list->n++] =
+                (struct ghp_tensor){.param = states ? &layer->states[slot] : &layer->params[slot],
+                                    .layer = i,
+                                    .slot = slot,
+                                    .is_state = states,
+                                    .trains = trains,
+                                    .ordinal = ordinal};
+        }
+    }
+}
+
 enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tensors_list *list)
 {
     size_t most = (size_t)model->n_layers * (GHP_MAX_PARAMS + GHP_MAX_STATES);
@@ -12,25 +36,10 @@ enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tenso
     *list = (struct ghp_tensors_list){0};
     list->items = ghp_alloc(most, sizeof *list->items);
     if (list->items == NULL) return GHP_NO_MEMORY();
-    for (int state = 0; state < 2; state++) {
-        for (int i = 0; i < model->n_layers; i++) {
-            const struct ghp_layer *layer = &model->layers[i];
-            int n = state ? layer->n_states : layer->n_params;
-
-            for (int slot = 0; slot < n; slot++) {
-                struct ghp_tensor *t = &list->items[list->n];
-
-                *t = (struct ghp_tensor){.param =
-                                             state ? &layer->states[slot] : &layer->params[slot],
-                                         .layer = i,
-                                         .slot = slot,
-                                         .is_state = state == 1,
-                                         .ordinal = list->n};
-                list->n++;
-            }
-        }
-        if (!state) list->n_params = list->n;
-    }
+    add_tensors(model, true, false, list);
+    list->n_trained = list->n;
+    add_tensors(model, false, false, list);
+    add_tensors(model, false, true, list);
     return GHP_OK;
 }
 

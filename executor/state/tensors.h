@@ -1,4 +1,5 @@
-/* executor/state/tensors.h - the list of a model's named tensors: parameters in layer order, then running statistics.
+/* executor/state/tensors.h - the list of a model's named tensors: trained parameters in layer order, then
+ * fixed ones, then running statistics.
  *
  * One list that initialisation, checkpoints, hashes and verification all walk. */
 #ifndef GHP_EXECUTOR_STATE_TENSORS_H
@@ -9,12 +10,13 @@
 struct ghp_tensor {
     const struct ghp_param *param; /* name, dims, elements; borrowed from the model */
     int layer, slot;
-    bool is_state; /* running statistic; else a trained parameter */
+    bool is_state; /* running statistic; else a parameter */
+    bool trains;   /* it has a gradient and moments */
     int ordinal;   /* among all tensors: what its random numbers are keyed by */
 };
 
 struct ghp_tensors_list {
-    int n, n_params; /* parameters come first */
+    int n, n_trained; /* those that have gradients and moments come first */
     struct ghp_tensor *items;
 };
 

@@ -29,7 +29,7 @@ enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, str
     GHP_TRY_GOTO(status, ghp_tensors_list(model, &s->list), fail);
     if (!keeps) return GHP_OK;
     GHP_TRY_GOTO(status, keep_values(s->list.n, &s->list, &s->weights), fail);
-    GHP_TRY_GOTO(status, keep_values(s->list.n_params, &s->list, &s->gradients), fail);
+    GHP_TRY_GOTO(status, keep_values(s->list.n_trained, &s->list, &s->gradients), fail);
     return GHP_OK;
 fail:
     ghp_snapshot_release(s);
@@ -41,7 +41,7 @@ void ghp_snapshot_release(struct ghp_snapshot *s)
     if (s == NULL) return;
     for (int i = 0; s->weights != NULL && i < s->list.n; i++)
         free(s->weights[i]);
-    for (int i = 0; s->gradients != NULL && i < s->list.n_params; i++)
+    for (int i = 0; s->gradients != NULL && i < s->list.n_trained; i++)
         free(s->gradients[i]);
     free(s->weights);
     free(s->gradients);
@@ -68,7 +68,7 @@ static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_te
 
 enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *s, struct ghp_worker *worker)
 {
-    for (int i = 0; i < s->list.n_params; i++)
+    for (int i = 0; i < s->list.n_trained; i++)
         GHP_TRY(gather_one(worker, &s->list.items[i], GHP_BUFFER_WEIGHT_GRADIENT,
                            s->keeps ? s->gradients[i] : NULL));
     return GHP_OK;

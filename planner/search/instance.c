@@ -236,9 +236,11 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
         return GHP_OK;
     }
     for (int v = 0; v < in->n_layers; v++)
-        most += ghp_layer_weights(&in->lowering->model->layers[v]) *
-                    ghp_parameter_bytes(in->lowering->element_bytes) +
-                in->lowering->model->layers[v].n_params * GHP_ALIGN_BYTES;
+        most += in->lowering->model->layers[v].fixed
+                    ? 0
+                    : ghp_layer_weights(&in->lowering->model->layers[v]) *
+                              ghp_parameter_bytes(in->lowering->element_bytes) +
+                          in->lowering->model->layers[v].n_params * GHP_ALIGN_BYTES;
     GHP_TRY(share_per_byte(in, instr, bytes, most, &share));
     *seconds = share * (double)bytes;
     return GHP_OK;

@@ -264,7 +264,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, enum ghp_param_s
 
         for (int p = 0; p < owner->n_params; p++) /* a tied layer's parts are its owner's */
             sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
-        GHP_TRY(parameter_spans(m, sharding, sum));
+        GHP_TRY(owner->fixed ? add_lasting(m, spans, sum) : parameter_spans(m, sharding, sum));
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,

@@ -144,7 +144,7 @@ bool bench_trains_like_reference(struct bench *b, struct ghp_worker *worker,
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &reference), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, steps, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_alone(&b->exec, like, &b->training_config, steps, &reference), GHP_OK);
-    for (int i = 0; i < plan.list.n_params && b->rank_plan.rank > 0; i++) /* of the first replica */
+    for (int i = 0; i < plan.list.n_trained && b->rank_plan.rank > 0; i++) /* of the first replica */
         memcpy(plan.gradients[i], reference.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(ghp_verify_compare(&plan, &reference, precision, &v), GHP_OK);
@@ -192,7 +192,7 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
         copied = hash_copy(worker, t, ghp_tensor_buffer_kind(t), copied);
     }
     for (int m = 0; m < ghp_worker_program(worker)->optimizer->n_moments; m++)
-        for (int i = 0; i < list.n_params; i++)
+        for (int i = 0; i < list.n_trained; i++)
             copied = hash_copy(worker, &list.items[i], ghp_moment_kind(m), copied);
     CHECK(hash == copied);
     ghp_tensors_release(&list);

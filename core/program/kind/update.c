@@ -14,7 +14,7 @@ static void assign_layer(const struct ghp_buffer_assignment *k, struct ghp_instr
 {
     const struct ghp_layer *l = &k->lowering->model->layers[instr->layer];
 
-    for (int p = 0; p < l->n_params; p++) {
+    for (int p = 0; p < l->n_params && !l->fixed; p++) {
         int at = instr->layer * GHP_MAX_PARAMS + p;
 
         instr->at.w[p] = k->weights[at];

@@ -45,7 +45,7 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
     int bucket;
     struct ghp_bucket_range range = ghp_emitter_range(e, layer, split, &bucket);
 
-    if (e->lowering->model->layers[layer].n_params == 0) return GHP_OK;
+    if (!ghp_lowering_changes(e->lowering, layer)) return GHP_OK;
     if (e->buckets == NULL) {
         GHP_TRY(ghp_emit_whole_update(e, layer, split));
         return emit_average(e, range, bucket, ghp_emitter_point(e, layer, false));

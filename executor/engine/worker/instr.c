@@ -133,15 +133,6 @@ bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
     return by >= 0 && w->prepared[by].fuses;
 }
 
-/* Whether an instruction computes gradients of parameters that keep their first values. */
-static bool is_for_fixed(const struct ghp_worker *w, const struct ghp_instr *instr)
-{
-    const struct ghp_model *model = w->program.model;
-
-    return instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
-           model->layers[ghp_model_owner(model, instr->layer)].fixed;
-}
-
 /* All gradients of an instruction become zeros. */
 static enum ghp_status clear_gradients(struct ghp_worker *w, const struct ghp_instr *instr)
 {
@@ -169,7 +160,6 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     ghp_failpoint_reach(ghp_pass_is_backward(instr->pass) ? GHP_FAILPOINT_BACKWARD
                                                           : GHP_FAILPOINT_FORWARD);
     if (ghp_worker_done_by_another(w, i)) return GHP_OK;
-    if (is_for_fixed(w, instr)) return clear_gradients(w, instr);
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
     args.loss_scale = w->loss_scale;
     if (p->fuses && does->bias >= 0)

@@ -9,13 +9,13 @@
 
 static const struct ghp_tensor *tensor_of(const struct ghp_replicas *r, int entry)
 {
-    return &r->list.items[entry < r->list.n ? entry : (entry - r->list.n) % r->list.n_params];
+    return &r->list.items[entry < r->list.n ? entry : (entry - r->list.n) % r->list.n_trained];
 }
 
 static enum ghp_buffer_kind kind_of(const struct ghp_replicas *r, int entry)
 {
     if (entry < r->list.n) return ghp_tensor_buffer_kind(tensor_of(r, entry));
-    return ghp_moment_kind((entry - r->list.n) / r->list.n_params);
+    return ghp_moment_kind((entry - r->list.n) / r->list.n_trained);
 }
 
 static void release(struct ghp_replicas *r)
@@ -60,7 +60,7 @@ static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas
         .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
         .element_bytes = ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes)};
     GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &r->list));
-    r->entries = r->list.n + r->n_moments * r->list.n_params;
+    r->entries = r->list.n + r->n_moments * r->list.n_trained;
     r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof *r->whole);
     r->losses = ghp_alloc((size_t)n, sizeof *r->losses);
     r->lost = ghp_alloc((size_t)n, sizeof *r->lost);

@@ -30,7 +30,7 @@ static int64_t elements_of(const struct ghp_replicas *r, int entry)
 /* Row i += by * (row y - row i). */
 static void pull_row(struct ghp_replicas *r, int i, double by, int y)
 {
-    for (int e = 0; e < r->list.n_params; e++)
+    for (int e = 0; e < r->list.n_trained; e++)
         for (int64_t at = 0; at < elements_of(r, e); at++) {
             double x = ghp_replicas_value(r, i, e, at);
 
@@ -40,7 +40,7 @@ static void pull_row(struct ghp_replicas *r, int i, double by, int y)
 
 static void copy_row(struct ghp_replicas *r, int to, int from)
 {
-    for (int e = 0; e < r->list.n_params; e++)
+    for (int e = 0; e < r->list.n_trained; e++)
         for (int64_t at = 0; at < elements_of(r, e); at++)
             ghp_replicas_set(r, to, e, at, ghp_replicas_value(r, from, e, at));
 }
@@ -79,7 +79,7 @@ static void gossip(struct ghp_replicas *r, int64_t t)
 {
     (void)t;
     for (int v = 0; v < r->n; v++)
-        for (int e = 0; e < r->list.n_params; e++)
+        for (int e = 0; e < r->list.n_trained; e++)
             for (int64_t at = 0; at < elements_of(r, e); at++) {
                 double sum = 0;
 

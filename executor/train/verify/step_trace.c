@@ -93,12 +93,12 @@ static void list_items(struct ghp_step_trace *trace, int moments)
         add_layer(trace, GHP_TRACED_OUTPUT, l);
     for (int l = layers - 1; l >= 0; l--) {
         add_layer(trace, GHP_TRACED_GRADIENT, l);
-        for (int e = 0; e < trace->list.n_params; e++)
+        for (int e = 0; e < trace->list.n_trained; e++)
             if (trace->list.items[e].layer == l)
                 add_parameter(trace, GHP_TRACED_WEIGHT_GRADIENT, e, 0);
     }
     for (int m = 0; m < moments; m++)
-        for (int e = 0; e < trace->list.n_params; e++)
+        for (int e = 0; e < trace->list.n_trained; e++)
             add_parameter(trace, GHP_TRACED_MOMENT, e, m);
     for (int e = 0; e < trace->list.n; e++)
         add_parameter(trace, GHP_TRACED_WEIGHT, e, 0);
@@ -120,8 +120,8 @@ enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
                                      .keeps = keeps,
                                      .observer = {record, trace}};
     GHP_TRY(ghp_tensors_list(program->lowering.model, &trace->list));
-    trace->items = ghp_alloc(2 * layers + (size_t)((2 + moments) * trace->list.n_params +
-                                                   trace->list.n - trace->list.n_params),
+    trace->items = ghp_alloc(2 * layers + (size_t)((2 + moments) * trace->list.n_trained +
+                                                   trace->list.n - trace->list.n_trained),
                              sizeof *trace->items);
     trace->of_output = ghp_alloc(layers, sizeof(int));
     trace->of_gradient = ghp_alloc(layers, sizeof(int));

@@ -177,7 +177,7 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
     if (v->differences == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < v->n; i++)
         raise_to(&largest_weight, largest(alone->weights[i], alone->list.items[i].param->elements));
-    for (int i = 0; i < alone->list.n_params; i++)
+    for (int i = 0; i < alone->list.n_trained; i++)
         all_gradients += square(alone->gradients[i], NULL, alone->list.items[i].param->elements);
     for (int i = 0; i < v->n; i++) {
         const struct ghp_tensor *t = &alone->list.items[i];
@@ -189,14 +189,14 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
             ratio(largest_difference(plan->weights[i], alone->weights[i], n),
                   fmax(largest(alone->weights[i], n), 1e-3 * largest_weight));
         raise_to(&v->weight_difference, difference->weight_difference);
-        difference->has_gradient = !t->is_state;
-        if (t->is_state) continue;
+        difference->has_gradient = t->trains;
+        if (!t->trains) continue;
         difference->gradient_difference = gradient_difference(
             plan->gradients[i], alone->gradients[i], n, sqrt(all_gradients), &limits);
         raise_to(&v->gradient_difference, difference->gradient_difference);
         squares += difference->gradient_difference * difference->gradient_difference;
     }
-    v->gradient_rms = sqrt(squares / fmax(alone->list.n_params, 1));
+    v->gradient_rms = sqrt(squares / fmax(alone->list.n_trained, 1));
     v->passed = v->weight_difference <= v->weight_limit &&
                 v->gradient_difference <= v->gradient_limit &&
                 v->gradient_rms <= v->gradient_rms_limit;

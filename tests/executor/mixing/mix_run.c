@@ -174,7 +174,7 @@ static bool weights_pass(struct bench *b, struct ghp_worker *worker)
 
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &mixed), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&mixed, worker), GHP_OK);
-    for (int i = 0; i < mixed.list.n_params; i++)
+    for (int i = 0; i < mixed.list.n_trained; i++)
         memcpy(mixed.gradients[i], b->alone.gradients[i],
                (size_t)mixed.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(

@@ -83,7 +83,7 @@ static bool goes_like_one(struct bench *b, const char *sync, enum ghp_fault faul
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(bench_steps(b, worker, 0, BENCH_STEPS), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&plan, worker), GHP_OK);
-    for (int i = 0; i < plan.list.n_params; i++)
+    for (int i = 0; i < plan.list.n_trained; i++)
         memcpy(plan.gradients[i], b->alone.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(ghp_verify_compare(&plan, &b->alone, (struct ghp_precision){8, false}, &v),

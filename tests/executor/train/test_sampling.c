@@ -18,7 +18,7 @@ static double norm_of(const struct ghp_snapshot *s)
 {
     double sum = 0;
 
-    for (int j = 0; j < s->list.n_params; j++)
+    for (int j = 0; j < s->list.n_trained; j++)
         for (int64_t e = 0; e < s->list.items[j].param->elements; e++)
             sum += s->gradients[j][e] * s->gradients[j][e];
     return sqrt(sum);
@@ -68,12 +68,12 @@ static void check_step(struct bench *b, const struct ghp_split *data, struct ghp
             gradients_alone(b, data, step.samples[i], &own);
             if (i == rank)
                 CHECK_NEAR(ghp_worker_own_norm(worker), norm_of(&own), 1e-12 * norm_of(&own));
-            for (int j = 0; j < own.list.n_params; j++)
+            for (int j = 0; j < own.list.n_trained; j++)
                 for (int64_t e = 0; e < own.list.items[j].param->elements; e++)
                     mean.gradients[j][e] = (i == 0 ? 0 : mean.gradients[j][e]) +
                                            (1 + i) * own.gradients[j][e] / workers;
         }
-        for (int j = 0; j < own.list.n_params; j++)
+        for (int j = 0; j < own.list.n_trained; j++)
             for (int64_t e = 0; e < own.list.items[j].param->elements; e++)
                 off = fmax(off, fabs(mean.gradients[j][e] - all.gradients[j][e]));
         CHECK(norm_of(&mean) > 0);

@@ -177,7 +177,7 @@ static bool weights_pass(struct bench *b, struct ghp_worker *worker)
 
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&plan, worker), GHP_OK);
-    for (int i = 0; i < plan.list.n_params; i++)
+    for (int i = 0; i < plan.list.n_trained; i++)
         memcpy(plan.gradients[i], b->alone.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(
@@ -329,7 +329,7 @@ static bool trains_like_reference(struct bench *b, int period, enum ghp_fault fa
     CHECK_STATUS(
         ghp_verify_alone(&b->exec, &b->rank_plan, &b->training_config, BENCH_STEPS, &reference),
         GHP_OK);
-    for (int i = 0; i < plan.list.n_params && b->rank_plan.rank > 0; i++) /* of the first replica */
+    for (int i = 0; i < plan.list.n_trained && b->rank_plan.rank > 0; i++) /* of the first replica */
         memcpy(plan.gradients[i], reference.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(

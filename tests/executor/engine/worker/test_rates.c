@@ -53,7 +53,7 @@ static void gradients_by_hand(struct bench *b, struct ghp_worker *alone, int t, 
     step.valid = batch;
     for (int i = 0; i < hand->batches; i++, step.samples += batch) {
         step.index = (uint64_t)i;
-        for (int j = 0; j < one.list.n_params; j++)
+        for (int j = 0; j < one.list.n_trained; j++)
             CHECK_STATUS(ghp_parameters_scatter(alone, &one.list.items[j], GHP_BUFFER_WEIGHT,
                                                 mean->weights[j]),
                          GHP_OK);
@@ -61,7 +61,7 @@ static void gradients_by_hand(struct bench *b, struct ghp_worker *alone, int t, 
         CHECK_STATUS(ghp_worker_settle(alone), GHP_OK);
         CHECK_STATUS(ghp_snapshot_gradients(&one, alone), GHP_OK);
         CHECK_STATUS(ghp_worker_flush(alone), GHP_OK);
-        for (int j = 0; j < one.list.n_params; j++) {
+        for (int j = 0; j < one.list.n_trained; j++) {
             int64_t n = one.list.items[j].param->elements;
 
             if (!hand->forgets || i + 1 < hand->batches)
@@ -160,7 +160,7 @@ static double difference_of(const struct ghp_snapshot *a, const struct ghp_snaps
 {
     double most = 0;
 
-    for (int j = 0; j < a->list.n_params; j++)
+    for (int j = 0; j < a->list.n_trained; j++)
         for (int64_t e = 0; e < a->list.items[j].param->elements; e++) {
             double difference =
                 fabs(a->weights[j][e] - b->weights[j][e]) / fmax(1, fabs(a->weights[j][e]));
@@ -225,7 +225,7 @@ static double train(struct bench *b, struct run run, bool forgets)
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &now), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &by_hand), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&by_hand, worker), GHP_OK);
-    hand.n = by_hand.list.n_params;
+    hand.n = by_hand.list.n_trained;
     CHECK(hand.n <= MOST_TENSORS);
     for (int j = 0; j < hand.n; j++) {
         hand.m[j] = ghp_alloc((size_t)by_hand.list.items[j].param->elements, sizeof(double));

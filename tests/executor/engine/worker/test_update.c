@@ -30,9 +30,9 @@ struct hand { /* all parameters, and two tensors beside each */
 
 static double **copies_of(double *const *values, const struct ghp_tensors_list *list)
 {
-    double **copies = ghp_alloc((size_t)list->n_params, sizeof *copies);
+    double **copies = ghp_alloc((size_t)list->n_trained, sizeof *copies);
 
-    for (int i = 0; i < list->n_params; i++) {
+    for (int i = 0; i < list->n_trained; i++) {
         size_t n = (size_t)list->items[i].param->elements;
 
         copies[i] = ghp_alloc(n, sizeof **copies);
@@ -43,7 +43,7 @@ static double **copies_of(double *const *values, const struct ghp_tensors_list *
 
 static void hand_open(const struct ghp_snapshot *first, struct hand *hand)
 {
-    *hand = (struct hand){.n = first->list.n_params, .least_scale = 1};
+    *hand = (struct hand){.n = first->list.n_trained, .least_scale = 1};
     hand->w = copies_of(first->weights, &first->list);
     hand->m = copies_of(NULL, &first->list);
     hand->v = copies_of(NULL, &first->list);
@@ -114,7 +114,7 @@ static double norm_by_hand(const struct ghp_snapshot *gradients)
 {
     double sum = 0;
 
-    for (int i = 0; i < gradients->list.n_params; i++)
+    for (int i = 0; i < gradients->list.n_trained; i++)
         for (int64_t e = 0; e < gradients->list.items[i].param->elements; e++)
             sum += gradients->gradients[i][e] * gradients->gradients[i][e];
     return sqrt(sum);

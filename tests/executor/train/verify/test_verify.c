@@ -19,7 +19,7 @@ static void fill(struct ghp_snapshot *s, double noise, uint64_t seed)
         double *right = ghp_alloc((size_t)n, sizeof(double));
         double *off = ghp_alloc((size_t)n, sizeof(double));
 
-        if (i % 2 == 1 && tensor < s->list.n_params) values = s->gradients[tensor];
+        if (i % 2 == 1 && tensor < s->list.n_trained) values = s->gradients[tensor];
         ghp_random_fill_normal(1, (uint64_t)i, 0, n, 1, 8, right);
         ghp_random_fill_normal(seed, (uint64_t)i, 0, n, 1, 8, off);
         for (int64_t e = 0; values != NULL && e < n; e++)
@@ -55,16 +55,16 @@ static void check_precision(int precision, double noise, double one, double all)
     fill(&plan, noise, 4);
     CHECK(passes(&plan, &alone, precision));
     CHECK(passes(&alone, &alone, precision));
-    for (int i = 0; i < plan.list.n_params; i++) {
+    for (int i = 0; i < plan.list.n_trained; i++) {
         scale(&plan, i, 1 + one);
         if (!CHECK(!passes(&plan, &alone, precision)))
             fprintf(stderr, "  %s\n", plan.list.items[i].param->name);
         scale(&plan, i, 1 / (1 + one));
     }
-    for (int i = 0; i < plan.list.n_params; i++)
+    for (int i = 0; i < plan.list.n_trained; i++)
         scale(&plan, i, 1 + all);
     CHECK(!passes(&plan, &alone, precision));
-    for (int i = 0; i < plan.list.n_params; i++)
+    for (int i = 0; i < plan.list.n_trained; i++)
         scale(&plan, i, 1 / (1 + all));
     CHECK(passes(&plan, &alone, precision));
     plan.weights[0][0] = NAN;
@@ -84,10 +84,10 @@ static void check_zero(int precision, double noise, double zero)
 
     fill(&alone, noise, 3);
     fill(&plan, noise, 4);
-    for (int i = 0; i < alone.list.n_params; i++)
+    for (int i = 0; i < alone.list.n_trained; i++)
         for (int64_t e = 0; e < alone.list.items[i].param->elements; e++)
             all += alone.gradients[i][e] * alone.gradients[i][e];
-    for (int i = 0; i < alone.list.n_params; i++) {
+    for (int i = 0; i < alone.list.n_trained; i++) {
         int64_t n = alone.list.items[i].param->elements;
         double each = zero * sqrt(all / (double)n); /* a norm of `zero` of all */
         double *kept = ghp_alloc(2 * (size_t)n, sizeof(double));
