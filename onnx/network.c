@@ -85,6 +85,7 @@ enum ghp_status ghp_network_check_name(const char *path)
 /* ---- loading ---- */
 
 const char *ghp_network_batch_norm;
+struct ghp_freeze ghp_network_freeze;
 
 static enum ghp_status set_statistics(const char *path, const char *option, struct ghp_model *model)
 {
@@ -111,8 +112,9 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
     *model = (struct ghp_model){0};
     GHP_TRY(ghp_network_check_name(path));
     GHP_TRY(load(path, model));
-    if (ghp_network_batch_norm == NULL) return GHP_OK;
-    status = set_statistics(path, ghp_network_batch_norm, model);
+    status = ghp_network_batch_norm == NULL ? GHP_OK
+                                            : set_statistics(path, ghp_network_batch_norm, model);
+    if (status == GHP_OK) status = ghp_model_freeze(model, &ghp_network_freeze);
     if (status != GHP_OK) ghp_model_release(model);
     return status;
 }

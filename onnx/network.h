@@ -8,11 +8,13 @@
 #define GHP_ONNX_NETWORK_H
 
 #include "core/base/status.h"
+#include "core/model/freeze.h"
 #include "core/model/model.h"
 #include "onnx/folded.h"
 
 /* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by
- * ghp_model_load. Then gives its batch norms the statistics of ghp_network_batch_norm.
+ * ghp_model_load. Then gives its batch norms the statistics of ghp_network_batch_norm, and
+ * fixes the layers of ghp_network_freeze.
  *
  * Returns   as the three, and ghp_network_check_name; GHP_ERR_USAGE (no such statistics, or no batch norm)
  * Local */
@@ -58,6 +60,24 @@ extern const char *ghp_network_batch_norm;
             "statistics of all batch norms: local: of each worker's own samples, as PyTorch's "    \
             "DDP takes them; global: of the whole batch; S: of each S samples. Without it as "     \
             "the network's file says, or else global"                                              \
+    }
+
+/* Which layers of the networks loaded keep their first weights, as the options below give it. */
+extern struct ghp_freeze ghp_network_freeze;
+
+/* The rows of a tool's option table that set it. */
+#define GHP_FREEZE_OPTIONS                                                                         \
+    {.name = "freeze",                                                                             \
+     .kind = GHP_OPT_LIST,                                                                         \
+     .target = &ghp_network_freeze.patterns,                                                       \
+     .argument = "PATTERN",                                                                        \
+     .help = "parameters that keep their first weights, such as 'layer1.*' or the name of a "      \
+             "module; nothing computes their gradients, and batch norms among them stay on their " \
+             "running statistics"},                                                                \
+    {                                                                                              \
+        .name = "freeze-except", .kind = GHP_OPT_LIST, .target = &ghp_network_freeze.except,       \
+        .argument = "PATTERN",                                                                     \
+        .help = "parameters that --freeze names and are trained all the same, such as 'fc.*'"      \
     }
 
 /* Whether a path is a network's though it is no file of ghp's. */

@@ -35,6 +35,7 @@
     X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \
     X(RESIZE, resize)                                                                              \
     X(BATCH_NORM, batch_norm)                                                                      \
+    X(FROZEN_BATCH_NORM, frozen_batch_norm)                                                        \
     X(LRN, lrn)                                                                                    \
     X(LAYER_NORM, layer_norm)                                                                      \
     X(RMS_NORM, rms_norm)                                                                          \
@@ -159,7 +160,7 @@ struct ghp_window {                                   /* conv2d and pools */
 };
 
 struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside shapes */
-    double epsilon;  /* batch_norm, layer_norm, rms_norm */
+    double epsilon;  /* batch_norm, frozen_batch_norm, layer_norm, rms_norm */
     double offset;   /* rms_norm: added to the weight */
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
@@ -281,6 +282,9 @@ struct ghp_param {
     int64_t fan_in;   /* KAIMING */
     double deviation; /* NORMAL */
     enum ghp_init init;
+    /* Of its updates, as a run has them (core/optimizer/parameter_groups.h): times the learning rate, 0: as it is. */
+    double rate_scale;
+    bool undecayed; /* weight decay is not of it */
 };
 
 struct ghp_layer {

@@ -195,6 +195,7 @@ struct ghp_op_facts {
     bool chooses_format; /* x and y may lie in different memory formats, and so may its weights */
     bool hands_gradient_on; /* each input's gradient is the output's, unchanged */
     bool runs_once;         /* is not recomputed in the backward pass */
+    bool stays_fixed;       /* its parameters are never trained */
 };
 
 /* Never NULL. */

@@ -201,6 +201,7 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
 
     ghp_model_drop_derived(layer);
+    layer->fixed = layer->fixed || facts->stays_fixed;
     GHP_TRY(check_inputs(layer, index));
     if (index > 0) {
         layer->in = model->layers[layer->inputs[0]].out;

@@ -10,6 +10,7 @@
 #include "core/plan/plan.h"
 #include "executor/launcher/command.h"
 #include "executor/launcher/tool_path.h"
+#include "onnx/network.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -143,6 +144,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_FLAG,
      .target = &chosen.folded_batch_norm,
      .help = "as of ghp-profile and ghp-plan"},
+    GHP_FREEZE_OPTIONS,
     {.name = "plan-only",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.plan_only,
@@ -203,6 +205,16 @@ static void add_ranks(struct ghp_command *command, struct way *way)
 
 /* ---- the tools ---- */
 
+static void add_frozen(struct ghp_command *command)
+{
+    const struct ghp_freeze *freeze = &ghp_network_freeze;
+
+    for (int i = 0; i < freeze->patterns.n; i++)
+        ghp_command_add_option(command, "--freeze", freeze->patterns.item[i]);
+    for (int i = 0; i < freeze->except.n; i++)
+        ghp_command_add_option(command, "--freeze-except", freeze->except.item[i]);
+}
+
 static enum ghp_status profile(struct way *way, const char *only, double budget_s, int *code)
 {
     struct ghp_command command = {.n = 0};
@@ -224,6 +236,7 @@ static enum ghp_status profile(struct way *way, const char *only, double budget_
     add_place(&command);
     if (chosen.folded_batch_norm) ghp_command_add(&command, "--folded-batch-norm");
     ghp_command_add_option(&command, "--batch-norm", chosen.plan[BATCH_NORM]);
+    add_frozen(&command);
     ghp_command_add_option(&command, "--output", way->profile);
     return ghp_command_run(&command, code);
 }
@@ -242,6 +255,7 @@ static void add_plan(struct ghp_command *command, struct way *way, const char *p
     ghp_command_add_option(command, "--profile", profile);
     ghp_command_add_option(command, "--optimizer", chosen.optimizer);
     if (chosen.folded_batch_norm) ghp_command_add(command, "--folded-batch-norm");
+    add_frozen(command);
     for (int i = 0; i < PLAN_OPTIONS; i++)
         ghp_command_add_option(command, plan_options[i], chosen.plan[i]);
 }

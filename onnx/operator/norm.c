@@ -256,7 +256,7 @@ static enum ghp_status write_batch_norm(struct ghp_onnx_export *ex, int i)
         GHP_TRY(ghp_export_param(ex, &l->states[s], 0));
     node = ghp_export_node(ex, "BatchNormalization", l->name, inputs);
     ghp_export_real(ex, node, "epsilon", l->norm.epsilon);
-    ghp_export_real(ex, node, "momentum", 1 - l->norm.momentum);
+    if (l->op == GHP_OP_BATCH_NORM) ghp_export_real(ex, node, "momentum", 1 - l->norm.momentum);
     return GHP_OK;
 }
 
@@ -279,6 +279,10 @@ const struct ghp_onnx_operator ghp_onnx_norm[] = {
      .attributes = "epsilon momentum spatial training_mode ",
      .read = read_batch_norm,
      .op = GHP_OP_BATCH_NORM,
+     .write = write_batch_norm},
+    {.name = "BatchNormalization",
+     .since = 1,
+     .op = GHP_OP_FROZEN_BATCH_NORM,
      .write = write_batch_norm},
     {.name = "InstanceNormalization",
      .since = 1,

@@ -257,6 +257,9 @@ static void add_norms(void)
     add((struct ghp_local){
         .op = GHP_OP_BATCH_NORM, .n = 3, .c = 33, .h = 5, .w = 5, .norm = batch});
     add((struct ghp_local){.op = GHP_OP_BATCH_NORM, .n = 7, .c = 20, .norm = batch});
+    add((struct ghp_local){
+        .op = GHP_OP_FROZEN_BATCH_NORM, .n = 3, .c = 33, .h = 5, .w = 5, .norm = batch});
+    add((struct ghp_local){.op = GHP_OP_FROZEN_BATCH_NORM, .n = 7, .c = 32, .norm = batch});
     add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 16, .h = 3, .w = 3, .norm = response});
     response.beta = 0.6;
     response.size = 3;

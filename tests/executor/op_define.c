@@ -102,7 +102,7 @@ static double norm_at(const struct ghp_operand_set *set, struct place o)
     const struct ghp_tensors *at = &set->args.at;
     double mean = op_case_get(set, at->state[0], o.k),
            variance = op_case_get(set, at->state[1], o.k);
-    if (set->args.training) {
+    if (set->args.training && set->local.op == GHP_OP_BATCH_NORM) {
         mean = mean_over(set, o, true, 0.0, 1);
         variance = mean_over(set, o, true, mean, 2);
     }
@@ -402,7 +402,8 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_MAX_POOL:
     case GHP_OP_AVG_POOL: return pool_at(set, o);
     case GHP_OP_GLOBAL_AVG_POOL: return mean_over(set, o, false, 0.0, 1);
-    case GHP_OP_BATCH_NORM: return norm_at(set, o);
+    case GHP_OP_BATCH_NORM:
+    case GHP_OP_FROZEN_BATCH_NORM: return norm_at(set, o);
     case GHP_OP_LRN: return lrn_at(set, o);
     case GHP_OP_LAYER_NORM:
     case GHP_OP_RMS_NORM: return position_norm_at(set, o);

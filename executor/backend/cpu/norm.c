@@ -1,4 +1,4 @@
-/* executor/backend/cpu/norm.c - batch norm in split passes, and local response norm.
+/* executor/backend/cpu/norm.c - batch norm in split passes, on its running statistics, and local response norm.
  *
  * A batch norm's statistics may belong to samples of many workers, so its sums are passes of their own (STATS,
  * BACKWARD_STATS): each worker adds up its rows in double, whoever runs the program reduces the sums, and the later
@@ -176,6 +176,68 @@ static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_
     return parts * ghp_align(3 * local->c * ghp_parameter_bytes(element_bytes));
 }
 
+/* ---- a batch norm on its running statistics: y = a x + b of each channel, and dx = a dy ---- */
+
+/* Scratch: a of each channel, then b. */
+static void frozen_coefficients(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, bool shifts)
+{
+    const float *gamma = args->at.w[0], *beta = args->at.w[1], *mean = args->at.state[0],
+                *variance = args->at.state[1];
+    float *a = args->at.scratch, *b = a + local->c;
+    for (int64_t i = 0; i < local->c; i++) {
+        double scale = (double)gamma[i] / sqrt((double)variance[i] + local->norm.epsilon);
+        a[i] = (float)scale;
+        b[i] = shifts ? (float)((double)beta[i] - (double)mean[i] * scale) : 0;
+    }
+}
+
+static void frozen_before_forward(const struct ghp_local *local,
+                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    (void)share;
+    frozen_coefficients(local, args, true);
+}
+
+static void frozen_before_data(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    (void)share;
+    frozen_coefficients(local, args, false);
+}
+
+static int64_t frozen_scratch_bytes(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)parts;
+    return ghp_align(2 * local->c * ghp_parameter_bytes(element_bytes));
+}
+
+/* ---- in blocks of channels, in float ---- */
+
+static void affine_blocks(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                          struct ghp_share share, const float *from, float *to)
+{
+    int64_t pixels = local->h * local->w, blocks = local->c / LANES;
+    struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
+    const float *a = args->at.scratch, *b = a + local->c;
+    for (int64_t block = range.first; block < range.end; block++) {
+        int64_t first = block * pixels * LANES, channel = block % blocks * LANES;
+        affine_rows_float(from + first, to + first, pixels, LANES, a + channel, b + channel);
+    }
+}
+
+static void forward_blocks(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           struct ghp_share share)
+{
+    affine_blocks(local, args, share, args->at.x[0], args->at.y);
+}
+
+static void data_blocks(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                        struct ghp_share share)
+{
+    affine_blocks(local, args, share, args->at.dy, args->at.dx[0]);
+}
+
 #define MAPS(before, run)                                                                          \
     {                                                                                              \
         {before##_float, run##_float, NULL},                                                       \
@@ -201,6 +263,31 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_norm[] = {
     NORM_PASSES(_plain, _plain),
     {GHP_OP_LRN, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(lrn_forward, NULL), pixel_rows},
     {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(lrn_data, NULL), pixel_rows},
+    {GHP_OP_FROZEN_BATCH_NORM,
+     GHP_PASS_FORWARD,
+     "loop",
+     {{frozen_before_forward, frozen_forward_float, NULL},
+      {frozen_before_forward, frozen_forward_bf16, NULL}},
+     frozen_scratch_bytes},
+    {GHP_OP_FROZEN_BATCH_NORM,
+     GHP_PASS_BACKWARD_DATA,
+     "loop",
+     {{frozen_before_data, frozen_data_float, NULL}, {frozen_before_data, frozen_data_bf16, NULL}},
+     frozen_scratch_bytes},
+    {.name = NULL},
+};
+
+const struct ghp_cpu_kernel ghp_cpu_kernels_frozen_blocks[] = {
+    {.op = GHP_OP_FROZEN_BATCH_NORM,
+     .pass = GHP_PASS_FORWARD,
+     .name = "loop",
+     .stages = {[GHP_PRECISION_FLOAT] = {frozen_before_forward, forward_blocks, NULL}},
+     .scratch_bytes = frozen_scratch_bytes},
+    {.op = GHP_OP_FROZEN_BATCH_NORM,
+     .pass = GHP_PASS_BACKWARD_DATA,
+     .name = "loop",
+     .stages = {[GHP_PRECISION_FLOAT] = {frozen_before_data, data_blocks, NULL}},
+     .scratch_bytes = frozen_scratch_bytes},
     {.name = NULL},
 };
 

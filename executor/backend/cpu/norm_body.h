@@ -458,3 +458,39 @@ static void KERNEL(lrn_data)(const struct ghp_local *local, const struct ghp_ker
             dx[i] = PUT(GET(dy[i]) * power[i] - factor * GET(x[i]) * sum[i]);
     }
 }
+
+/* ---- a batch norm on its running statistics ---- */
+
+/* y = a x + b, of `rows` rows of `width` channels. */
+static ALWAYS_INLINE void KERNEL(affine_rows)(const SCALAR *x, SCALAR *y, int64_t rows,
+                                              int64_t width, const float *a, const float *b)
+{
+    for (int64_t row = 0; row < rows; row++) {
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++)
+            y[row * width + i] = PUT(a[i] * GET(x[row * width + i]) + b[i]);
+    }
+}
+
+static void KERNEL(affine)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           struct ghp_share share, const void *from, void *to)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    const float *a = args->at.scratch;
+    int64_t first = rows.first * local->c;
+    KERNEL(affine_rows)
+    ((const SCALAR *)from + first, (SCALAR *)to + first, rows.end - rows.first, local->c, a,
+     a + local->c);
+}
+
+static void KERNEL(frozen_forward)(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    KERNEL(affine)(local, args, share, args->at.x[0], args->at.y);
+}
+
+static void KERNEL(frozen_data)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    KERNEL(affine)(local, args, share, args->at.dy, args->at.dx[0]);
+}

@@ -92,6 +92,19 @@ static enum ghp_status run_norm_data(struct ghp_cuda_kernel *kernel,
                                   kernel);
 }
 
+/* The way back through running statistics is the way forward without its shifts. */
+static enum ghp_status run_frozen_data(struct ghp_cuda_kernel *kernel,
+                                       const struct ghp_kernel_arguments *args)
+{
+    struct ghp_batch_norm_job job = norm_job(kernel, args);
+
+    job.x = args->at.dy;
+    job.y = args->at.dx[0];
+    job.linear = true;
+    return ghp_cuda_native_status(
+        ghp_launch_norm_forward(ghp_cuda_launch(kernel->base.backend), &job), kernel);
+}
+
 static enum ghp_status run_norm_weight(struct ghp_cuda_kernel *kernel,
                                        const struct ghp_kernel_arguments *args)
 {
@@ -156,6 +169,8 @@ const struct ghp_cuda_native ghp_cuda_native_norm[] = {
     {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, run_back_stats, ghp_cuda_native_sum_scratch, NULL},
     {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, run_norm_weight, NULL, NULL},
     {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, run_norm_data, norm_data_scratch, NULL},
+    {GHP_OP_FROZEN_BATCH_NORM, GHP_PASS_FORWARD, run_norm, NULL, NULL},
+    {GHP_OP_FROZEN_BATCH_NORM, GHP_PASS_BACKWARD_DATA, run_frozen_data, NULL, NULL},
     {GHP_OP_LRN, GHP_PASS_FORWARD, run_lrn, NULL, NULL},
     {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, run_lrn_data, NULL, NULL},
     {.run = NULL},

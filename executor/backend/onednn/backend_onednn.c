@@ -90,7 +90,8 @@ static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp
     /* direct algorithms are as quick on plain tensors, and bf16 has no others */
     if (backend->config.exact || backend->config.element_bytes == 2) return false;
     if (local->op == GHP_OP_CONV2D) return local->window.groups == 1;
-    return is_apart(local->op) || local->op == GHP_OP_BIAS || local->op == GHP_OP_BATCH_NORM;
+    return is_apart(local->op) || local->op == GHP_OP_BIAS || local->op == GHP_OP_BATCH_NORM ||
+           local->op == GHP_OP_FROZEN_BATCH_NORM;
 }
 
 /* What Winograd's three passes and two of the direct ones want on blocked activations; the others reorder either

@@ -1,7 +1,8 @@
 /* executor/backend/onednn/blocked.c - the bias on blocked tensors [n][c / 16][h][w][16], in float.
  *
  * Other operations that keep channels apart need no loops of their own: a blocked tensor is a plain one of 16
- * channels and c / 16 times as many samples. A bias differs from block to block.
+ * channels and c / 16 times as many samples. A bias differs from block to block,
+ * and so does a batch norm on its running statistics (cpu/norm.c).
  *
  * Tested  tests/executor/backend/test_kernel_spec.c, against the plain loops */
 #include "executor/backend/onednn/backend_onednn_private.h"
@@ -86,15 +87,18 @@ static const struct ghp_cpu_kernel cpu_kernels[] = {
      .name = "loop",
      .stages = {[GHP_PRECISION_FLOAT] = {NULL, weight, weight_after}},
      .scratch_bytes = sums_bytes},
+    {.name = NULL},
 };
 
 enum ghp_status ghp_onednn_nchw16c_prepare(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
                                            struct ghp_kernel **kernel)
 {
-    for (size_t i = 0; i < sizeof cpu_kernels / sizeof cpu_kernels[0]; i++)
-        if (cpu_kernels[i].op == local->op && cpu_kernels[i].pass == pass)
-            return ghp_cpu_kernel_prepare_by(backend, local, &cpu_kernels[i], kernel);
+    const struct ghp_cpu_kernel *cpu_kernel =
+        local->op == GHP_OP_FROZEN_BATCH_NORM ? ghp_cpu_kernels_frozen_blocks : cpu_kernels;
+    for (; cpu_kernel->name != NULL; cpu_kernel++)
+        if (cpu_kernel->op == local->op && cpu_kernel->pass == pass)
+            return ghp_cpu_kernel_prepare_by(backend, local, cpu_kernel, kernel);
     return GHP_FAIL(GHP_ERR_INTERNAL, "'%s' has no pass '%s' on blocked tensors; report this",
                     ghp_op_name(local->op), ghp_pass_name(pass));
 }

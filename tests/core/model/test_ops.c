@@ -81,7 +81,7 @@ static void check_facts(enum ghp_op op)
         writes |= facts->passes[pass].writes;
     CHECK(ghp_op_find(ghp_op_name(op), &found) && found == op);
     CHECK(facts->is_input != ghp_op_has_pass(op, GHP_PASS_FORWARD));
-    CHECK((facts->params[0].part != NULL) == ((writes & GHP_AT_DW) != 0));
+    CHECK((facts->params[0].part != NULL && !facts->stays_fixed) == ((writes & GHP_AT_DW) != 0));
     CHECK((facts->saved_bytes[0] != NULL) == ((writes & GHP_AT_SAVED) != 0));
     CHECK(facts->saved_bytes[0] == NULL || (reads & GHP_AT_SAVED) != 0);
     CHECK((facts->stats_numbers != NULL) == ((writes & GHP_AT_STATS) != 0));

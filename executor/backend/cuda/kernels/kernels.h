@@ -85,7 +85,8 @@ struct ghp_update_tensor {
     float *w, *moment[GHP_MAX_MOMENTS]; /* as many as the optimizer has */
     const float *dw;
     int64_t n;
-    int decays; /* 0: without weight decay */
+    int decays;        /* 0: without weight decay */
+    double rate_scale; /* times the learning rate */
     int layer;
 };
 /* given_at in device memory, in place of `given`; or NULL. squares there too: the sum of the squares of all gradients,
@@ -158,6 +159,7 @@ struct ghp_batch_norm_job {
     double count, mix, epsilon;
     float *scratch;    /* backward: [3 c] */
     const void *other; /* forward: added, as stored, before the ReLU; NULL: nothing */
+    bool linear;       /* forward on running statistics: y = x scale alone */
     bool relu;         /* forward: applied; backward: behind the batch norm, dy is its output's */
 };
 cudaError_t ghp_launch_norm_forward(struct ghp_launch launch, const struct ghp_batch_norm_job *job);

@@ -309,6 +309,7 @@ __device__ __forceinline__ void begin_norm(const ghp_batch_norm_job &j, int64_t 
     for (int i = 0; i < V; i++) {
         if (running) scale[i] = (float)(1 / sqrt((double)scale[i] + j.epsilon));
         scale[i] *= gamma[i];
+        if (j.linear) mean[i] = beta[i] = 0;
     }
 }
 

@@ -1,0 +1,26 @@
+/* core/model/freeze.h - layers that keep the weights they begin with, by the names of their tensors.
+ *
+ * The choice becomes part of the network: a layer's key `fixed` says it (docs/formats.md), and a batch norm becomes a
+ * `frozen_batch_norm`. So plans, profiles and runs know it without being told again.
+ *
+ * Tested   tests/core/model/test_freeze.c, tests/tools/learn/test_freeze.sh */
+#ifndef GHP_CORE_MODEL_FREEZE_H
+#define GHP_CORE_MODEL_FREEZE_H
+
+#include "core/base/opts.h"
+#include "core/model/model.h"
+
+struct ghp_freeze {
+    /* Of tensors' names, as of fnmatch; or a module's name, which stands for all below it. */
+    struct ghp_opt_list patterns, except;
+};
+
+/* Fixes all layers whose tensors the patterns name, less those that `except` names. The network is another one then,
+ * with another hash.
+ *
+ * Returns   GHP_OK (also without patterns); GHP_ERR_INPUT: a pattern names nothing, only some of the tensors of a
+ *           layer are named, or nothing is left to train; GHP_ERR_NO_MEMORY. The model is as before then
+ * Local */
+enum ghp_status ghp_model_freeze(struct ghp_model *model, const struct ghp_freeze *freeze);
+
+#endif
