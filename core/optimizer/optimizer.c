@@ -36,7 +36,7 @@ int ghp_optimizer_index(const struct ghp_optimizer *optimizer)
 bool ghp_optimizer_decays(const struct ghp_optimizer *optimizer, const struct ghp_layer *layer,
                           int slot)
 {
-    return layer->params[slot].n_dims >= optimizer->decay_dims;
+    return layer->params[slot].n_dims >= optimizer->decay_dims && !layer->params[slot].undecayed;
 }
 
 double *ghp_optimizer_find(const struct ghp_optimizer *optimizer, const char *name,

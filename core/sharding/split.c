@@ -205,6 +205,11 @@ enum ghp_status ghp_sharding_check(const struct ghp_layer *layer, struct ghp_spl
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' has no parameters to shard by '%s'; leave its \"shard\" out",
                         layer->name, name);
+    if (layer->fixed)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' is frozen, and has no gradients to shard by '%s'; leave its "
+                        "\"shard\" out",
+                        layer->name, name);
     if (ghp_op_of(layer->op)->has_batch_statistics)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' takes statistics of a batch, and its few parameters cannot be "

@@ -110,6 +110,8 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     bool decays; /* false: without weight decay */
     bool
         directed; /* on a processor: `direct` has moved the moments; weights move by their direction */
+    /* Of the learning rate, which `given` has already and `hyperparameters` not; 0: 1. */
+    double rate_scale;
     struct ghp_hyperparameters given;
     /* Told of weights or moments that are not finite any more, as of this layer and step; NULL: nobody asks. */
     struct ghp_not_finite *not_finite;

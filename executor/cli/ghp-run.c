@@ -1,6 +1,7 @@
 /* executor/cli/ghp-run.c - the tool that trains by a plan: options, start and end; executor/cli/session.h does the
  * rest. */
 #include "core/base/log.h"
+#include "executor/cli/hints.h"
 #include "executor/cli/libraries.h"
 #include "executor/cli/rank.h"
 #include "executor/cli/session.h"
@@ -201,6 +202,7 @@ static const struct ghp_opt options[] = {
          "of sgd added to the gradient times the weight, for every parameter; 0 unless given; "
          "of adamw and lion taken off the weight, times the learning rate, for parameters of two "
          "or more dimensions; 0.01 of adamw, 0 of lion unless given"},
+    GHP_PARAMETER_GROUP_OPTIONS(chosen.groups),
     {.name = "lr-schedule",
      .former = "schedule",
      .kind = GHP_OPT_CHOICE,
@@ -514,31 +516,9 @@ static const struct ghp_opt options[] = {
              "comes to the point for the TIME-th time, to see the others end: stop@update:3:0"},
 };
 
-#define PLANNED "a plan decides it: give it to ghp-plan, and run the new plan"
-
-static const struct ghp_opts_hint hints[] = {
-    {"batch", PLANNED},
-    {"batch-size", PLANNED},
-    {"workers", PLANNED},
-    {"micro-batches", PLANNED},
-    {"max-micro-batches", PLANNED},
-    {"stages", PLANNED},
-    {"pipeline", PLANNED},
-    {"recompute", PLANNED},
-    {"strategy", PLANNED},
-    {"sync", PLANNED},
-    {"servers", PLANNED},
-    {"memory", PLANNED},
-    {"lr-scaling", PLANNED},
-    {"groups", PLANNED},
-    {"force", PLANNED},
-    {"weights", "first weights are --init's: FILE.safetensors, FILE.onnx or a FOLDER"},
-    {"learning-rate", "did you mean '--lr'?"},
-    {NULL, NULL}};
-
 static const struct ghp_tool tool = {
     .name = "ghp-run",
-    .hints = hints,
+    .hints = ghp_run_hints,
     .purpose =
         "trains a network by a plan, one worker a process, and prints predicted beside measured",
     .usage = "mpirun -n N ghp-run PLAN [options]\n"

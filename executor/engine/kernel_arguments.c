@@ -1,6 +1,8 @@
 /* executor/engine/kernel_arguments.c - see engine/kernel_arguments.h. */
 #include "executor/engine/kernel_arguments.h"
 
+#include "core/optimizer/parameter_groups.h"
+
 static void *of(void *const *address, int buffer)
 {
     return buffer < 0 ? NULL : address[buffer];
@@ -69,4 +71,11 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
     if (run->fault == GHP_FAULT_LOCAL_STATISTICS)
         args.stat_count = instr->local.n * instr->local.h * instr->local.w;
     return args;
+}
+
+void ghp_kernel_update_group(const struct ghp_layer *layer, int slot, struct ghp_update *update)
+{
+    update->decays = ghp_optimizer_decays(update->optimizer, layer, slot);
+    update->rate_scale = ghp_parameter_rate(layer, slot);
+    update->given.learning_rate *= update->rate_scale;
 }

@@ -16,4 +16,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
                                                     const struct ghp_instr *instr,
                                                     const struct ghp_step *step);
 
+/* Gives an update what is said of its parameter alone: weight decay or none, and a multiple of the learning rate. */
+void ghp_kernel_update_group(const struct ghp_layer *layer, int slot, struct ghp_update *update);
+
 #endif

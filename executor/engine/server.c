@@ -1,4 +1,5 @@
 /* executor/engine/server.c - see engine/server.h. */
+#include "executor/engine/kernel_arguments.h"
 #include "executor/engine/server.h"
 
 #include "core/model/precision.h"
@@ -233,8 +234,7 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
     update.dw = (char *)at(s, cut->gradient_shard) + skipped;
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
-    update.decays = ghp_optimizer_decays(
-        update.optimizer, &s->program.model->layers[parameter->layer], parameter->slot);
+    ghp_kernel_update_group(&s->program.model->layers[parameter->layer], parameter->slot, &update);
     return update;
 }
 

@@ -1,4 +1,5 @@
 /* executor/mixing/mix_server.c - see mixing/mix_server.h. */
+#include "executor/engine/kernel_arguments.h"
 #include "executor/mixing/mix_server.h"
 
 #include "core/model/precision.h"
@@ -99,8 +100,7 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
     update.dw = (char *)arrival_of(s, i).at + skipped;
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)flat_at(s, cut->moment[m], i).at + skipped;
-    update.decays = ghp_optimizer_decays(
-        update.optimizer, &s->program.model->layers[parameter->layer], parameter->slot);
+    ghp_kernel_update_group(&s->program.model->layers[parameter->layer], parameter->slot, &update);
     return update;
 }
 

@@ -117,6 +117,7 @@ static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_p
                         s->size);
     GHP_TRY(ghp_plan_check(&e->plan));
     GHP_TRY(check_model(s, e));
+    GHP_TRY(ghp_parameter_groups_set(&s->options->groups, &e->plan.model));
     return check_alike(&s->session_plans[0], e);
 }
 

@@ -9,6 +9,7 @@
 #ifndef GHP_EXECUTOR_TRAIN_SETUP_H
 #define GHP_EXECUTOR_TRAIN_SETUP_H
 
+#include "core/optimizer/parameter_groups.h"
 #include "core/plan/plan.h"
 #include "core/base/opts.h"
 #include "executor/platform/binding.h"
@@ -53,8 +54,9 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
     int optimizer;         /* 0: the plan's; else 1 more than enum ghp_optimizer_index */
     struct ghp_hyperparameters
-        given;    /* GHP_NOT_SET: as is usual for the optimizer; clip_norm: the plan's */
-    int schedule; /* enum ghp_lr_schedule_kind */
+        given; /* GHP_NOT_SET: as is usual for the optimizer; clip_norm: the plan's */
+    struct ghp_parameter_groups groups;
+    int schedule;                      /* enum ghp_lr_schedule_kind */
     int64_t warmup_steps, decay_steps; /* 0: none */
     double least_rate;                 /* that the schedule decays to */
     int64_t seed;

@@ -12,12 +12,18 @@ static ghp_launch_update_fn *const launchers[GHP_OPTIMIZERS] = {
 #undef LAUNCHER
 };
 
+static double rate_scale_of(const struct ghp_update *update)
+{
+    return update->rate_scale > 0 ? update->rate_scale : 1;
+}
+
 static struct ghp_update_tensor tensor_of(const struct ghp_update *update)
 {
     struct ghp_update_tensor t = {.w = update->w,
                                   .dw = update->dw,
                                   .n = update->elements,
                                   .decays = update->decays,
+                                  .rate_scale = rate_scale_of(update),
                                   .layer = update->layer};
 
     for (int m = 0; m < GHP_MAX_MOMENTS; m++)
@@ -44,6 +50,7 @@ enum ghp_status ghp_cuda_update_all(struct ghp_backend *backend, const struct gh
                                              .given_at = at != NULL ? &at->update : NULL,
                                              .squares = first->squares};
 
+        numbers.given.learning_rate /= rate_scale_of(first); /* each tensor has its own */
         if (at != NULL && first->not_finite != NULL) {
             numbers.poison = &first->not_finite->poison;
             numbers.first = &first->not_finite->first;

@@ -8,6 +8,7 @@
 
 #include "core/base/finite.h"
 #include "core/model/precision.h"
+#include "executor/engine/kernel_arguments.h"
 
 #include <math.h>
 
@@ -23,6 +24,7 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
                                 .elements = w->program.buffers[instr->at.w[p]].elements,
                                 .squares = instr->at.x[0] >= 0 ? w->address[instr->at.x[0]] : NULL,
                                 .decays = true,
+                                .rate_scale = 1,
                                 .given = of->hyperparameters,
                                 .not_finite = ghp_in_flight_not_finite(w->in_flight),
                                 .layer = instr->layer,
@@ -34,9 +36,9 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
     return update;
 }
 
-static bool decays(const struct ghp_worker *w, const struct ghp_instr *instr, int layer, int slot)
+static void take_group(const struct ghp_worker *w, int layer, int slot, struct ghp_update *update)
 {
-    return ghp_optimizer_decays(instr->optimizer, &w->program.model->layers[layer], slot);
+    ghp_kernel_update_group(&w->program.model->layers[layer], slot, update);
 }
 
 /* The part of an update in elements `at` of it. */
@@ -55,11 +57,11 @@ static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_up
 }
 
 /* An optimizer shard's updates: each parameter's piece. What pads the parameters stays zero. Returns their number. */
-static int list_shard(const struct ghp_worker *w, const struct ghp_instr *instr,
-                      const struct ghp_update *shard, struct ghp_update *updates)
+static int list_shard(const struct ghp_worker *w, int bucket_index, const struct ghp_update *shard,
+                      struct ghp_update *updates)
 {
     const struct ghp_buffer *buffers = w->program.buffers;
-    const struct ghp_bucket *bucket = &w->program.buckets[instr->bucket];
+    const struct ghp_bucket *bucket = &w->program.buckets[bucket_index];
     int64_t bytes = ghp_parameter_bytes(w->program.element_bytes);
     int n = 0;
 
@@ -74,7 +76,7 @@ static int list_shard(const struct ghp_worker *w, const struct ghp_instr *instr,
         if (at.first >= at.end) continue;
         w->update_of[updates - w->updates + n] = i;
         updates[n] = part_of(w, shard, at);
-        updates[n].decays = decays(w, instr, b->layer, b->slot);
+        take_group(w, b->layer, b->slot, &updates[n]);
         updates[n++].layer = b->layer;
     }
     return n;
@@ -90,13 +92,13 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
     if (w->program.buckets[instr->bucket].shard_bytes > 0) {
         struct ghp_update shard = update_of(w, instr, 0, of);
 
-        return list_shard(w, instr, &shard, updates);
+        return list_shard(w, instr->bucket, &shard, updates);
     }
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
         updates[n] = update_of(w, instr, p, of);
         w->update_of[updates - w->updates + n] = instr->at.dw[p];
-        updates[n++].decays = decays(w, instr, instr->layer, p);
+        take_group(w, instr->layer, p, &updates[n++]);
     }
     return n;
 }

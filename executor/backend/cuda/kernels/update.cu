@@ -107,7 +107,7 @@ __device__ void note(const ghp_update_numbers &numbers, int layer)
 template <typename Rule>
 __global__ void update_kernel(update_list list, ghp_update_numbers numbers)
 {
-    const ghp_hyperparameters &h = numbers.given_at != nullptr ? *numbers.given_at : numbers.given;
+    ghp_hyperparameters h = numbers.given_at != nullptr ? *numbers.given_at : numbers.given;
     const float scale = scale_of(h, numbers.squares);
     float off = 0;
     int low = 0, high = list.n - 1;
@@ -121,6 +121,7 @@ __global__ void update_kernel(update_list list, ghp_update_numbers numbers)
             high = middle - 1;
     }
     ghp_update_tensor t = list.tensors[low];
+    h.learning_rate *= t.rate_scale;
     Rule rule(h, t.decays != 0);
     int64_t begin = ((int64_t)blockIdx.x - list.first[low]) * kChunk;
     int64_t end = begin + kChunk < t.n ? begin + kChunk : t.n, groups = (end - begin) / 4;

@@ -1,0 +1,84 @@
+# tests/tools/learn/freeze_torch.py - a frozen resnet18 trained by PyTorch, for test_freeze.sh.
+#
+#   data            writes images.npy and labels.npy, and base.safetensors: resnet18 of 1000 classes whose batch norms
+#                   have running statistics of some images
+#   check FIRST METRICS STEPS LR DECAY FROZEN SCALED
+#                   trains the network of 10 classes from FIRST (a checkpoint of ghp). Parameters that begin with one of
+#                   FROZEN (a list with commas) keep their values, and batch norms among them their statistics; those
+#                   that begin with one of SCALED get a tenth of the rate. Exits 1 where a step's loss is further from
+#                   that in METRICS than 2e-5 of the first: float, in which the order of sums differs
+import json
+import sys
+
+import numpy
+import torch
+import torch.nn.functional as F
+import torchvision
+
+from safetensors.torch import save_file
+from torch_weights import read_weights
+
+SAMPLES, SIDE, CLASSES = 4, 64, 10
+
+
+def images():
+    draw = numpy.random.default_rng(3)
+    return draw.standard_normal((SAMPLES, 3, SIDE, SIDE)).astype("float32")
+
+
+def write():
+    torch.manual_seed(0)
+    net = torchvision.models.resnet18()
+    for _ in range(3):
+        net(torch.tensor(images()) + 0.5)
+    state = {name: x for name, x in net.state_dict().items() if not name.endswith("num_batches_tracked")}
+    save_file(state, "base.safetensors")
+    numpy.save("images.npy", images())
+    numpy.save("labels.npy", numpy.arange(SAMPLES) % CLASSES)
+
+
+def begins(name, prefixes):
+    return any(name.startswith(prefix) for prefix in prefixes.split(",") if prefix)
+
+
+def network(first, frozen):
+    net = torchvision.models.resnet18(num_classes=CLASSES)
+    net.load_state_dict(read_weights(first), strict=False)
+    net.train()
+    for name, module in net.named_modules():
+        if isinstance(module, torch.nn.BatchNorm2d) and begins(name + ".", frozen):
+            module.eval()
+    for name, p in net.named_parameters():
+        p.requires_grad_(not begins(name, frozen))
+    return net
+
+
+def check(first, metrics, steps, lr, decay, frozen, scaled):
+    net = network(first, frozen)
+    trained = [(name, p) for name, p in net.named_parameters() if p.requires_grad]
+    groups = {}
+    for name, p in trained:
+        group = (0.1 if begins(name, scaled) else 1, decay)
+        groups.setdefault(group, []).append(p)
+    optimizer = torch.optim.SGD(
+        [{"params": ps, "lr": lr * rate, "weight_decay": wd} for (rate, wd), ps in groups.items()], momentum=0.9)
+    x, y = torch.tensor(images()), torch.arange(SAMPLES) % CLASSES
+    with open(metrics) as lines:
+        ours = [json.loads(line)["loss"] for line in lines if '"loss"' in line and '"step"' in line]
+    worst = 0.0
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        worst = max(worst, abs(loss.item() - ours[step]) / ours[0])
+    print(f"{steps} steps: losses {ours[0]:.4f} .. {ours[steps - 1]:.4f}, {worst:.1e} from PyTorch's")
+    return len(ours) >= steps and worst <= 2e-5
+
+
+torch.set_num_threads(1)
+if sys.argv[1] == "data":
+    write()
+else:
+    sys.exit(0 if check(sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5]), float(sys.argv[6]),
+                        sys.argv[7], sys.argv[8]) else 1)
