@@ -100,6 +100,36 @@ static const char *period_text(struct ghp_sync sync, char text[48])
     return text;
 }
 
+/* Which parameters stay as they are; nothing if all are trained. */
+static void put_frozen(struct ghp_sheet *sheet, const struct ghp_model *model)
+{
+    int64_t frozen = 0, all = 0;
+    int first = -1;
+
+    for (int v = model->n_layers - 1; v >= 0; v--) {
+        const struct ghp_layer *l = &model->layers[v];
+
+        all += ghp_layer_weights(l);
+        if (l->fixed) frozen += ghp_layer_weights(l);
+        if (!l->fixed && l->n_params > 0) first = v;
+    }
+    if (frozen > 0 && first >= 0)
+        ghp_sheet_note(sheet,
+                       "frozen: %lld of %lld weights; '%s' is the first layer that is trained",
+                       (long long)frozen, (long long)all, model->layers[first].name);
+}
+
+/* Which layers differ from others: those that stay, and those whose outputs lie in blocks. */
+static void put_layers(struct ghp_sheet *sheet, const struct ghp_plan *plan)
+{
+    char layers[512];
+
+    put_frozen(sheet, &plan->model);
+    if (plan->nchw16c != NULL)
+        ghp_sheet_note(sheet, "outputs that lie in blocks of channels: %s",
+                       nchw16c_text(plan, layers, sizeof layers));
+}
+
 /* What the plan is for, and where its workers are. */
 static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
@@ -157,12 +187,7 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
         ghp_sheet_note(sheet, "what if: %s",
                        ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
     }
-    if (plan->nchw16c != NULL) {
-        char layers[512];
-
-        ghp_sheet_note(sheet, "outputs that lie in blocks of channels: %s",
-                       nchw16c_text(plan, layers, sizeof layers));
-    }
+    put_layers(sheet, plan);
 }
 
 /* One row for each run of consecutive layers with the same split, in one stage. */

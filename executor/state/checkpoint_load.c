@@ -29,6 +29,21 @@ static bool is_of_fixed(const struct ghp_checkpoint_contents *c, const char *nam
     return false;
 }
 
+/* Why a tensor is missing: its parameter was frozen when the file was written, or the file is of another model. */
+static enum ghp_status refuse_missing(const char *path, const struct ghp_safetensors *file,
+                                      const char *name, const char *param)
+{
+    if (ghp_checkpoint_is_moment(name) && ghp_safetensors_find(file, param) != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has no tensor '%s': '%s' was frozen in that training; plan with the "
+                        "--freeze of that training, or start from its weights with --init",
+                        path, name, param);
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "'%s' has no tensor '%s': it is of another model; resume with the plan's own model", path,
+        name);
+}
+
 static enum ghp_status check_contents(const char *path, const struct ghp_safetensors *file,
                                       const struct ghp_checkpoint_contents *c, bool oriented)
 {
@@ -38,10 +53,7 @@ static enum ghp_status check_contents(const char *path, const struct ghp_safeten
         const int64_t *dims = oriented ? want->dims : c->entries[i].tensor->param->dims;
 
         if (have == NULL)
-            return GHP_FAIL(
-                GHP_ERR_INPUT,
-                "'%s' has no tensor '%s': it is of another model; resume with the plan's own model",
-                path, want->name);
+            return refuse_missing(path, file, want->name, c->entries[i].tensor->param->name);
         if (have->n_dims != want->n_dims ||
             memcmp(have->dims, dims, (size_t)want->n_dims * sizeof *dims) != 0)
             return GHP_FAIL(GHP_ERR_INPUT,

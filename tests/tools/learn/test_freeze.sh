@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_freeze.sh - fine-tuning: parameters that stay, learning rates and weight decay of some alone.
-# Under other plans the same as on one worker; time and memory are less than of a full training; a resnet18 from its
-# weights with a new head trains as PyTorch's does (skipped where python3 (GHP_PYTHON) has no torchvision).
+# Under other plans the same as on one worker; time and memory are less than of a full training. The full cases: under
+# optimizer shards and servers too; a resnet18 from its weights with a new head trains as PyTorch's does (skipped where
+# python3 (GHP_PYTHON) has no torchvision).
 set -u
 . "$(dirname "$0")/../scratch.sh"
 python=${GHP_PYTHON:-python3}
@@ -21,6 +22,9 @@ plan() {
 plan 1 full.json --optimizer adamw
 plan 1 frozen.json --optimizer adamw --freeze '*' --freeze-except 'fc*'
 holds frozen.json '"frozen_batch_norm" in str(o) and "\"batch_norm\"" not in str(o)'
+"$GHP_BIN/ghp-inspect" frozen.json | grep -q "^# frozen: .* weights; 'fc1' is the first layer that is trained" ||
+    fail "ghp-inspect does not say what is frozen: $("$GHP_BIN/ghp-inspect" frozen.json | grep frozen)"
+"$GHP_BIN/ghp-inspect" full.json | grep -q "^# frozen" && fail "ghp-inspect calls something frozen that is trained"
 for key in predicted_step_s peak_bytes; do
     awk -v a="$(number $key frozen.json)" -v b="$(number $key full.json)" 'BEGIN { exit !(a > 0 && a < 0.6 * b) }' ||
         fail "frozen up to its head: $key $(number $key frozen.json), of a full training $(number $key full.json)"
@@ -34,7 +38,7 @@ not_planned 2 "add --freeze" 1 8 --freeze-except 'fc*'
 
 groups=(--lr-scale 'b.*=0.1' --weight-decay 0.1 --weight-decay-except '*.bias')
 freeze=(--freeze conv1 --freeze bn1 --freeze 'a.*' --freeze b.bn2 --freeze fc1.bias)
-trains() { # RANKS PLAN-OPTION...: --verify of three steps
+trains() { # WORKERS PLAN-OPTION...: --verify of three steps
     plan "$1" plan.json "${freeze[@]}" "${@:2}"
     ranks "$1" run plan.json --data synthetic --verify 3 "${groups[@]}" "${double[@]}" ||
         fail "$*: $(tail -3 err)"
@@ -43,7 +47,9 @@ trains 2 --strategy data
 trains 2 --force 'b.conv*=out:2,fc1=out:2,fc2=in:2'
 trains 2 --stages 1,b.conv2:1 --freeze-except b.bn2 --freeze b.bn1
 full && trains 4 --strategy data --sync sharded --optimizer adamw
-full && trains 3 --strategy data --sync bsp:1
+full && trains 3 --strategy data --sync bsp --servers 1
+for scaling in linear lars adascale lena; do full && trains 2 --strategy data --freeze 'b.*bn*' --lr-scaling $scaling; done
+full && trains 2 --strategy data --lr-scaling lamb --optimizer adamw
 plan 1 plan.json "${freeze[@]}"
 ranks 1 run plan.json --data synthetic --steps 3 "${groups[@]}" --checkpoint kept "${double[@]}" || fail "one: $(tail -1 err)"
 ranks 1 run plan.json --data synthetic --steps 1 --lr 0 --checkpoint first "${double[@]}" || fail "first: $(tail -1 err)"
@@ -67,8 +73,19 @@ for name in sorted(last):
         sys.exit(name)
 PYTHON
 
+# ---- continued with more, or fewer, of them frozen ----
+
+plan 1 more.json "${freeze[@]}" --freeze b.bn1
+ranks 1 run more.json --data synthetic --steps 4 --checkpoint kept --resume "${double[@]}" || fail "more frozen: $(tail -1 err)"
+plan 1 fewer.json
+ranks 1 run fewer.json --data synthetic --steps 5 --checkpoint kept --resume "${double[@]}" && fail "fewer frozen: it went on"
+grep -q "was frozen in that training; plan with the --freeze of that training, or start from .* with --init" err ||
+    fail "fewer frozen: $(tail -1 err)"
+ranks 1 run fewer.json --data synthetic --steps 1 --init kept/checkpoint.safetensors "${double[@]}" || fail "its remedy: $(tail -1 err)"
+
 # ---- as PyTorch does ----
 
+full || { [ "$failures" = 0 ] && echo "frozen parameters stay, and the others train"; exit $((failures > 0)); }
 "$python" -c 'import torch, torchvision, safetensors' 2>/dev/null || {
     echo "skipped what compares with PyTorch: '$python' has no torchvision; set GHP_PYTHON to one that has"
     exit $((failures > 0))
@@ -107,8 +124,8 @@ as_torch() {
 below=conv1.,bn1.,layer1.,layer2.,layer3.
 frozen=(--freeze conv1 --freeze bn1 --freeze layer1 --freeze layer2 --freeze layer3)
 as_torch 20 $below "" "${frozen[@]}" --
-full && as_torch 20 conv1.,bn1.,layer1.,layer2. layer3. --freeze conv1 --freeze bn1 --freeze 'layer[12]*' -- --lr-scale layer3=0.1
-full && as_torch 20 "" $below -- --lr-scale 'conv1=.1' --lr-scale bn1=0.1 --lr-scale 'layer[123]*=.1'
+as_torch 20 conv1.,bn1.,layer1.,layer2. layer3. --freeze conv1 --freeze bn1 --freeze 'layer[12]*' -- --lr-scale layer3=0.1
+as_torch 20 "" $below -- --lr-scale 'conv1=.1' --lr-scale bn1=0.1 --lr-scale 'layer[123]*=.1'
 
 [ "$failures" = 0 ] && echo "frozen parameters stay, and the others train as PyTorch's"
 exit $((failures > 0))
