@@ -236,9 +236,10 @@ static struct ghp_param_descriptor weight_descriptor(const struct ghp_operand_se
     struct ghp_param_descriptor descriptor = {.element_bytes =
                                                   ghp_parameter_bytes(set->element_bytes)};
 
-    if (!ghp_op_of(l->op)->chooses_format) return descriptor;
+    if (param->part == NULL) return descriptor;
     descriptor.elements = ghp_local_param_elements(l, 0);
     descriptor.n_dims = ghp_local_param_dims(l, param, descriptor.dims);
+    if (descriptor.n_dims < 4) descriptor.n_dims = 0; /* no convolution's: as it is */
     return descriptor;
 }
 
