@@ -10,12 +10,12 @@ model=$GHP_SOURCE/models/lenet5.json
 launch() { mpirun --oversubscribe --bind-to none -n "$@" >out 2>err </dev/null; }
 
 # one worker, its streams as late as they may be, on tapes
-launch 1 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --batch 8 --budget 2 --sample 1e-4 \
+launch 1 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --batch 2 --budget 1 --sample 1e-4 \
     -o one.json || fail "profile: $(head -3 err)"
 grep -q '"backend": "cuda"' one.json || fail "the profile is not cuda's"
 grep -q '"name": "emulated GPU"' one.json || fail "the machine has no GPU"
 grep -q '"reserved_bytes"' one.json || fail "the profile has no bytes beside the arena"
-"$BIN/ghp-plan" "$model" --profile one.json --workers 1 --batch 8 -o one.plan.json >out 2>err ||
+"$BIN/ghp-plan" "$model" --profile one.json --workers 1 --batch 2 -o one.plan.json >out 2>err ||
     fail "plan: $(head -3 err)"
 launch 1 "$BIN/ghp-run" one.plan.json --steps 6 --json --run one.run.json || fail "run: $(head -3 err)"
 [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "allocated is not predicted memory"
@@ -59,9 +59,9 @@ if full; then
     GHP_EMULATED='' FAULTS='' STEPS=2 MODELS=lenet5 PLANS='out staged' PRECISIONS=float TRANSPORTS=mpi NUMERICS=auto \
         "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail "late streams"
     export GHP_EMULATED_GPUS=4
-    FAULTS='' STEPS=2 MODELS=lenet5 PRECISIONS=float TRANSPORTS=nccl NUMERICS=auto \
+    FAULTS='' STEPS=2 MODELS=lenet5 PLANS='data in' PRECISIONS=float TRANSPORTS=nccl NUMERICS=auto \
         "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
-    FAULTS=local-statistics STEPS=2 MODELS=small-resnet PLANS='data in' PRECISIONS=bf16 TRANSPORTS=nccl \
+    FAULTS=local-statistics STEPS=2 MODELS=small-resnet PLANS=data PRECISIONS=bf16 TRANSPORTS=nccl \
         NUMERICS=auto "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
 fi
 

@@ -73,7 +73,7 @@ template <typename T> __global__ void weight_kernel(ghp_direct_job j)
         of_thread[threadIdx.x] = sum;
         __syncthreads();
         if (threadIdx.x == 0) {
-            for (int t = 1; t < kThreads; t++)
+            for (unsigned t = 1; t < blockDim.x; t++)
                 sum += of_thread[t];
             j.dweights[i] = (float)sum;
         }
@@ -105,9 +105,11 @@ extern "C" cudaError_t ghp_launch_direct_weight(struct ghp_launch launch,
                                                 const struct ghp_direct_job *job)
 {
     int64_t weights = job->k * job->r * job->s * (job->c / job->groups);
-    unsigned blocks = (unsigned)(weights > kMostBlocks ? kMostBlocks : weights);
+    unsigned blocks = (unsigned)(weights > kMostBlocks ? kMostBlocks : weights), threads = 32;
 
+    while (threads < kThreads && (int64_t)threads < job->n * job->p * job->q) // others have no pixel
+        threads *= 2;
     return by_type(launch, [&](auto type) {
-        enqueue(weight_kernel<decltype(type)>, blocks, kThreads, 0, launch.stream, *job);
+        enqueue(weight_kernel<decltype(type)>, blocks, threads, 0, launch.stream, *job);
     });
 }
