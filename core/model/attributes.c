@@ -144,9 +144,9 @@ enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_a
 
 static void set_usual(struct ghp_layer *layer, const struct ghp_attribute *a)
 {
-    int64_t whole = (int64_t)a->usual;
-    int choice = (int)a->usual;
-    bool truth = a->usual != 0;
+    int64_t whole = a->kind == GHP_ATTRIBUTE_REAL ? 0 : (int64_t)a->usual; /* which may be 1e30 */
+    int choice = (int)whole;
+    bool truth = whole != 0;
 
     switch (a->kind) {
     case GHP_ATTRIBUTE_INT: memcpy(field(layer, a, 0), &whole, sizeof whole); return;
