@@ -14,7 +14,7 @@ cmp -s help <(ghp --help) || fail "ghp help is not ghp --help"
 for tool in "$GHP_BIN"/ghp-*; do
     tool=${tool##*/ghp-}
     case $tool in # of bench/
-    lab-* | published | look | loader | primitives | reductions | gpu-floors | counted*) continue ;;
+    lab-* | published | speedups | look | loader | primitives | reductions | gpu-floors | counted*) continue ;;
     esac
     grep -qF "$("$GHP_BIN/ghp-$tool" --help | head -n 1 | sed "s/^ghp-/  /")" help ||
         fail "ghp help does not have $tool's own purpose"
