@@ -307,3 +307,61 @@ void ghp_attributes_write(const struct ghp_layer *layer, const struct ghp_op_fac
 {
     put_table(layer, facts->attributes, at);
 }
+
+/* ---- comparing ---- */
+
+/* Bytes of each of a kind's fields; LIST: of a number of the array. 0: OTHER. */
+static size_t field_bytes(enum ghp_attribute_kind kind)
+{
+    switch (kind) {
+    case GHP_ATTRIBUTE_INT:
+    case GHP_ATTRIBUTE_SIZES:
+    case GHP_ATTRIBUTE_LIST: return sizeof(int64_t);
+    case GHP_ATTRIBUTE_REAL: return sizeof(double);
+    case GHP_ATTRIBUTE_BOOL: return sizeof(bool);
+    case GHP_ATTRIBUTE_CHOICE: return sizeof(int);
+    case GHP_ATTRIBUTE_OTHER: break;
+    }
+    return 0;
+}
+
+static bool same_field(const struct ghp_layer *x, const struct ghp_layer *y, size_t at,
+                       size_t bytes)
+{
+    size_t first = offsetof(struct ghp_layer, attributes);
+
+    if (at < first || at >= first + sizeof x->attributes) return true;
+    return memcmp((const char *)x + at, (const char *)y + at, bytes) == 0;
+}
+
+static bool same_value(const struct ghp_layer *x, const struct ghp_layer *y,
+                       const struct ghp_attribute *a)
+{
+    size_t bytes = field_bytes(a->kind);
+    int n = 0;
+
+    if (a->kind == GHP_ATTRIBUTE_LIST) {
+        memcpy(&n, (const char *)x + a->at[1], sizeof n);
+        return same_field(x, y, a->at[1], sizeof n) &&
+               same_field(x, y, a->at[0], (size_t)n * bytes);
+    }
+    for (int i = 0; i < (a->kind == GHP_ATTRIBUTE_SIZES ? count(a) : 1); i++)
+        if (!same_field(x, y, a->at[i], bytes)) return false;
+    return true;
+}
+
+static bool same_table(const struct ghp_layer *x, const struct ghp_layer *y,
+                       const struct ghp_attribute *table)
+{
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++)
+        if (!same_value(x, y, a) || !same_table(x, y, brought(x, a))) return false;
+    return true;
+}
+
+bool ghp_attributes_equal(const struct ghp_op_facts *facts, const struct ghp_attributes *x,
+                          const struct ghp_attributes *y)
+{
+    struct ghp_layer a = {.attributes = *x}, b = {.attributes = *y};
+
+    return same_table(&a, &b, facts->attributes);
+}

@@ -86,4 +86,9 @@ enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at,
 void ghp_attributes_write(const struct ghp_layer *layer, const struct ghp_op_facts *facts,
                           struct ghp_json_object at);
 
+/* Whether all that an operation's table says of GHP_ATTRIBUTES is the same, bit by bit: then its kernels are.
+ * OTHER attributes are sizes, or no kernel's concern. Tested  tests/core/model/test_ops.c */
+bool ghp_attributes_equal(const struct ghp_op_facts *facts, const struct ghp_attributes *x,
+                          const struct ghp_attributes *y);
+
 #endif

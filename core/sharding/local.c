@@ -1,5 +1,6 @@
 /* core/sharding/local.c - local shapes, their keys, and what they cost in operations and bytes. */
 #include "core/sharding/local.h"
+#include "core/model/attributes.h"
 #include "core/model/precision.h"
 
 #include <inttypes.h>
@@ -44,6 +45,18 @@ void ghp_local_key(const struct ghp_local *local, char key[GHP_KEY_BYTES])
                          ghp_op_name(local->op), local->n, local->c, local->h, local->w);
 
     if (facts->key != NULL) facts->key(local, key + used, GHP_KEY_BYTES - used);
+}
+
+bool ghp_local_equal(const struct ghp_local *a, const struct ghp_local *b)
+{
+    bool sizes = a->op == b->op && a->n == b->n && a->c == b->c && a->h == b->h && a->w == b->w &&
+                 a->k == b->k && a->p == b->p && a->q == b->q && a->repeat == b->repeat &&
+                 a->n_inputs == b->n_inputs && a->vocabulary == b->vocabulary &&
+                 a->parts == b->parts;
+
+    for (int i = 0; i < GHP_MAX_INPUTS; i++)
+        sizes = sizes && a->slice[i] == b->slice[i];
+    return sizes && ghp_attributes_equal(ghp_op_of(a->op), &a->attributes, &b->attributes);
 }
 
 int ghp_local_whole_inputs(const struct ghp_local *local)

@@ -25,6 +25,8 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
                               struct ghp_problem problem);
 void ghp_local_key(const struct ghp_local *local,
                    char key[GHP_KEY_BYTES]); /* e.g. "conv2d n16 c64 h32 w32 k128 ..." */
+/* Whether a kernel of one is a kernel of the other. Keys leave out what does not change the time. */
+bool ghp_local_equal(const struct ghp_local *a, const struct ghp_local *b);
 
 int64_t ghp_local_flops(const struct ghp_local *local,
                         enum ghp_pass pass); /* of matrix products: 2 per multiply-add */

@@ -6,11 +6,9 @@
 #include "executor/engine/kernel_spec.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct ghp_kernel_entry {
-    char key[GHP_KEY_BYTES];
-    struct ghp_local local; /* keys do not say everything: same_local */
+    struct ghp_local local;
     enum ghp_pass pass;
     struct ghp_kernel_spec spec;
     struct ghp_kernel *kernel;
@@ -29,46 +27,6 @@ void ghp_kernels_release(struct ghp_kernels *kernels)
         kernels->ops->release(kernels->entries[i].kernel);
     free(kernels->entries);
     *kernels = (struct ghp_kernels){0};
-}
-
-static bool same_norm(const struct ghp_norm *a, const struct ghp_norm *b)
-{
-    return a->epsilon == b->epsilon && a->momentum == b->momentum &&
-           a->local_stats == b->local_stats && a->size == b->size && a->alpha == b->alpha &&
-           a->beta == b->beta && a->k == b->k && a->ratio == b->ratio;
-}
-
-static bool same_activation(const struct ghp_activation *a, const struct ghp_activation *b)
-{
-    return a->function == b->function && a->alpha == b->alpha && a->beta == b->beta;
-}
-
-static bool same_view(const struct ghp_view *a, const struct ghp_view *b)
-{
-    if (a->n != b->n || a->offset != b->offset) return false;
-    for (int i = 0; i < a->n; i++)
-        if (a->sizes[i] != b->sizes[i] || a->strides[i] != b->strides[i]) return false;
-    return true;
-}
-
-static bool same_border(const struct ghp_border *a, const struct ghp_border *b)
-{
-    for (int i = 0; i < 3; i++)
-        if (a->before[i] != b->before[i] || a->after[i] != b->after[i]) return false;
-    return a->fill == b->fill && a->value == b->value;
-}
-
-static bool same_drawn(const struct ghp_drawn *a, const struct ghp_drawn *b)
-{
-    return a->sigma == b->sigma && a->seed == b->seed;
-}
-
-/* Keys leave out what does not change the time (ratios, epsilons), and digits of reals. */
-static bool same_local(const struct ghp_local *a, const struct ghp_local *b)
-{
-    return same_norm(&a->norm, &b->norm) && same_activation(&a->activation, &b->activation) &&
-           same_view(&a->view, &b->view) && same_border(&a->border, &b->border) &&
-           same_drawn(&a->drawn, &b->drawn);
 }
 
 static enum ghp_status grow(struct ghp_kernels *kernels)
@@ -112,7 +70,7 @@ static bool same_spec(struct ghp_kernel_spec a, struct ghp_kernel_spec b)
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
     return entry->pass == wanted->pass && same_spec(entry->spec, wanted->spec) &&
-           strcmp(entry->key, wanted->key) == 0 && same_local(&entry->local, &wanted->local);
+           ghp_local_equal(&entry->local, &wanted->local);
 }
 
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
@@ -122,7 +80,6 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
     struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .spec = spec};
     struct ghp_kernel_entry *entry;
 
-    ghp_local_key(local, wanted.key);
     for (int i = 0; i < kernels->n; i++) {
         if (!is_entry(&kernels->entries[i], &wanted)) continue;
         *kernel = kernels->entries[i].kernel;

@@ -5,6 +5,7 @@
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 #include "core/model/schema.h"
+#include "core/sharding/local.h"
 #include "tests/check.h"
 #include "tests/op_draw.h"
 
@@ -71,6 +72,85 @@ static void check_round_trip(enum ghp_op op, const char *keys)
     ghp_model_release(&model);
 }
 
+/* Another value of an attribute; NULL: there are no more. */
+static json_t *another(const json_t *value, const struct ghp_attribute *a, int i)
+{
+    json_t *array;
+
+    if (a->kind == GHP_ATTRIBUTE_CHOICE) return a->choices[i] ? json_string(a->choices[i]) : NULL;
+    if (i > 1) return NULL;
+    if (json_is_boolean(value)) return i == 0 ? json_boolean(!json_is_true(value)) : NULL;
+    if (json_is_real(value)) return json_real(json_real_value(value) * (i == 0 ? 0.5 : 0.25));
+    if (json_is_integer(value)) return json_integer(json_integer_value(value) + (i == 0 ? 1 : -1));
+    array = json_deep_copy(value);
+    json_array_set_new(array, 0, another(json_array_get(value, 0), a, i));
+    return array;
+}
+
+/* Whether the layer with these keys may run the kernels of another; -1: there is no such layer. */
+static int shares_kernels(enum ghp_op op, const json_t *keys, const struct ghp_local *whole)
+{
+    char *text = json_dumps(keys, JSON_COMPACT);
+    struct ghp_model model;
+    int same = -1;
+
+    text[0] = ',';
+    text[strlen(text) - 1] = '\0';
+    if (op_draw_model(op, text, &model) == GHP_OK) {
+        struct ghp_local local = ghp_local_whole(&model.layers[ghp_model_find(&model, "it")]);
+
+        same = ghp_local_equal(&local, whole);
+        ghp_model_release(&model);
+    }
+    free(text);
+    return same;
+}
+
+static void check_kernels_of(enum ghp_op op, const json_t *keys, const struct ghp_attribute *table,
+                             const struct ghp_local *whole)
+{
+    size_t first = offsetof(struct ghp_layer, attributes);
+
+    CHECK(json_object_size(keys) == 0 || shares_kernels(op, keys, whole) == 1);
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
+        const json_t *value = json_object_get(keys, a->key);
+        bool is_kernels = a->at[0] >= first && a->at[0] < first + sizeof(struct ghp_attributes);
+        int tried = 0;
+
+        for (int i = 0; a->brings != NULL && a->choices[i] != NULL; i++)
+            if (json_is_string(value) && strcmp(a->choices[i], json_string_value(value)) == 0)
+                check_kernels_of(op, keys, a->brings[i], whole);
+        if (value == NULL || !is_kernels || a->kind == GHP_ATTRIBUTE_OTHER) continue;
+        for (json_t *changed; (changed = another(value, a, tried)) != NULL; tried++) {
+            json_t *other = json_deep_copy(keys);
+            bool equal = json_equal(changed, value) != 0;
+
+            json_object_set_new(other, a->key, changed);
+            if (!CHECK(equal || shares_kernels(op, other, whole) != 1))
+                fprintf(stderr, "  %s: %s\n", ghp_op_name(op), a->key);
+            json_decref(other);
+        }
+        CHECK(tried > 0);
+    }
+}
+
+/* Layers share kernels if all attributes are the same. */
+static void check_kernels(enum ghp_op op, const char *keys)
+{
+    struct ghp_local whole;
+    struct ghp_model model;
+    char text[640];
+    json_t *all;
+
+    if (!CHECK_STATUS(op_draw_model(op, keys, &model), GHP_OK)) return;
+    whole = ghp_local_whole(&model.layers[ghp_model_find(&model, "it")]);
+    ghp_model_release(&model);
+    snprintf(text, sizeof text, "{%s}", keys[0] == ',' ? keys + 1 : keys);
+    all = json_loads(text, 0, NULL);
+    check_kernels_of(op, all, ghp_op_of(op)->attributes, &whole);
+    json_decref(all);
+}
+
 static void check_facts(enum ghp_op op)
 {
     const struct ghp_op_facts *facts = ghp_op_of(op);
@@ -126,12 +206,14 @@ CHECK_TEST(ops)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_round_trip(cases[i].op, cases[i].keys);
+        check_kernels(cases[i].op, cases[i].keys);
         has_case[cases[i].op] = true;
     }
     for (int op = 0; op < GHP_OP_COUNT; op++) {
         check_facts((enum ghp_op)op);
         for (int i = 0; op_draw((enum ghp_op)op, i, keys, sizeof keys); i++) {
             check_round_trip((enum ghp_op)op, keys);
+            check_kernels((enum ghp_op)op, keys);
             has_case[op] = true;
         }
         if (!CHECK(has_case[op])) fprintf(stderr, "  %s\n", ghp_op_name((enum ghp_op)op));
