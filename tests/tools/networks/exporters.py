@@ -59,15 +59,18 @@ class Out(torch.nn.Module):
         return self.of(x)["out"]
 
 
+def segments(network):
+    return network in torchvision.models.list_models(torchvision.models.segmentation)
+
+
 def make(network):
     torch.manual_seed(5)
     if network in modules.MODULES:
         net = modules.MODULES[network][0]().train()
     else:
-        segments = network in torchvision.models.list_models(torchvision.models.segmentation)
-        more = {"weights_backbone": None, "num_classes": 5} if segments else MORE.get(network, {})
+        more = {"weights_backbone": None, "num_classes": 5} if segments(network) else MORE.get(network, {})
         net = torchvision.models.get_model(network, weights=None, **more).train()
-        net = Out(net) if segments else net
+        net = Out(net) if segments(network) else net
     with torch.no_grad():
         for parameter in net.parameters():
             if parameter.dim() == 1:
@@ -105,7 +108,7 @@ def export(net, shape, samples, exporter, opset):
                           do_constant_folding=False, dynamic_axes={"x": {0: "batch"}},
                           training=torch.onnx.TrainingMode.TRAINING)
     else:
-        batch = {"x": {0: torch.export.Dim("batch", min=2, max=1024)}}
+        batch = ({0: torch.export.Dim("batch", min=2, max=1024)},)
         torch.onnx.export(net, (x,), dynamo=True, opset_version=opset, dynamic_shapes=batch, optimize=False,
                           verbose=False).save("net.onnx", external_data=False)
 
@@ -213,7 +216,8 @@ def check(case, read_only):
     if said != "":
         print(said, file=sys.stderr)
     cells = {}
-    labels_of = (modules.CLASSES, *modules.MODULES[network][2:]) if network in modules.MODULES else (256,)
+    labels_of = (modules.CLASSES, *modules.MODULES[network][2:]) if network in modules.MODULES else \
+        (5, (pixels, pixels)) if segments(network) else (256,)
     x, labels = make_samples(shape, samples, *labels_of)
     for n in () if read_only else [int(b) for b in bits] or [64, 32]:
         reference, limit = theirs(net, x, labels, n), LIMITS[n]

@@ -74,6 +74,32 @@ class Scales(nn.Module):
         return self.head(torch.cat([x, self.up(torch.relu(self.coarse(self.pool(x))))], 1))
 
 
+class UNet(nn.Module):
+    """Three scales below the first; each comes up in another of the ways that U-Nets have."""
+
+    def __init__(self):
+        super().__init__()
+        widths = (4, 6, 8, 10)
+        self.down = nn.ModuleList([self.convolutions(3 if k == 0 else widths[k - 1], widths[k]) for k in range(4)])
+        self.up = nn.ModuleList([nn.ConvTranspose2d(6, 6, 2, 2), nn.Upsample(scale_factor=2, mode="bilinear"),
+                                 nn.Upsample(size=4, mode="bilinear", align_corners=True)])
+        self.join = nn.ModuleList([self.convolutions(widths[k] + widths[k + 1], widths[k]) for k in range(3)])
+        self.pool, self.head = nn.MaxPool2d(2), nn.Conv2d(4, CLASSES, 1)
+
+    @staticmethod
+    def convolutions(channels, out):
+        return nn.Sequential(nn.Conv2d(channels, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU())
+
+    def forward(self, x):
+        fine = [self.down[0](x)]
+        for down in self.down[1:]:
+            fine.append(down(self.pool(fine[-1])))
+        x = fine.pop()
+        for join, up in zip(reversed(self.join), reversed(self.up)):
+            x = join(torch.cat([fine.pop(), up(x)], 1))
+        return self.head(x)
+
+
 class Functions(nn.Module):
     """Activations and functions of each element, some of slopes that are trained, each on channels of its own."""
 
@@ -121,12 +147,11 @@ MODULES = {
     "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),
     "shuffled": (lambda: Scales(nn.PixelShuffle(2), 4, lambda c: nn.InstanceNorm2d(c, affine=True)), SMALL, (12, 12)),
     "instances": (lambda: Scales(nn.Upsample(scale_factor=2), 16, nn.InstanceNorm2d), SMALL, (12, 12)),
-    "transposed": (lambda: Scales(nn.ConvTranspose2d(16, 8, 2, 2), 8, nn.BatchNorm2d), SMALL, (12, 12)),
     "overlapping": (lambda: Scales(nn.ConvTranspose2d(16, 8, 3, 2, padding=1, output_padding=1), 8, nn.BatchNorm2d),
                     SMALL, (12, 12)),
-    "bilinear": (lambda: Scales(nn.Upsample(scale_factor=2, mode="bilinear"), 16, nn.BatchNorm2d), SMALL, (12, 12)),
-    "corners": (lambda: Scales(nn.Upsample(size=12, mode="bilinear", align_corners=True), 16, nn.BatchNorm2d), SMALL,
-                (12, 12)),
+    "unet": (UNet, (3, 16, 16), (16, 16)),
+    "lrn": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.LocalResponseNorm(5, 0.1), nn.Flatten(), nn.Linear(800, CLASSES)),
+            SMALL),
     "gated": (Gated, SMALL),
     "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
 }
