@@ -112,8 +112,10 @@ static void reorder(const int64_t dims[4], int size, bool to_device, const void 
 
 static void dims_of(const struct ghp_local *l, int64_t dims[4])
 {
-    dims[0] = l->k;
-    dims[1] = l->c / l->window.groups;
+    bool turned = l->op == GHP_OP_CONV_TRANSPOSE;
+
+    dims[0] = turned ? l->c : l->k;
+    dims[1] = (turned ? l->k : l->c) / l->window.groups;
     dims[2] = l->window.r;
     dims[3] = l->window.s;
 }
@@ -148,7 +150,8 @@ static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_kernel_a
         args.step = args.hyperparameters->step;
         args.loss_scale = args.hyperparameters->loss_scale;
     }
-    if (kernel->local.op == GHP_OP_CONV2D) return run_conv(kernel, args);
+    if (kernel->local.op == GHP_OP_CONV2D || kernel->local.op == GHP_OP_CONV_TRANSPOSE)
+        return run_conv(kernel, args);
     return ghp_backend_reference.run(kernel, &args);
 }
 

@@ -38,16 +38,16 @@ not_planned 2 "add --freeze" 1 8 --freeze-except 'fc*'
 
 groups=(--lr-scale 'b.*=0.1' --weight-decay 0.1 --weight-decay-except '*.bias')
 freeze=(--freeze conv1 --freeze bn1 --freeze 'a.*' --freeze b.bn2 --freeze fc1.bias)
-trains() { # WORKERS PLAN-OPTION...: --verify of three steps
-    plan "$1" plan.json "${freeze[@]}" "${@:2}"
-    ranks "$1" run plan.json --data synthetic --verify 3 "${groups[@]}" "${double[@]}" ||
+trains() { # WORKERS[+SERVERS] PLAN-OPTION...: --verify of three steps
+    plan "${1%+*}" plan.json "${freeze[@]}" "${@:2}"
+    ranks $(($1)) run plan.json --data synthetic --verify 3 "${groups[@]}" "${double[@]}" ||
         fail "$*: $(tail -3 err)"
 }
 trains 2 --strategy data
 trains 2 --force 'b.conv*=out:2,fc1=out:2,fc2=in:2'
 trains 2 --stages 1,b.conv2:1 --freeze-except b.bn2 --freeze b.bn1
 full && trains 4 --strategy data --sync sharded --optimizer adamw
-full && trains 3 --strategy data --sync bsp --servers 1
+full && trains 2+1 --strategy data --sync bsp --servers 1
 for scaling in linear lars adascale lena; do full && trains 2 --strategy data --freeze 'b.*bn*' --lr-scaling $scaling; done
 full && trains 2 --strategy data --lr-scaling lamb --optimizer adamw
 plan 1 plan.json "${freeze[@]}"
