@@ -31,9 +31,8 @@ over() { # RANKS: all have ended
 
 # run RANKS ARGS...: with a fault; all workers end, and the run with an error
 run() {
-    rm -f pid.*
-    mpirun --oversubscribe --bind-to none -n "$1" ./rank.sh "$GHP_EMULATED_BIN/ghp-run" "plan$1.json" --backend cuda \
-        --transport nccl --steps 3 --watchdog $limit "${@:2}" >out 2>err </dev/null &
+    mpirun --oversubscribe --bind-to none -n "$1" ../rank.sh "$GHP_EMULATED_BIN/ghp-run" "../plan$1.json" \
+        --backend cuda --transport nccl --steps 3 --watchdog $limit "${@:2}" >out 2>err </dev/null &
     local job=$!
     waits $most over "$1" || fail "$what: still there after $most s: $(cat err)"
     waits 5 eval "! alive $job" || echo "$what: mpirun outlives its workers"
@@ -44,22 +43,35 @@ run() {
 
 declare -A doing=([start]="bringing NCCL together" [first]="all_reduce of .*" [end]="ending NCCL")
 
-# says TEXT
-says() { grep -qE -e "$1" err || fail "$what: does not say '$1', but: $(cat err)"; }
+# one RANKS FAULT:RANK: in a folder of its own; the fault is NCCL's, or a failpoint
+one() {
+    local what="$1 workers, $2" during=${doing[${2%%:*}]:-}
+    mkdir "$1-$2" && cd "$1-$2" || exit 1
+    failures=0
+    if [ -n "$during" ]; then
+        GHP_EMULATED_NCCL=$2 run "$1"
+        grep -qE -e "waited $limit s in '$during': NCCL does not return" err ||
+            fail "$what: does not say it is in '$during', but: $(cat err)"
+    else
+        run "$1" --failpoint "$2"
+    fi
+    [ $failures -eq 0 ]
+}
+
+# Most of a case is waiting, so that some run at once.
+running=0
+reap() { wait -n || failures=$((failures + 1)) && running=$((running - 1)); }
 
 for n in $(full && echo 2 4 || echo 2); do
     "$GHP_BIN/ghp-plan" small.json --profile profile.json --workers "$n" --batch 8 --strategy data -o "plan$n.json" \
         >out 2>&1 || fail "planning: $(cat out)"
     for rank in $(full && seq 0 $((n - 1)) || echo 1); do
-        for fault in start end $(full && echo first); do
-            what="$n workers, $fault:$rank"
-            GHP_EMULATED_NCCL=$fault:$rank run "$n"
-            says "waited $limit s in '${doing[$fault]}': NCCL does not return"
-        done
-        for point in $(full && echo exit@forward:2 hang@backward:2); do
-            what="$n workers, $point:$rank"
-            run "$n" --failpoint "$point:$rank"
+        for fault in start end $(full && echo first exit@forward:2 hang@backward:2); do
+            [ $running -lt 5 ] || reap
+            one "$n" "$fault:$rank" &
+            running=$((running + 1))
         done
     done
 done
+while [ $running -gt 0 ]; do reap; done
 [ $failures -eq 0 ]
