@@ -1,0 +1,278 @@
+"""PyTorch modules as networks of ghp, and weights that ghp trained back in them."""
+import contextlib
+import copy
+import io
+import json
+import os
+import struct
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+from . import tools
+
+# of a module's gradients together: the file holds floats, such as hardsigmoid's 1/6, and the check computes in double
+STEP_LIMIT = 1e-6
+_CHECK_PROFILE = "F=1e11,bandwidth=1e9,latency=1e-5"
+_BATCH = 8
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class Network:
+    """A network that ghp's tools take.
+
+    path      the file
+    checked   the largest difference of a tensor's gradient from PyTorch's, relative to its module's gradients; None: it
+              was not compared
+    layers    what ghp read, a dictionary for each layer
+    """
+
+    def __init__(self, path: PathLike, checked: Optional[float] = None, folder: Any = None):
+        self.path = Path(path)
+        self.checked = checked
+        self.layers: List[Dict[str, Any]] = json.loads(tools.run("ghp-inspect", [self.path, "--json"]))["layers"]
+        self._folder = folder  # a temporary one lives as long as this
+
+    def __repr__(self) -> str:
+        return tools.run("ghp-inspect", [self.path])
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise tools.Error("a module needs PyTorch; install torch, onnx and onnxscript, or give the path of a "
+                          "network") from None
+    return torch
+
+
+def _loss_layer(loss: Any) -> Optional[Dict[str, Any]]:
+    """The layer of ghp that a loss module is. None: the cross entropy, as it is read without."""
+    if loss is None:
+        return None
+    kind = type(loss).__name__
+    plain = getattr(loss, "reduction", "mean") == "mean" and getattr(loss, "weight", None) is None
+    if kind == "CrossEntropyLoss" and plain and loss.ignore_index < 0:
+        return {"op": "softmax_cross_entropy", "smoothing": loss.label_smoothing}
+    if kind == "BCEWithLogitsLoss" and plain and loss.pos_weight is None:
+        return {"op": "binary_cross_entropy", "multi_label": True}
+    raise tools.UsageError("the loss %r is not one that ghp trains; give nn.CrossEntropyLoss or nn.BCEWithLogitsLoss "
+                           "with the mean as reduction, without weights and with a negative ignore_index" % (loss,), 2)
+
+
+def _inputs(torch: Any, example: Any) -> Tuple[Any, ...]:
+    inputs = tuple(example) if isinstance(example, (tuple, list)) else (example,)
+    for x in inputs:
+        if not isinstance(x, torch.Tensor) or x.dim() < 1 or len(x) < 1:
+            raise tools.UsageError("the example is not a tensor, or a tuple of tensors, whose first dimension is the "
+                                   "batch; give what the module is called with", 2)
+    # one sample would be taken for a constant by the exporter
+    return tuple(torch.cat([x, x]) if len(x) == 1 else x for x in inputs)
+
+
+def _refuse_modes(torch: Any, module: Any) -> None:
+    if not module.training:
+        raise tools.UsageError("the module is in evaluation mode; call module.train() first", 2)
+    for name, part in module.named_modules():
+        if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and not part.training:
+            raise tools.UsageError("'%s' is a batch norm in evaluation mode; call module.train(), and give "
+                                   "freeze=['%s'] to ghp.plan to keep its statistics" % (name, name), 2)
+
+
+def _write(torch: Any, module: Any, inputs: Tuple[Any, ...], loss: Optional[Dict[str, Any]], path: Path) -> None:
+    batch = torch.export.Dim("batch", min=2, max=1 << 20)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(module, inputs, dynamo=True, optimize=False, verbose=False,
+                                        dynamic_shapes=tuple({0: batch} for _ in inputs))
+    except ImportError as missing:
+        raise tools.Error("PyTorch's exporter needs '%s'; install onnx and onnxscript" % missing.name) from None
+    except Exception as error:
+        raise tools.Error("PyTorch's exporter does not write this module: %s" %
+                          (str(error).strip().splitlines() or [type(error).__name__])[0]) from error
+    properties = program.model.metadata_props
+    properties["ghp.parameters"] = json.dumps(
+        [name for name, p in module.named_parameters(remove_duplicate=False) if p.requires_grad])
+    if loss is not None:
+        properties["ghp.loss"] = json.dumps(loss)
+    program.save(os.fspath(path), external_data=False)
+
+
+def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any = None,
+           check: Optional[bool] = None) -> Network:
+    """Writes a PyTorch module as a network that ghp plans and trains.
+
+    Parameters keep their names and values. Those with requires_grad=False are not trained.
+
+    module    an nn.Module in training mode, with parameters in float32 on the CPU
+    example   what it is called with: a tensor [batch, ...], or a tuple of these
+    path      the file, NAME.onnx; None: a temporary file that goes with the returned object
+    loss      an nn.CrossEntropyLoss or nn.BCEWithLogitsLoss; None: nn.CrossEntropyLoss()
+    check     whether ghp-run trains one step, with dropout off, and its gradients are compared with PyTorch's in
+              double; None: if ghp-run and mpirun are installed
+
+    Raises Error if the module cannot be exported or read, or if a gradient differs by more than STEP_LIMIT of its
+    module's gradients; UsageError if the module's mode, the example or the loss cannot be meant.
+    """
+    torch = _torch()
+    layer, inputs = _loss_layer(loss), _inputs(torch, example)
+    _refuse_modes(torch, module)
+    folder = None if path is not None else tempfile.TemporaryDirectory(prefix="ghp-")
+    target = Path(path) if path is not None else Path(folder.name) / "network.onnx"
+    if target.suffix != ".onnx":
+        raise tools.UsageError("'%s' does not end in .onnx; give such a path" % target, 2)
+    _write(torch, module, inputs, layer, target)
+    network = Network(target, folder=folder)
+    can = tools.find("ghp-run") is not None and tools.find("mpirun") is not None
+    if check and not can:
+        raise tools.Error("the check needs ghp-run and mpirun; set GHP_BIN to ghp's build/bin, or give check=False")
+    if check or (check is None and can):
+        network.checked = _check(torch, module, inputs, layer)
+    return network
+
+
+# ---- one step of both ----
+
+
+def _labels(torch: Any, output: Any, layer: Optional[Dict[str, Any]], draw: Any) -> Any:
+    if layer is not None and layer["op"] == "binary_cross_entropy":
+        return torch.randint(0, 2, tuple(output.shape), generator=draw)
+    if output.dim() == 4:  # [n, classes, h, w]: a class for each pixel
+        return torch.randint(0, output.shape[1], (output.shape[0], *output.shape[2:]), generator=draw)
+    return torch.randint(0, output.shape[-1], tuple(output.shape[:-1]), generator=draw)
+
+
+def _gradients(torch: Any, module: Any, inputs: Tuple[Any, ...], labels: Any,
+               layer: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    twin, ask = copy.deepcopy(module).double(), torch.nn.functional
+    output = twin(*(x.double() if x.is_floating_point() else x for x in inputs))
+    if layer is not None and layer["op"] == "binary_cross_entropy":
+        loss = ask.binary_cross_entropy_with_logits(output, labels.double())
+    else:
+        if output.dim() == 3:
+            output, labels = output.flatten(0, 1), labels.flatten()
+        loss = ask.cross_entropy(output, labels, label_smoothing=layer["smoothing"] if layer else 0.0)
+    loss.backward()
+    return {name: p.grad for name, p in twin.named_parameters() if p.grad is not None}
+
+
+def _check(torch: Any, module: Any, inputs: Tuple[Any, ...], layer: Optional[Dict[str, Any]]) -> float:
+    numpy = __import__("numpy")
+    plain = copy.deepcopy(module)
+    for part in plain.modules():  # two programs draw different masks
+        if "Drop" in type(part).__name__ or "StochasticDepth" in type(part).__name__:
+            for rate in ("p", "drop_prob"):
+                if isinstance(getattr(part, rate, None), float):
+                    setattr(part, rate, 0.0)
+    draw = torch.Generator().manual_seed(1)
+    if len(inputs) != 1:
+        raise tools.Error("a module of several inputs cannot be checked; give check=False")
+    x = inputs[0][[i % len(inputs[0]) for i in range(_BATCH)]]
+    if x.is_floating_point():
+        x = torch.randn(x.shape, generator=draw, dtype=torch.float32)
+    with torch.no_grad():
+        labels = _labels(torch, copy.deepcopy(plain)(x), layer, draw)
+    with tempfile.TemporaryDirectory(prefix="ghp-") as folder:
+        at = Path(folder)
+        _write(torch, plain, inputs, layer, at / "net.onnx")
+        (at / "data").mkdir()
+        numpy.save(at / "data" / "images.npy", x.numpy())
+        numpy.save(at / "data" / "labels.npy", labels.numpy())
+        mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "1"]
+        tools.run("ghp-profile", ["--analytic", _CHECK_PROFILE, "--model", at / "net.onnx", "-o", at / "profile"])
+        tools.run("ghp-plan", [at / "net.onnx", "--profile", at / "profile", "--workers", 1, "--batch", _BATCH,
+                               "--no-break-even", "-o", at / "plan"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tools.run("ghp-run", [at / "plan", "--data", "npy:%s" % (at / "data"), "--normalise", "none", "--steps", 1,
+                                  "--lr", 0, "--momentum", 0.9, "--checkpoint", at / "first", "--eval", "off",
+                                  "--precision", "double", "--backend", "reference", "--progress", "none"],
+                      before=mpirun)
+        got = _read_tensors(torch, at / "first" / "checkpoint.safetensors")
+    return _worst(torch, got, _gradients(torch, plain, (x,), labels, layer))
+
+
+def _worst(torch: Any, got: Dict[str, Any], wanted: Dict[str, Any]) -> float:
+    """A bias before a norm has a gradient of rounding alone, so sizes are those of a module's gradients together."""
+    size: Dict[str, float] = {}
+    for name, tensor in wanted.items():
+        size[name.rpartition(".")[0]] = size.get(name.rpartition(".")[0], 0.0) + tensor.square().sum().item()
+    most = 0.0
+    for name, tensor in wanted.items():
+        mine = _find(torch, got, "momentum." + name)
+        if mine is None:
+            raise tools.Error("ghp does not train '%s', which the module does; please report this module" % name)
+        scale = size[name.rpartition(".")[0]]
+        off = (mine.double().flatten() - tensor.flatten()).square().sum().item()
+        off = (off / scale) ** 0.5 if scale > 0 else off
+        if not off <= STEP_LIMIT:
+            raise tools.Error("the gradient of '%s' is %.1e from PyTorch's, relative to its module's; ghp would not "
+                              "train this module as PyTorch does" % (name, off))
+        most = max(most, off)
+    return most
+
+
+# ---- weights ----
+
+
+def _read_tensors(torch: Any, path: Path) -> Dict[str, Any]:
+    """The tensors of a safetensors file, by name."""
+    kinds = {"F64": torch.float64, "F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16,
+             "I64": torch.int64}
+    try:
+        data = path.read_bytes()
+        (length,) = struct.unpack("<Q", data[:8])
+        head = json.loads(data[8:8 + length])
+    except (OSError, ValueError, struct.error) as error:
+        raise tools.Error("cannot read '%s' as safetensors: %s" % (path, error)) from None
+    tensors = {}
+    for name, about in head.items():
+        if name == "__metadata__" or about["dtype"] not in kinds:
+            continue
+        begin, end = about["data_offsets"]
+        flat = torch.frombuffer(bytearray(data[8 + length + begin:8 + length + end]), dtype=kinds[about["dtype"]]) \
+            if end > begin else torch.empty(0, dtype=kinds[about["dtype"]])
+        tensors[name] = flat.reshape(about["shape"])
+    return tensors
+
+
+def _find(torch: Any, tensors: Dict[str, Any], name: str) -> Any:
+    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in the three parts that
+    ghp makes of nn.MultiheadAttention's. None: there is none."""
+    for end in ("", ".weight", ".bias"):
+        if name + end in tensors:
+            return tensors[name + end]
+    attention, _, kind = name.rpartition(".in_proj_")
+    parts = ["%s.in_proj_weight.%s.%s" % (attention, part, kind) for part in "qkv"]
+    return torch.cat([tensors[part] for part in parts]) if all(part in tensors for part in parts) else None
+
+
+def load(module: Any, checkpoint: PathLike) -> List[str]:
+    """Puts the weights and statistics of a checkpoint into a module, in place.
+
+    checkpoint   the folder that ghp-run --checkpoint wrote, or a safetensors file
+
+    Returns the names of the module's buffers that the checkpoint does not have, such as num_batches_tracked. Raises
+    Error if a parameter is missing, or has another number of values; then the module is as it was.
+    """
+    torch = _torch()
+    path = Path(checkpoint)
+    tensors = _read_tensors(torch, path / "checkpoint.safetensors" if path.is_dir() else path)
+    parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+    state, missing = module.state_dict(), []
+    for name, value in state.items():
+        found = _find(torch, tensors, name)
+        if found is None and name in parameters:
+            raise tools.Error("'%s' has no '%s'; give a checkpoint of this module's network" % (checkpoint, name))
+        if found is None:
+            missing.append(name)
+        elif found.numel() != value.numel():
+            raise tools.Error("'%s' has %d values of '%s', the module %d; give a checkpoint of this module's network" %
+                              (checkpoint, found.numel(), name, value.numel()))
+        else:
+            state[name] = found.reshape(value.shape).to(value.dtype)
+    module.load_state_dict(state)
+    return missing

@@ -1,0 +1,97 @@
+# tests/tools/python/door.py - the Python package `ghp` with PyTorch, for test_python.sh.
+#
+# Modules are exported and checked by one step, as they are and where the file would not train as the module does;
+# weights that ghp-run trained come back; what cannot be meant is refused with its remedy, and changes nothing.
+import copy
+import pathlib
+import subprocess
+import warnings
+
+import torch
+from torch import nn
+
+import ghp
+from ghp import networks, tools
+
+
+def refused(kind, text, call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except kind as error:
+        assert text in str(error), "%r is not in %r" % (text, str(error))
+        return
+    raise AssertionError("%s is not refused" % text)
+
+
+class Heads(nn.Module):
+    """Several labels of a sample, and an attention whose parameters have names of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.out = nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 6)
+
+    def forward(self, x):
+        return self.out(self.attention(x, x, x, need_weights=False)[0].mean(1))
+
+
+def pixels():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3),
+                         nn.Conv2d(8, 5, 1))
+
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+warnings.simplefilter("ignore")
+
+# ---- modules as networks ----
+
+net, example = pixels(), torch.zeros(1, 3, 8, 8)
+network = ghp.export(net, example, loss=nn.CrossEntropyLoss(label_smoothing=0.1))
+assert network.checked < 1e-10, network.checked
+assert [layer["op"] for layer in network.layers].count("dropout") == 1
+assert ghp.__version__.replace(".", "").isdigit(), ghp.__version__
+assert ghp.export(Heads(), torch.zeros(2, 4, 16), loss=nn.BCEWithLogitsLoss()).checked < 1e-10
+frozen = pixels()
+frozen[0].weight.requires_grad_(False)
+assert ghp.export(frozen, example).checked < 1e-10
+
+# another network's step is not taken for the module's
+gradients = networks._gradients
+networks._gradients = lambda torch, module, *rest: gradients(torch, pixels(), *rest)
+refused(ghp.Error, "from PyTorch's", ghp.export, net, example)
+networks._gradients = gradients
+
+refused(ghp.UsageError, "call module.train()", ghp.export, pixels().eval(), example)
+partly = pixels()
+partly[1].eval()
+refused(ghp.UsageError, "'1' is a batch norm in evaluation mode", ghp.export, partly, example)
+refused(ghp.UsageError, "is not one that ghp trains", ghp.export, net, example, loss=nn.MSELoss())
+refused(ghp.UsageError, "whose first dimension is the batch", ghp.export, net, "example")
+refused(ghp.UsageError, "does not end in .onnx", ghp.export, net, example, "net.pt")
+refused(ghp.UsageError, "an example of its input", ghp.expect, net, machine="h100-sxm-8", batch=8)
+refused(ghp.Error, "cannot read 'nowhere.json'", ghp.plan, "nowhere.json", machine="h100-sxm-8", workers=2, batch=8)
+refused(ghp.UsageError, "--nosuch", ghp.expect, network, machine="h100-sxm-8", batch=8, nosuch=1)
+refused(ghp.NoPlanError, "give --memory", ghp.plan, network, machine="h100-sxm-8", workers=2, batch=8, memory="1KiB")
+
+# ---- a plan, its training, and the weights back ----
+
+plan = ghp.plan(network, machine="epyc-7763-2", workers=2, batch=8, path="plan.json", force="0=out:2")
+assert plan.data["splits"][1]["split"] == "out" and plan.step_s > 0 and set(plan.baselines) >= {"data", "model"}
+assert "predicted" in repr(plan) and "out:2" in plan.explain("0")
+assert "<iframe" in plan._repr_html_()
+subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", tools.find("ghp-run"), "plan.json",
+                "--data", "synthetic", "--steps", "3", "--checkpoint", "trained", "--run", "run.json", "--progress", "none"],
+               check=True, capture_output=True, stdin=subprocess.DEVNULL)
+before = copy.deepcopy(net.state_dict())
+assert ghp.load(net, "trained") == ["1.num_batches_tracked"]
+after = net.state_dict()
+assert not torch.equal(before["0.weight"], after["0.weight"]) and not torch.equal(before["1.running_mean"],
+                                                                                  after["1.running_mean"])
+assert "3" in repr(ghp.Run("run.json")) and "<iframe" in ghp.Run("run.json")._repr_html_()
+for wrong, text in (Heads(), "has no 'attention."), (nn.Sequential(nn.Conv2d(3, 9, 3)), "values of '0.weight'"):
+    kept = copy.deepcopy(wrong.state_dict())
+    refused(ghp.Error, text, ghp.load, wrong, "trained")
+    assert all(torch.equal(kept[name], tensor) for name, tensor in wrong.state_dict().items())
+pathlib.Path("torn.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
+refused(ghp.Error, "cannot read 'torn.safetensors' as safetensors", ghp.load, net, "torn.safetensors")
+refused(ghp.Error, "cannot read 'nowhere", ghp.load, net, "nowhere")

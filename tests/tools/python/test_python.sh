@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-expect
+# tests/tools/python/test_python.sh - the Python package `ghp`: what docs/how-to/python.md shows. In full runs what
+# door.py says, and its wheel, built and installed into an environment that has nothing else.
+set -u
+python=$(command -v "${GHP_PYTHON:-python3}")
+. "$(dirname "$0")/../scratch.sh"
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$GHP_SOURCE/python
+
+# no PyTorch is needed for what is known by name
+python3 -c '
+import ghp
+assert ghp.expect("gpt2-124m", machine="h100-sxm-8", batch=64).step_s > 0 and ghp.__version__[0].isdigit()' >out 2>err ||
+    fail "without PyTorch: $(tail -1 err)"
+
+if full; then
+    "$python" -c 'import scikit_build_core' 2>/dev/null ||
+        { echo "skipped: '$python' lacks scikit-build-core; set GHP_PYTHON to one that has it" >&2; exit 77; }
+    python3 -m venv clean || fail "no environment"
+    "$python" -m pip wheel -q --no-build-isolation --no-deps -w wheel "$GHP_SOURCE/python" >out 2>err ||
+        fail "the wheel is not built: $(tail -3 err)"
+    clean/bin/pip install -q --no-index wheel/ghp-*.whl >out 2>err || fail "the wheel is not installed: $(tail -3 err)"
+    env -u GHP_BIN -u PYTHONPATH clean/bin/python -c '
+import ghp
+plan = ghp.plan("gpt2-124m", machine="h100-sxm-8", nodes=2, workers=16, batch=512, precision="bf16")
+assert plan.step_s == plan.baselines["data"], plan.baselines' 2>err || fail "in the clean environment: $(tail -1 err)"
+    PATH=/usr/bin:/bin clean/bin/ghp plan --version >out 2>&1 || fail "the command: $(cat out)"
+fi
+
+"$python" -c 'import torch, onnx, onnxscript' 2>/dev/null || {
+    echo "skipped what needs PyTorch: '$python' lacks torch, onnx or onnxscript; set GHP_PYTHON to one that has them"
+    exit $((failures > 0))
+}
+sed -n '/^```python$/,/^```$/{/^```/d;p}' "$GHP_SOURCE/docs/how-to/python.md" >page.py
+"$python" page.py >out 2>err || fail "docs/how-to/python.md: $(tail -3 err)"
+refusal=$(tail -1 out)
+grep -qF "\`$refusal\`" "$GHP_SOURCE/docs/how-to/python.md" || fail "docs/how-to/python.md: it prints '$refusal'"
+! full || "$python" "$GHP_SOURCE/tests/tools/python/door.py" >out 2>err || fail "$(tail -4 err)"
+[ $failures -eq 0 ]
