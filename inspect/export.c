@@ -86,9 +86,11 @@ enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct g
     enum ghp_status status;
 
     GHP_TRY(open_weights(hf->checkpoint, model, &of_file));
-    status = ghp_hf_save(hf->folder, model, origin, &source);
+    status = hf->folder != NULL ? ghp_hf_save(hf->folder, model, origin, &source)
+                                : ghp_hf_save_adapter(hf->adapter, model, origin, &source);
     ghp_safetensors_close(of_file.file);
-    return end(report, status, model, hf->folder, hf->checkpoint);
+    return end(report, status, model, hf->folder != NULL ? hf->folder : hf->adapter,
+               hf->checkpoint);
 }
 
 /* What the plan was made of, if that is a folder or a known name; the caller frees it. */

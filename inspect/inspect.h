@@ -131,7 +131,8 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
  * Returns   as ghp_inspect_export; GHP_ERR_INPUT also if the network is of no family that transformers has
  * Tested    tests/tools/networks/test_huggingface.sh */
 struct ghp_inspect_hf {
-    const char *folder;     /* where it goes */
+    const char *folder;     /* where it goes; NULL: it does not */
+    const char *adapter;    /* where its low-rank matrices go, as the PEFT library has them */
     const char *checkpoint; /* safetensors with a tensor for each parameter */
     int64_t max_shard;      /* as in struct ghp_hf_source */
 };

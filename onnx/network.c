@@ -86,6 +86,7 @@ enum ghp_status ghp_network_check_name(const char *path)
 
 const char *ghp_network_batch_norm;
 struct ghp_freeze ghp_network_freeze;
+struct ghp_lora ghp_network_lora;
 
 static enum ghp_status set_statistics(const char *path, const char *option, struct ghp_model *model)
 {
@@ -105,6 +106,16 @@ static enum ghp_status load(const char *path, struct ghp_model *model)
     return ghp_hf_names(path) ? ghp_hf_load(path, model) : ghp_model_load(path, model);
 }
 
+/* With --lora all that --freeze-except does not name stays, so it needs no --freeze. */
+static enum ghp_status tune(struct ghp_model *model)
+{
+    const struct ghp_freeze *freeze = &ghp_network_freeze;
+
+    if (ghp_network_lora.rank == NULL || freeze->patterns.n > 0)
+        GHP_TRY(ghp_model_freeze(model, freeze));
+    return ghp_model_lora(model, &ghp_network_lora, &freeze->except);
+}
+
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
 {
     enum ghp_status status;
@@ -114,7 +125,7 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
     GHP_TRY(load(path, model));
     status = ghp_network_batch_norm == NULL ? GHP_OK
                                             : set_statistics(path, ghp_network_batch_norm, model);
-    if (status == GHP_OK) status = ghp_model_freeze(model, &ghp_network_freeze);
+    if (status == GHP_OK) status = tune(model);
     if (status != GHP_OK) ghp_model_release(model);
     return status;
 }

@@ -8,15 +8,15 @@
 #define GHP_ONNX_NETWORK_H
 
 #include "core/base/status.h"
-#include "core/model/freeze.h"
+#include "core/model/lora.h"
 #include "core/model/model.h"
 #include "onnx/folded.h"
 
 /* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by
  * ghp_model_load. Then gives its batch norms the statistics of ghp_network_batch_norm, and
- * fixes the layers of ghp_network_freeze.
+ * fixes the layers of ghp_network_freeze, and adapts those of ghp_network_lora.
  *
- * Returns   as the three, and ghp_network_check_name; GHP_ERR_USAGE (no such statistics, or no batch norm)
+ * Returns   as the three, ghp_model_freeze, ghp_model_lora and ghp_network_check_name; GHP_ERR_USAGE (no such statistics, or no batch norm)
  * Local */
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
 
@@ -64,9 +64,11 @@ extern const char *ghp_network_batch_norm;
 
 /* Which layers of the networks loaded keep their first weights, as the options below give it. */
 extern struct ghp_freeze ghp_network_freeze;
+/* Which layers get low-rank matrices, as the options below give it. */
+extern struct ghp_lora ghp_network_lora;
 
-/* The rows of a tool's option table that set it. */
-#define GHP_FREEZE_OPTIONS                                                                         \
+/* The rows of a tool's option table that set both. */
+#define GHP_TUNING_OPTIONS                                                                         \
     {.name = "freeze",                                                                             \
      .kind = GHP_OPT_LIST,                                                                         \
      .target = &ghp_network_freeze.patterns,                                                       \
@@ -74,10 +76,26 @@ extern struct ghp_freeze ghp_network_freeze;
      .help = "parameters that keep their first weights, such as 'layer1.*' or the name of a "      \
              "module; nothing computes their gradients, and batch norms among them stay on their " \
              "running statistics"},                                                                \
+        {.name = "freeze-except",                                                                  \
+         .kind = GHP_OPT_LIST,                                                                     \
+         .target = &ghp_network_freeze.except,                                                     \
+         .argument = "PATTERN",                                                                    \
+         .help = "parameters that --freeze names, or --lora would leave as they are, and are "     \
+                 "trained all the same, such "                                                     \
+                 "as 'fc.*'"},                                                                     \
+        {.name = "lora",                                                                           \
+         .kind = GHP_OPT_TEXT,                                                                     \
+         .target = &ghp_network_lora.rank,                                                         \
+         .argument = "RANK[:ALPHA]",                                                               \
+         .help = "low-rank adaptation: the network stays, and linear layers get a trained "        \
+                 "product of two matrices of that "                                                \
+                 "rank, times ALPHA / RANK (without ALPHA: 1)"},                                   \
     {                                                                                              \
-        .name = "freeze-except", .kind = GHP_OPT_LIST, .target = &ghp_network_freeze.except,       \
+        .name = "lora-targets", .kind = GHP_OPT_LIST, .target = &ghp_network_lora.targets,         \
         .argument = "PATTERN",                                                                     \
-        .help = "parameters that --freeze names and are trained all the same, such as 'fc.*'"      \
+        .help = "linear layers that --lora adapts, by name or its last part, such as '*_proj'; "   \
+                "without it q_proj and "                                                           \
+                "v_proj, or query and value"                                                       \
     }
 
 /* Whether a path is a network's though it is no file of ghp's. */

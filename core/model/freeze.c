@@ -44,11 +44,9 @@ static enum ghp_status decide(const struct ghp_layer *layer, const struct ghp_fr
         layer->params[frozen[0]].name, layer->params[frozen[1]].name, layer->name, layer->name);
 }
 
-static enum ghp_status decide_all(const struct ghp_model *model, const struct ghp_freeze *freeze,
+enum ghp_status ghp_freeze_choose(const struct ghp_model *model, const struct ghp_freeze *freeze,
                                   bool *fixed)
 {
-    bool trains = false;
-
     GHP_TRY(check_patterns(model, "freeze", &freeze->patterns));
     GHP_TRY(check_patterns(model, "freeze-except", &freeze->except));
     for (int i = 0; i < model->n_layers; i++) {
@@ -56,15 +54,22 @@ static enum ghp_status decide_all(const struct ghp_model *model, const struct gh
 
         GHP_TRY(decide(layer, freeze, &fixed[i]));
         fixed[i] = fixed[i] || layer->fixed;
-        trains = trains || (layer->n_params > 0 && !fixed[i]);
     }
-    if (trains) return GHP_OK;
+    return GHP_OK;
+}
+
+static enum ghp_status decide_all(const struct ghp_model *model, const struct ghp_freeze *freeze,
+                                  bool *fixed)
+{
+    GHP_TRY(ghp_freeze_choose(model, freeze, fixed));
+    for (int i = 0; i < model->n_layers; i++)
+        if (model->layers[i].n_params > 0 && !fixed[i]) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT, "--freeze leaves nothing to train; give fewer patterns, or keep "
                                    "some by --freeze-except PATTERN");
 }
 
-/* The description with these layers fixed; the model itself is as before. */
-static enum ghp_status write_fixed(struct ghp_model *model, const bool *fixed, char **text)
+enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *fixed, bool norms,
+                                 char **text)
 {
     struct ghp_layer *kept =
         ghp_alloc((size_t)model->n_layers, sizeof *kept); /* what is changed to be written */
@@ -73,7 +78,7 @@ static enum ghp_status write_fixed(struct ghp_model *model, const bool *fixed, c
     if (kept == NULL) return GHP_NO_MEMORY();
     memcpy(kept, model->layers, (size_t)model->n_layers * sizeof *kept);
     for (int i = 0; i < model->n_layers; i++) {
-        if (fixed[i] && !kept[i].fixed && kept[i].op == GHP_OP_BATCH_NORM)
+        if (norms && fixed[i] && !kept[i].fixed && kept[i].op == GHP_OP_BATCH_NORM)
             model->layers[i].op = GHP_OP_FROZEN_BATCH_NORM;
         model->layers[i].fixed = fixed[i];
     }
@@ -96,7 +101,7 @@ enum ghp_status ghp_model_freeze(struct ghp_model *model, const struct ghp_freez
                                        "--freeze PATTERN, or leave it out");
     fixed = ghp_alloc((size_t)model->n_layers, sizeof *fixed);
     status = fixed == NULL ? GHP_NO_MEMORY() : decide_all(model, freeze, fixed);
-    if (status == GHP_OK) status = write_fixed(model, fixed, &text);
+    if (status == GHP_OK) status = ghp_freeze_write(model, fixed, true, &text);
     if (status == GHP_OK) status = ghp_model_parse(text, model->name, &changed);
     free(text);
     free(fixed);

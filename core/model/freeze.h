@@ -23,4 +23,18 @@ struct ghp_freeze {
  * Local */
 enum ghp_status ghp_model_freeze(struct ghp_model *model, const struct ghp_freeze *freeze);
 
+/* ---- its steps ---- */
+
+/* Which layers the patterns fix, or the model has fixed already; one flag a layer. Returns as ghp_model_freeze. */
+enum ghp_status ghp_freeze_choose(const struct ghp_model *model, const struct ghp_freeze *freeze,
+                                  bool *fixed);
+/* The description with these layers fixed; the model itself is as before.
+ *
+ * norms   batch norms among them stay on their running statistics
+ * text    the caller frees it
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *fixed, bool norms,
+                                 char **text);
+
 #endif

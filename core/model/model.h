@@ -270,7 +270,11 @@ struct ghp_attributes {
     };
 
 /* NORMAL: of a deviation. KAIMING: normal, variance gain / fan_in; the gain is in executor/state/parameters.c. */
-enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_NORMAL, GHP_INIT_KAIMING };
+/* UNIFORM: between -1 and 1 over the root of fan_in, PyTorch's first weights of a linear layer. */
+enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_UNIFORM, GHP_INIT_NORMAL, GHP_INIT_KAIMING };
+
+/* What a linear layer asks of its first weights: by `deviation`, or one of the first kinds of enum ghp_init. */
+enum ghp_first { GHP_FIRST_NORMAL, GHP_FIRST_ZEROS, GHP_FIRST_UNIFORM };
 
 /* One tensor: weight, bias, gamma, beta (trained) or running mean, variance (state). */
 struct ghp_param {
@@ -279,7 +283,7 @@ struct ghp_param {
     int64_t dims[GHP_MAX_DIMS]; /* conv2d [K][C/groups][R][S], linear [K][C], others [C] */
     bool transposed;            /* files of tensors hold it as [C][K] (model/orientation.h) */
     int64_t elements;
-    int64_t fan_in;   /* KAIMING */
+    int64_t fan_in;   /* KAIMING, UNIFORM */
     double deviation; /* NORMAL */
     enum ghp_init init;
     /* Of its updates, as a run has them (core/optimizer/parameter_groups.h): times the learning rate, 0: as it is. */
@@ -297,12 +301,13 @@ struct ghp_layer {
     struct ghp_shape out;       /* per sample */
     GHP_ATTRIBUTES_MEMBERS
     double deviation; /* of its first weights; 0: as the operation has it */
-    bool fixed;       /* its parameters keep their first values: nothing computes their gradients */
-    bool transposed;  /* its module's weight is [C][K]: x @ weight */
-    int tied;         /* 1 + the layer whose parameters it uses in place of its own; 0: none */
-    bool shared;      /* a later layer uses its parameters too */
-    bool logits;      /* the loss of a sequence, or what it alone reads: its channels are classes */
-    bool learns;      /* it or a layer before it is trained: gradients flow into its output */
+    enum ghp_first first;
+    bool fixed;      /* its parameters keep their first values: nothing computes their gradients */
+    bool transposed; /* its module's weight is [C][K]: x @ weight */
+    int tied;        /* 1 + the layer whose parameters it uses in place of its own; 0: none */
+    bool shared;     /* a later layer uses its parameters too */
+    bool logits;     /* the loss of a sequence, or what it alone reads: its channels are classes */
+    bool learns;     /* it or a layer before it is trained: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
     struct ghp_param states[GHP_MAX_STATES]; /* running_mean, running_var */

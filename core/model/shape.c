@@ -126,8 +126,11 @@ static enum ghp_status make_param(const struct ghp_layer *layer, const char *par
         param->init = GHP_INIT_NORMAL;
         param->deviation = layer->deviation;
     }
+    if (layer->first == GHP_FIRST_ZEROS) param->init = GHP_INIT_ZERO;
+    if (layer->first == GHP_FIRST_UNIFORM) param->init = GHP_INIT_UNIFORM;
     if (param->init == GHP_INIT_ONE && layer->norm.offset == 1) param->init = GHP_INIT_ZERO;
-    if (param->init == GHP_INIT_KAIMING) param->fan_in = param->elements / param->dims[0];
+    if (param->init == GHP_INIT_KAIMING || param->init == GHP_INIT_UNIFORM)
+        param->fan_in = param->elements / param->dims[0];
     param->name = ghp_alloc(n + n_part + 2, 1);
     if (param->name == NULL) return GHP_NO_MEMORY();
     /* the bias layer that belongs to conv1 is called conv1.bias already */

@@ -144,7 +144,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_FLAG,
      .target = &chosen.folded_batch_norm,
      .help = "as of ghp-profile and ghp-plan"},
-    GHP_FREEZE_OPTIONS,
+    GHP_TUNING_OPTIONS,
     {.name = "plan-only",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.plan_only,
@@ -205,7 +205,7 @@ static void add_ranks(struct ghp_command *command, struct way *way)
 
 /* ---- the tools ---- */
 
-static void add_frozen(struct ghp_command *command)
+static void add_tuning(struct ghp_command *command)
 {
     const struct ghp_freeze *freeze = &ghp_network_freeze;
 
@@ -213,6 +213,9 @@ static void add_frozen(struct ghp_command *command)
         ghp_command_add_option(command, "--freeze", freeze->patterns.item[i]);
     for (int i = 0; i < freeze->except.n; i++)
         ghp_command_add_option(command, "--freeze-except", freeze->except.item[i]);
+    ghp_command_add_option(command, "--lora", ghp_network_lora.rank);
+    for (int i = 0; i < ghp_network_lora.targets.n; i++)
+        ghp_command_add_option(command, "--lora-targets", ghp_network_lora.targets.item[i]);
 }
 
 static enum ghp_status profile(struct way *way, const char *only, double budget_s, int *code)
@@ -236,7 +239,7 @@ static enum ghp_status profile(struct way *way, const char *only, double budget_
     add_place(&command);
     if (chosen.folded_batch_norm) ghp_command_add(&command, "--folded-batch-norm");
     ghp_command_add_option(&command, "--batch-norm", chosen.plan[BATCH_NORM]);
-    add_frozen(&command);
+    add_tuning(&command);
     ghp_command_add_option(&command, "--output", way->profile);
     return ghp_command_run(&command, code);
 }
@@ -255,7 +258,7 @@ static void add_plan(struct ghp_command *command, struct way *way, const char *p
     ghp_command_add_option(command, "--profile", profile);
     ghp_command_add_option(command, "--optimizer", chosen.optimizer);
     if (chosen.folded_batch_norm) ghp_command_add(command, "--folded-batch-norm");
-    add_frozen(command);
+    add_tuning(command);
     for (int i = 0; i < PLAN_OPTIONS; i++)
         ghp_command_add_option(command, plan_options[i], chosen.plan[i]);
 }

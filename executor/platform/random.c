@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stddef.h>
 
-enum use { USE_BLOCK, USE_NORMAL, USE_NUMBER };
+enum use { USE_BLOCK, USE_NORMAL, USE_NUMBER, USE_UNIFORM };
 
 static struct r123array2x32 key_of(uint64_t seed, enum use use)
 {
@@ -79,5 +79,25 @@ void ghp_random_fill_normal(uint64_t seed, uint64_t tensor, int64_t first_elemen
             else
                 ((double *)out)[at] = four[i];
         }
+    }
+}
+
+void ghp_random_fill_uniform(uint64_t seed, uint64_t tensor, int64_t first_element, int64_t n,
+                             double bound, int element_bytes, void *out)
+{
+    struct r123array2x32 key = key_of(seed, USE_UNIFORM);
+
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t at = (uint64_t)(first_element + i);
+        struct r123array4x32 counter = {
+            {(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)tensor, (uint32_t)(tensor >> 32)}};
+        struct r123array4x32 r = philox4x32(counter, key);
+        double unit = (double)(((uint64_t)r.v[1] << 32 | r.v[0]) >> 11) * 0x1p-53;
+        double value = bound * (2 * unit - 1);
+
+        if (element_bytes == 4)
+            ((float *)out)[i] = (float)value;
+        else
+            ((double *)out)[i] = value;
     }
 }

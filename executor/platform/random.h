@@ -2,8 +2,8 @@
  * order.
  *
  * Counter-based (Philox4x32, ten rounds): there is no state and no sequence, so nothing depends on the rank, the number
- * of workers or the order of calls. Not for secrets. Three uses have keys of their own and never meet: blocks (dropout
- * masks), normal deviates (initial weights), whole numbers (shuffles, synthetic data).
+ * of workers or the order of calls. Not for secrets. Four uses have keys of their own and never meet: blocks (dropout
+ * masks), normal and uniform numbers (initial weights), whole numbers (shuffles, synthetic data).
  *
  * Source   Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC11); the Random123 library */
 #ifndef GHP_EXECUTOR_PLATFORM_RANDOM_H
@@ -39,5 +39,9 @@ double ghp_random_unit(uint64_t seed, uint64_t stream, uint64_t index);
  * element_bytes   4: out is float *, 8: double * */
 void ghp_random_fill_normal(uint64_t seed, uint64_t tensor, int64_t first_element, int64_t n,
                             double deviation, int element_bytes, void *out);
+
+/* The same of independent uniform numbers in [-bound, bound). */
+void ghp_random_fill_uniform(uint64_t seed, uint64_t tensor, int64_t first_element, int64_t n,
+                             double bound, int element_bytes, void *out);
 
 #endif

@@ -2,6 +2,7 @@
 #include "executor/state/init.h"
 
 #include "core/base/log.h"
+#include "core/model/lora.h"
 #include "core/model/orientation.h"
 #include "core/base/text.h"
 #include "executor/state/parameters.h"
@@ -250,12 +251,27 @@ static enum ghp_status check_except(const struct match *m)
     return GHP_OK;
 }
 
+/* Whether the file has none of the matrices of core/model/lora.h that the model has: it is of the network before. */
+static bool begins_lora(const struct match *m)
+{
+    int n = 0;
+
+    for (int i = 0; m->have[i] != NULL; i++)
+        if (ghp_lora_has_tensor(m->have[i])) return false;
+    for (int i = 0; i < m->list.n; i++)
+        n += ghp_lora_has_tensor(m->want[i]);
+    if (n > 0) ghp_note("'%s': %d tensors of lora_A and lora_B begin here", m->choice->path, n);
+    return n > 0;
+}
+
 static enum ghp_status match_names(struct match *m)
 {
+    bool lora = begins_lora(m);
+
     GHP_TRY(check_except(m));
     for (int i = 0; i < m->list.n; i++) {
         m->item[i] = EXCEPTED;
-        if (is_excepted(m, m->want[i])) continue;
+        if (is_excepted(m, m->want[i]) || (lora && ghp_lora_has_tensor(m->want[i]))) continue;
         m->item[i] = index_of(m->want[i], m->have);
         if (m->item[i] < 0) return fail_missing(m, m->want[i]);
         GHP_TRY(check_dims(m, m->list.items[i].param, m->item[i]));

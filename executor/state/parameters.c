@@ -159,9 +159,12 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
 {
     const struct ghp_program *program = ghp_worker_program(worker);
     struct ghp_shard shard = shard_of(worker, t);
-    double deviation = t->param->deviation;
+    bool uniform = t->param->init == GHP_INIT_UNIFORM;
+    void (*fill)(uint64_t, uint64_t, int64_t, int64_t, double, int, void *) =
+        uniform ? ghp_random_fill_uniform : ghp_random_fill_normal;
+    double deviation = uniform ? 1 / sqrt((double)t->param->fan_in) : t->param->deviation;
 
-    if (t->param->init < GHP_INIT_NORMAL) {
+    if (t->param->init < GHP_INIT_UNIFORM) {
         fill_value(part, ghp_shard_elements(shard), number_bytes(worker),
                    t->param->init == GHP_INIT_ONE ? 1 : 0);
         return;
@@ -173,8 +176,7 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
         int64_t first = row * shard.apart + shard.member * shard.run;
         char *run = part + row * shard.run * number_bytes(worker);
 
-        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.valid, deviation,
-                               number_bytes(worker), run);
+        fill(seed, (uint64_t)t->ordinal, first, shard.valid, deviation, number_bytes(worker), run);
         fill_value(run + shard.valid * number_bytes(worker), shard.run - shard.valid,
                    number_bytes(worker), 0);
     }

@@ -97,6 +97,13 @@ static const struct ghp_opt options[] = {
      .argument = "FOLDER",
      .help = "write the network of a model or plan, which came from such a folder or is a gpt2 or "
              "llama, as a folder of Hugging Face's transformers; wants --weights"},
+    {.name = "export-peft",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.hf.adapter,
+     .writes = "",
+     .writes_folder = true,
+     .argument = "FOLDER",
+     .help = "write what ghp-plan --lora added as a folder of the PEFT library; wants --weights"},
     {.name = "max-shard-size",
      .kind = GHP_OPT_BYTES,
      .target = &set.hf.max_shard,
@@ -109,9 +116,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.hf.checkpoint,
      .argument = "CHECKPOINT",
-     .help =
-         "with --export-onnx and --export-hf: the weights, in safetensors; without it ONNX gets "
-         "ones and zeros"},
+     .help = "with these: the weights, in safetensors; without it ONNX gets ones and zeros"},
     GHP_NETWORK_OPTION,
     {.name = "layer-schema",
      .kind = GHP_OPT_FLAG,
@@ -142,10 +147,9 @@ static const struct ghp_tool tool = {
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
         "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
         "                   [--max-shard-size SIZE]\n"
+        "       ghp-inspect MODEL|PLAN --export-peft FOLDER --weights CHECKPOINT\n"
         "       ghp-inspect PLAN --export-torch FILE.py     the plan for a PyTorch module\n"
-        "       ghp-inspect CHECKPOINT [--json]             a folder of ghp-run --checkpoint, or "
-        "its "
-        "file\n"
+        "       ghp-inspect CHECKPOINT [--json]             a checkpoint, its folder or its file\n"
         "       ghp-inspect --layer-schema",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
@@ -179,7 +183,7 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
 
 static bool exports(void)
 {
-    return set.export_onnx != NULL || set.hf.folder != NULL;
+    return set.export_onnx != NULL || set.hf.folder != NULL || set.hf.adapter != NULL;
 }
 
 static enum ghp_status export_model(struct ghp_display *report, const struct ghp_model *model,
@@ -193,9 +197,8 @@ static enum ghp_status export_model(struct ghp_display *report, const struct ghp
 static enum ghp_status export_plan(struct ghp_display *report, const struct ghp_plan *plan,
                                    const char *path)
 {
-    if (set.export_onnx != NULL)
-        return ghp_inspect_export(report, &plan->model, set.export_onnx, set.hf.checkpoint);
-    return ghp_inspect_export_hf_plan(report, plan, path, &set.hf);
+    return set.export_onnx != NULL ? export_model(report, &plan->model, path)
+                                   : ghp_inspect_export_hf_plan(report, plan, path, &set.hf);
 }
 
 static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
@@ -429,17 +432,19 @@ static enum ghp_status fail_version(const char *path, const char *format)
 static enum ghp_status check_exports(bool network, const char *path2)
 {
     if (!exports() && set.hf.checkpoint != NULL)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--weights goes with --export-onnx or --export-hf; give it one of them");
+        return GHP_FAIL(GHP_ERR_USAGE, "--weights goes with --export-onnx, --export-hf or "
+                                       "--export-peft; give it one of them");
     if (set.hf.folder == NULL && set.hf.max_shard > 0)
         return GHP_FAIL(GHP_ERR_USAGE, "--max-shard-size goes with --export-hf; give it that");
-    if (set.hf.folder != NULL && (set.hf.checkpoint == NULL || set.export_onnx != NULL))
-        return GHP_FAIL(GHP_ERR_USAGE, "--export-hf writes the weights of --weights CHECKPOINT; "
-                                       "give it that, without --export-onnx");
+    if ((set.hf.folder != NULL && (set.hf.checkpoint == NULL || set.export_onnx != NULL)) ||
+        (set.hf.adapter != NULL && (set.hf.checkpoint == NULL || set.export_onnx || set.hf.folder)))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--export-hf and --export-peft write the weights of --weights CHECKPOINT; "
+                        "give one of them that, without --export-onnx");
     if (exports() && (path2 != NULL || set.verify || set.explain || !network))
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "--export-onnx and --export-hf write one model or plan; give them alone, "
-                        "without --verify and --explain");
+                        "--export-onnx, --export-hf and --export-peft write one model or plan; "
+                        "give them alone, without --verify and --explain");
     return GHP_OK;
 }
 

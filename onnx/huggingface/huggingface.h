@@ -66,7 +66,8 @@ struct ghp_hf_source {
 /* Writes config.json and the weights, in float, under the names that transformers reads. The folder is made if it is
  * not there; weights that it held before are replaced, in however many files they were.
  *
- * model    the origin's, or any that is a gpt2 or llama layer by layer, also one that was read from JSON
+ * model    the origin's, or any that is a gpt2 or llama layer by layer, also one that was read from JSON. The products of
+ *          low-rank matrices (core/model/lora.h) are added to the weights
  * origin   the path that it was read from, if ghp_hf_load takes it; else NULL. What ghp does not write itself is the
  *          same as there: all other keys of config.json, the context with its positions, generation_config.json and the
  *          tokenizer's files
@@ -76,5 +77,14 @@ struct ghp_hf_source {
  * Local */
 enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model, const char *origin,
                             const struct ghp_hf_source *source);
+
+/* Writes the matrices of core/model/lora.h alone, as the folder of the PEFT library: adapter_model.safetensors and
+ * adapter_config.json. A network of no family may have any; its layers are then called as PyTorch's modules.
+ *
+ * Returns   as ghp_hf_save; GHP_ERR_INPUT also if the network has none, if other parameters are trained, and if
+ *           transformers has an adapted layer as a part of a matrix
+ * Tested    tests/tools/networks/test_lora.sh */
+enum ghp_status ghp_hf_save_adapter(const char *folder, const struct ghp_model *model,
+                                    const char *origin, const struct ghp_hf_source *source);
 
 #endif

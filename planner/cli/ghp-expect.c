@@ -69,7 +69,7 @@ static const struct ghp_opt options[] = {
      .help = "data parallelism, the same with a sharded update, or the plan that ghp-plan finds"},
     GHP_NETWORK_OPTION,
     GHP_BATCH_NORM_OPTION,
-    GHP_FREEZE_OPTIONS,
+    GHP_TUNING_OPTIONS,
     {.kind = GHP_OPT_HEADING, .help = "What was measured, and output"},
     {.name = "measured",
      .kind = GHP_OPT_TEXT,

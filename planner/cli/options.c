@@ -333,7 +333,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
          "empty list where nothing can (of one plan). Without --output nothing else is made"},
     GHP_NETWORK_OPTION,
     GHP_BATCH_NORM_OPTION,
-    GHP_FREEZE_OPTIONS,
+    GHP_TUNING_OPTIONS,
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &ghp_plan_chosen.json,

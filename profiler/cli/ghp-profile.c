@@ -253,7 +253,7 @@ static const struct ghp_opt options[] = {
              "few seconds, none; auto: live on a terminal, else lines"},
     GHP_NETWORK_OPTION,
     GHP_BATCH_NORM_OPTION,
-    GHP_FREEZE_OPTIONS,
+    GHP_TUNING_OPTIONS,
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,

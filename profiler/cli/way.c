@@ -10,6 +10,12 @@ static const struct {
     int ways;
 } uses[] = {
     {"model", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
+    {"folded-batch-norm", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
+    {"batch-norm", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
+    {"freeze", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
+    {"freeze-except", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
+    {"lora", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
+    {"lora-targets", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
     {"workers", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
     {"batch", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},
     {"numerics", GHP_WAY_MEASURING | GHP_WAY_ANALYTIC},

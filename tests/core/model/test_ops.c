@@ -28,6 +28,7 @@ static const struct op_keys {
     {GHP_OP_RESIZE, ",\"height\":3,\"width\":8,\"mode\":\"corners\""},
     {GHP_OP_RANDOM_FEATURES, ",\"features\":5,\"sigma\":0.25,\"seed\":3"},
     {GHP_OP_LINEAR, ",\"features\":5,\"deviation\":0.25,\"fixed\":true,\"bias\":false"},
+    {GHP_OP_LINEAR, ",\"features\":5,\"first_weights\":\"uniform\",\"bias\":false"},
     {GHP_OP_MAX_POOL, ",\"kernel\":3,\"stride\":[1,2],\"pad\":1,\"dilation\":[2,1]"},
     {GHP_OP_AVG_POOL, ",\"kernel\":[3,2],\"pad\":[0,0,1,1],\"count_pad\":false"},
     {GHP_OP_BATCH_NORM,

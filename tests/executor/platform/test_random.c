@@ -36,23 +36,45 @@ static void check_fill(void)
     }
 }
 
+typedef void fill_type(uint64_t, uint64_t, int64_t, int64_t, double, int, void *);
+
 /* Any slice has the values of the whole, bit for bit; floats are the rounded doubles. */
-static void check_slices(void)
+static void check_slices(fill_type *fill)
 {
     enum { N = 103 };
     double whole[N], slice[N];
     float floats[N];
-    ghp_random_fill_normal(11, 12, 0, N, 0.5, 8, whole);
+    fill(11, 12, 0, N, 0.5, 8, whole);
     for (int64_t first = 0; first < 12; first++)
         for (int64_t n = 0; n <= N - first; n += 13) {
             memset(slice, 0, sizeof slice);
-            ghp_random_fill_normal(11, 12, first, n, 0.5, 8, slice);
+            fill(11, 12, first, n, 0.5, 8, slice);
             CHECK(memcmp(slice, whole + first, (size_t)n * sizeof *slice) == 0);
             CHECK(n == N || slice[n] == 0.0);
         }
-    ghp_random_fill_normal(11, 12, 0, N, 0.5, 4, floats);
+    fill(11, 12, 0, N, 0.5, 4, floats);
     for (int i = 0; i < N; i++)
         CHECK(floats[i] == (float)whole[i]);
+}
+
+/* Mean and square of 2^18 uniform numbers in [-2, 2), 6 standard errors: of the square sqrt(64/45/n). */
+static void check_uniform(void)
+{
+    enum { N = 1 << 18 };
+    double *x = malloc(N * sizeof *x), sum = 0.0, square = 0.0, next = 0.0;
+
+    if (x == NULL) exit(1);
+    ghp_random_fill_uniform(3, 4, 0, N, 2.0, 8, x);
+    for (int i = 0; i < N; i++) {
+        CHECK(x[i] >= -2.0 && x[i] < 2.0);
+        sum += x[i];
+        square += x[i] * x[i];
+        next += x[i] * x[(i + 1) % N];
+    }
+    CHECK_NEAR(sum / N, 0.0, 6.0 * sqrt(4.0 / 3.0 / N));
+    CHECK_NEAR(square / N, 4.0 / 3.0, 6.0 * sqrt(64.0 / 45.0 / N));
+    CHECK_NEAR(next / N, 0.0, 6.0 * 4.0 / 3.0 / sqrt((double)N));
+    free(x);
 }
 
 /* Moments of 2^18 deviates, 6 standard errors: 1/sqrt(n) of the mean, sqrt(2/n), sqrt(96/n) of the fourth. */
@@ -97,7 +119,9 @@ CHECK_TEST(random)
 {
     check_vectors();
     check_fill();
-    check_slices();
+    check_slices(ghp_random_fill_normal);
+    check_slices(ghp_random_fill_uniform);
+    check_uniform();
     check_moments();
     check_keys();
     return check_end();

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static const char *const first[] = {"normal", "zeros", "uniform", NULL};
+
 static const struct ghp_attribute attributes[] = {{.key = "features",
                                                    .kind = GHP_ATTRIBUTE_INT,
                                                    .required = true,
@@ -16,6 +18,10 @@ static const struct ghp_attribute attributes[] = {{.key = "features",
                                                    .kind = GHP_ATTRIBUTE_REAL,
                                                    .most = 1e3,
                                                    .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  {.key = "first_weights",
+                                                   .kind = GHP_ATTRIBUTE_CHOICE,
+                                                   .at = {offsetof(struct ghp_layer, first)},
+                                                   .choices = first},
                                                   {.key = "transposed",
                                                    .kind = GHP_ATTRIBUTE_BOOL,
                                                    .at = {offsetof(struct ghp_layer, transposed)}},
