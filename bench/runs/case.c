@@ -29,15 +29,13 @@ static bool is_given(const struct ghp_run_row *row, enum ghp_column column)
 static void check_row(struct ghp_run_case *item)
 {
     const struct ghp_run_row *row = item->row;
+    enum ghp_param_sharding sharding;
 
     if (!(item->measured_s > 0)) ghp_run_case_refuse(item, "no seconds of a step are published");
     if (ghp_run_row_has(row, GHP_COLUMN_NOTE, "input-bound"))
         ghp_run_case_refuse(item, "waited for its input, not for its step");
-    if (is_given(row, GHP_COLUMN_SHARDING) &&
-        !ghp_run_row_has(row, GHP_COLUMN_SHARDING, "optimizer") &&
-        !ghp_run_row_has(row, GHP_COLUMN_SHARDING, "zero-1") &&
-        !ghp_run_row_has(row, GHP_COLUMN_SHARDING, "zero1"))
-        ghp_run_case_refuse(item, "parameters or gradients are sharded: %s",
+    if (is_given(row, GHP_COLUMN_SHARDING) && !ghp_run_case_sharding(row, &sharding))
+        ghp_run_case_refuse(item, "ghp does not know how '%s' shards",
                             row->text[GHP_COLUMN_SHARDING]);
     if (ghp_run_row_has(row, GHP_COLUMN_SPLIT, "spatial"))
         ghp_run_case_refuse(item, "images are split spatially");

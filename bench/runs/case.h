@@ -56,6 +56,9 @@ enum ghp_status ghp_run_case_model(struct ghp_run_case *item, const char *models
 /* The machine by the columns device and interconnect, with as many nodes as the row has. */
 enum ghp_status ghp_run_case_machine(struct ghp_run_case *item);
 
+/* What of the parameters each worker keeps by the row's sharding column, and whether ghp knows the word. */
+bool ghp_run_case_sharding(const struct ghp_run_row *row, enum ghp_param_sharding *sharding);
+
 /* Splits, stages, micro-batches, layers recomputed and buckets, as the row's system does them. */
 enum ghp_status ghp_run_case_plan(struct ghp_run_case *item);
 

@@ -75,8 +75,11 @@ static enum ghp_status set_links(struct ghp_run_case *item)
     bool ethernet = ghp_run_row_has(item->row, GHP_COLUMN_LINK, "ethernet");
     double rate = link_rate(text);
 
-    if (nvlink != NULL && strtod(nvlink + 7, NULL) > 0)
+    if (nvlink != NULL && strtod(nvlink + 7, NULL) > 0) {
         item->machine.intra.bandwidth_Bps = strtod(nvlink + 7, NULL) * 1e9;
+        /* another node than the named one: each two of its GPUs have that */
+        memset(item->machine.gpus.nvlinks, 0, sizeof item->machine.gpus.nvlinks);
+    }
     if (item->machine.nodes < 2) return GHP_OK;
     if (rate > 0) {
         GHP_TRY(ghp_fabric_open(ethernet ? "eth-10" : "ib-100x1", &item->machine.inter));

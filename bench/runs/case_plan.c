@@ -12,10 +12,13 @@ enum { ALL_BYTES = 1 };
 static const struct {
     const char *system;
     int64_t bucket_bytes;
+    int least_tp; /* it does so from this size of tensor parallelism on */
 } buckets[] = {
-    {"megatron", ALL_BYTES},  /* its own DDP of 2021: megatron/model/distributed.py */
-    {"chainermn", ALL_BYTES}, /* pure_nccl's multi_node_mean_grad, in its optimizers.py */
-    {"", (int64_t)25 << 20},  /* torch.nn.parallel.DistributedDataParallel, bucket_cap_mb */
+    {"megatron", ALL_BYTES, 1},  /* its own DDP of 2021: megatron/model/distributed.py */
+    {"chainermn", ALL_BYTES, 1}, /* pure_nccl's multi_node_mean_grad, in its optimizers.py */
+    /* with tensor parallelism it computes and reduces in one stream: nccl_use_compute_stream, in its GPT's setting up */
+    {"oneflow-gpt", ALL_BYTES, 2},
+    {"", (int64_t)25 << 20, 1}, /* torch.nn.parallel.DistributedDataParallel, bucket_cap_mb */
 };
 
 /* Whether a linear layer ends a pair: its inputs are divided, as Megatron-LM's RowParallelLinear. */
@@ -94,6 +97,60 @@ static bool begins_block(const char *name)
     return dot != NULL && (strcmp(dot, ".ln_1") == 0 || strcmp(dot, ".input_layernorm") == 0);
 }
 
+/* Words of the sharding column. PyTorch's FSDP names its strategies in torch.distributed.fsdp.ShardingStrategy. */
+static const struct {
+    const char *word;
+    enum ghp_param_sharding sharding;
+} shardings[] = {
+    {"hybrid_shard", GHP_SHARDING_COUNT},
+    {"full_shard", GHP_SHARDING_PASS},
+    {"shard_grad_op", GHP_SHARDING_MICRO_BATCH},
+    {"zero-3", GHP_SHARDING_PASS},
+    {"zero3", GHP_SHARDING_PASS},
+    {"zero-2", GHP_SHARDING_GRADIENTS},
+    {"zero2", GHP_SHARDING_GRADIENTS},
+    {"fsdp", GHP_SHARDING_PASS},
+    {"optimizer", GHP_SHARDING_NONE},
+    {"zero-1", GHP_SHARDING_NONE},
+    {"zero1", GHP_SHARDING_NONE},
+};
+
+bool ghp_run_case_sharding(const struct ghp_run_row *row, enum ghp_param_sharding *sharding)
+{
+    *sharding = GHP_SHARDING_NONE;
+    for (size_t i = 0; i < sizeof shardings / sizeof shardings[0]; i++) {
+        if (!ghp_run_row_has(row, GHP_COLUMN_SHARDING, shardings[i].word)) continue;
+        *sharding = shardings[i].sharding;
+        return *sharding != GHP_SHARDING_COUNT;
+    }
+    return false;
+}
+
+/* Shards all matrices. Such systems gather and reduce a block's parameters at once, ghp each matrix: a message's latency
+ * is then dealt to the matrices of a block. */
+static void set_sharding(struct ghp_run_case *item)
+{
+    enum ghp_param_sharding sharding;
+    int sharded = 0, blocks = 0;
+
+    if (!ghp_run_case_sharding(item->row, &sharding) || sharding == GHP_SHARDING_NONE) return;
+    for (int v = 0; v < item->model.n_layers; v++) {
+        const struct ghp_layer *layer = &item->model.layers[v];
+        struct ghp_split split = item->splits[v];
+
+        split.sharding = sharding;
+        blocks += begins_block(layer->name);
+        if ((layer->op != GHP_OP_LINEAR && layer->op != GHP_OP_EMBEDDING) ||
+            ghp_sharding_check(layer, split, item->lowering.problem) != GHP_OK)
+            continue;
+        item->splits[v] = split;
+        sharded++;
+    }
+    if (blocks == 0 || sharded < blocks) return;
+    item->machine.intra.latency_s *= (double)blocks / sharded;
+    item->machine.inter.latency_s *= (double)blocks / sharded;
+}
+
 /* Stages of as many blocks each; what is before the blocks is the first's, what is after them the last's. */
 static void set_stages(struct ghp_run_case *item, int pp)
 {
@@ -162,12 +219,13 @@ static bool stores_scores(const struct ghp_run_row *row)
     return false;
 }
 
-static int64_t bucket_bytes(const struct ghp_run_case *item)
+static int64_t bucket_bytes(const struct ghp_run_case *item, int tp)
 {
     size_t i = 0;
 
-    while (!ghp_run_row_has(item->row, GHP_COLUMN_SYSTEM, buckets[i].system) &&
-           buckets[i].system[0] != '\0')
+    while (buckets[i].system[0] != '\0' &&
+           (!ghp_run_row_has(item->row, GHP_COLUMN_SYSTEM, buckets[i].system) ||
+            tp < buckets[i].least_tp))
         i++;
     return buckets[i].bucket_bytes == ALL_BYTES ? INT64_MAX / 4 : buckets[i].bucket_bytes;
 }
@@ -201,11 +259,12 @@ enum ghp_status ghp_run_case_plan(struct ghp_run_case *item)
     if (ghp_staging_check(&item->staging, &item->model, item->lowering.problem) != GHP_OK)
         ghp_run_case_refuse(item, "%s", ghp_status_message());
     set_splits(item, tp);
+    set_sharding(item);
     item->lowering.staging = ghp_staging_trivial(&item->staging) && item->staging.recompute == NULL
                                  ? NULL
                                  : &item->staging;
     item->stores_scores = stores_scores(row);
-    item->lowering.method.bucket_bytes = bucket_bytes(item);
+    item->lowering.method.bucket_bytes = bucket_bytes(item, tp);
     if (ghp_run_row_has(row, GHP_COLUMN_PRECISION, "fp16")) item->lowering.reduced_bytes = 2;
     if (is_transformer(&item->model)) item->lowering.method.optimizer = &ghp_optimizer_adamw;
     return GHP_OK;

@@ -75,26 +75,42 @@ static enum ghp_status cost_row(struct report *r, int i, double rate, double *st
     return status == GHP_ERR_IO || status == GHP_ERR_NO_MEMORY ? status : GHP_OK;
 }
 
-/* The rate by which the row's step is the measured one, by halving its range. */
+/* Where the line through two points of a step over 1 / rate has the measured step, if that is inside the range; else the
+ * range's middle. */
+static double next_inverse(const double x[2], const double step_s[2], double measured_s, double low,
+                           double high)
+{
+    double slope = (step_s[1] - step_s[0]) / (x[1] - x[0]);
+    double next = x[1] + (measured_s - step_s[1]) / slope;
+
+    return next > low && next < high ? next : sqrt(low * high);
+}
+
+/* The rate by which the row's step is the measured one: a step is nearly a line over 1 / rate. */
 static enum ghp_status fit_row(struct report *r, int i)
 {
     struct ghp_run_case item;
-    double low = least_rate, high = most_rate, step_s = 0;
+    double low = 1 / most_rate, high = 1 / least_rate, x[2] = {0, 1}, steps[2] = {0}, step_s = 0;
     enum ghp_status status = ghp_run_case_open(&r->rows.of[i], r->models, &item);
 
     while (status == GHP_OK && high / low > 1.0001) {
-        double rate = sqrt(low * high);
-
-        status = ghp_run_case_step(&item, rate, &step_s);
-        if (step_s > item.measured_s)
-            low = rate;
+        status = ghp_run_case_step(&item, 1 / x[1], &step_s);
+        steps[1] = step_s;
+        if (fabs(step_s / item.measured_s - 1) < 1e-4) break;
+        if (step_s < item.measured_s)
+            low = x[1];
         else
-            high = rate;
+            high = x[1];
+        step_s = next_inverse(x, steps, item.measured_s, low, high);
+        x[0] = x[1];
+        steps[0] = steps[1];
+        x[1] = step_s;
+        step_s = steps[1];
     }
-    r->of[i].rate = high;
+    r->of[i].rate = 1 / x[1];
     r->of[i].predicted_s = step_s;
     r->of[i].said = r->of[i].smallest = status == GHP_OK;
-    if (status == GHP_OK && (low <= least_rate || high >= most_rate)) {
+    if (status == GHP_OK && (x[1] <= 1.001 / most_rate || x[1] >= .999 / least_rate)) {
         snprintf(r->of[i].reason, sizeof r->of[i].reason, "no rate gives its step");
         r->of[i].said = false;
     }

@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/json_lines.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,15 +37,61 @@ static bool has_peak(const struct ghp_peak *peak)
     return has;
 }
 
+/* NVLinks from a GPU to the members of a group, a bit each. */
+static int count_links(const struct ghp_gpus *gpus, int gpu, unsigned members)
+{
+    int n = 0;
+
+    for (int b = 0; b < GHP_MESH_GPUS; b++)
+        n += (members >> b & 1) != 0 ? gpus->nvlinks[gpu][b] : 0;
+    return n;
+}
+
+double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members)
+{
+    int all = 0, least = INT_MAX;
+
+    for (int a = 0; a < GHP_MESH_GPUS; a++) {
+        int of_all = count_links(gpus, a, ~0u), inside = count_links(gpus, a, members);
+
+        if (of_all > all) all = of_all;
+        if ((members >> a & 1) != 0 && inside < least) least = inside;
+    }
+    if (all == 0 || least == INT_MAX) return 1;
+    return least > 0 ? (double)least / all : gpus->pcie_Bps / gpus->nvlink_Bps;
+}
+
+/* Written only where the NVLinks are a mesh. Returns != 0 when out of memory. */
+static int set_nvlinks(json_t *object, const struct ghp_gpus *gpus)
+{
+    json_t *rows;
+    int failed = 0;
+
+    if (count_links(gpus, 0, ~0u) == 0) return 0;
+    rows = json_array();
+    for (int a = 0; a < gpus->count; a++) {
+        json_t *row = json_array();
+
+        for (int b = 0; b < gpus->count; b++)
+            failed |= json_array_append_new(row, json_integer(gpus->nvlinks[a][b]));
+        failed |= json_array_append_new(rows, row);
+    }
+    return json_object_set_new(object, "nvlinks", rows) | failed;
+}
+
 /* Written only where there are any. */
 static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
 {
+    json_t *object;
+    int failed;
+
     if (gpus->count == 0) return 0;
-    return json_object_set_new(root, "gpus",
-                               json_pack("{s:i, s:s, s:I, s:f, s:f}", "count", gpus->count, "name",
-                                         gpus->name != NULL ? gpus->name : "", "memory_bytes",
-                                         (json_int_t)gpus->memory_bytes, "nvlink_Bps",
-                                         gpus->nvlink_Bps, "pcie_Bps", gpus->pcie_Bps));
+    object = json_pack("{s:i, s:s, s:I, s:f, s:f}", "count", gpus->count, "name",
+                       gpus->name != NULL ? gpus->name : "", "memory_bytes",
+                       (json_int_t)gpus->memory_bytes, "nvlink_Bps", gpus->nvlink_Bps, "pcie_Bps",
+                       gpus->pcie_Bps);
+    failed = set_nvlinks(object, gpus);
+    return json_object_set_new(root, "gpus", object) | failed;
 }
 
 /* As set_gpus. */
@@ -148,10 +195,42 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
     return GHP_OK;
 }
 
+/* One number of NVLinks for each pair of GPUs, the same both ways. */
+static enum ghp_status read_nvlinks(const struct ghp_node *at, struct ghp_gpus *gpus)
+{
+    struct ghp_node rows, row, item;
+    size_t n;
+
+    if (!ghp_json_has(at, "nvlinks")) return GHP_OK;
+    GHP_TRY(ghp_json_array(at, "nvlinks", &rows, &n));
+    if (n != (size_t)gpus->count || n > GHP_MESH_GPUS)
+        return ghp_json_fail(&rows, GHP_ERR_INPUT,
+                             "there are %zu rows, but %d GPUs; give a row for each of at most %d",
+                             n, gpus->count, GHP_MESH_GPUS);
+    for (size_t a = 0; a < n; a++) {
+        GHP_TRY(ghp_json_item(&rows, a, &row));
+        if (json_array_size(row.value) != n)
+            return ghp_json_fail(&row, GHP_ERR_INPUT, "this is not a row of %zu numbers", n);
+        for (size_t b = 0; b < n; b++) {
+            GHP_TRY(ghp_json_item(&row, b, &item));
+            gpus->nvlinks[a][b] = (unsigned char)json_integer_value(item.value);
+            if (json_is_integer(item.value) && json_integer_value(item.value) >= 0 &&
+                json_integer_value(item.value) <= UINT8_MAX &&
+                (b < a ? gpus->nvlinks[b][a] == gpus->nvlinks[a][b]
+                       : b > a || gpus->nvlinks[a][a] == 0))
+                continue;
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "this is not the number of NVLinks of two GPUs; give the same "
+                                 "whole number both ways, and 0 from a GPU to itself");
+        }
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpus)
 {
-    static const char *const keys[] = {"count",      "name",     "memory_bytes",
-                                       "nvlink_Bps", "pcie_Bps", NULL};
+    static const char *const keys[] = {"count",   "name", "memory_bytes", "nvlink_Bps", "pcie_Bps",
+                                       "nvlinks", NULL};
     struct ghp_node node;
 
     if (!ghp_json_has(at, "gpus")) return GHP_OK;
@@ -161,7 +240,8 @@ static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpu
     GHP_TRY(ghp_json_text(&node, "name", &gpus->name));
     GHP_TRY(ghp_json_int(&node, "memory_bytes", 0, INT64_MAX, &gpus->memory_bytes));
     GHP_TRY(ghp_json_real(&node, "nvlink_Bps", 0, 1e18, &gpus->nvlink_Bps));
-    return ghp_json_real(&node, "pcie_Bps", 0, 1e18, &gpus->pcie_Bps);
+    GHP_TRY(ghp_json_real(&node, "pcie_Bps", 0, 1e18, &gpus->pcie_Bps));
+    return read_nvlinks(&node, gpus);
 }
 
 static enum ghp_status read_peak(const struct ghp_node *at, struct ghp_peak *peak)

@@ -21,12 +21,17 @@ struct ghp_link {         /* seconds for one message = latency_s + bytes / bandw
         asymptotic_Bps; /* the rate at which long messages grow longer, as measured; 0: unknown */
 };
 
+enum { GHP_MESH_GPUS = 8 }; /* most GPUs of a node whose NVLinks are a mesh */
+
 struct ghp_gpus {         /* of one node */
     int count;            /* 0: none */
     char *name;           /* free text; NULL where there are none */
     int64_t memory_bytes; /* of each; 0: unknown */
-    double nvlink_Bps;    /* between two of them, per direction; 0: none or unknown */
-    double pcie_Bps;      /* of each to the host, per direction; 0: unknown */
+    double nvlink_Bps; /* of each to others by all its NVLinks, per direction; 0: none or unknown */
+    double pcie_Bps;   /* of each to the host, per direction; 0: unknown */
+    /* NVLinks from each GPU to each other where no switch joins them; symmetric. All 0: each reaches all at
+     * nvlink_Bps. */
+    unsigned char nvlinks[GHP_MESH_GPUS][GHP_MESH_GPUS];
 };
 
 /* What a data sheet promises of each GPU, or where there are none of a node; 0: unknown. */
@@ -55,6 +60,14 @@ struct ghp_place { /* where one worker runs */
     int first_core, n_cores; /* indices into machine->pus */
     bool oversubscribed;     /* shares its core with other workers */
 };
+
+/* The part of its NVLinks that each GPU has to the other members of a group: what the group's rings have of nvlink_Bps.
+ * Two that no link joins meet over PCIe.
+ *
+ * members   a bit for each GPU of the node, two and more
+ *
+ * Returns   1 where a switch joins all */
+double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members);
 
 enum ghp_status ghp_machine_load(const char *path, struct ghp_machine *machine);
 enum ghp_status ghp_machine_save(const char *path, const struct ghp_machine *machine);

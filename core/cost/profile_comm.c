@@ -145,6 +145,41 @@ static struct ghp_link divided(struct ghp_link link, double n)
     return link;
 }
 
+/* The link inside a node, as far as the groups of the kind have it: where GPUs are joined by a mesh of NVLinks, the
+ * worst group of the first node of any bounds all. */
+static struct ghp_link link_inside(const struct ghp_machine *machine, struct kind kind)
+{
+    int per_node = ghp_machine_workers_per_node(machine, kind.workers);
+    int64_t block = (int64_t)kind.count * kind.stride;
+    unsigned members[GHP_MESH_GPUS] = {0};
+    int64_t number[GHP_MESH_GPUS];
+    struct ghp_link link = machine->intra;
+    double share = 1;
+    int n = 0;
+
+    if (per_node > GHP_MESH_GPUS || machine->gpus.count == 0) return link;
+    for (int64_t k = 0; k < kind.workers && n < per_node; k++) {
+        int64_t rank = kind.held > 0 ? rank_of(kind, k) : k;
+
+        if (rank >= kind.workers || ghp_node_of(rank, per_node) >
+                                        ghp_node_of(kind.held > 0 ? rank_of(kind, 0) : 0, per_node))
+            break;
+        number[n] = k;
+        for (int i = 0; i <= n; i++) {
+            if (number[i] / block != k / block || number[i] % kind.stride != k % kind.stride)
+                continue;
+            members[i] |= 1u << rank % per_node;
+            break;
+        }
+        n++;
+    }
+    for (int i = 0; i < n; i++)
+        if ((members[i] & (members[i] - 1)) != 0)
+            share = fmin(share, ghp_gpus_share(&machine->gpus, members[i]));
+    link.bandwidth_Bps *= share;
+    return link;
+}
+
 /* The link that bounds the groups of a kind, with the part of it that one rank's messages to its p - 1 peers get. */
 static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *machine,
                                struct kind kind)
@@ -153,19 +188,24 @@ static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *ma
     bool staged = kind.held > 0 && per_node > 1 && per_node < kind.workers;
     int64_t leaving = staged ? leaving_stage(machine, kind, op != GHP_COMM_ALL_TO_ALL)
                              : leaving_node(machine, kind);
-    struct ghp_link link = leaving > 0 ? machine->inter : machine->intra;
+    struct ghp_link inside_node = link_inside(machine, kind);
+    struct ghp_link link = leaving > 0 ? machine->inter : inside_node;
     double p = kind.count, q = members_in_node(op, machine, kind), inside;
 
     if (q <= 1) return leaving > 0 ? divided(link, (double)leaving / (p - 1)) : link;
-    /* NCCL's rings pass each node once: all p - 1 messages of a rank go over its link, and none of the others' */
+    /* NCCL's rings pass each node once: all p - 1 messages of a rank go over its link, and none of the others'. Of a
+     * message's p - 1 hops p / q - 1 leave a node; those inside one are sooner done (NCCL 2.18, src/graph/tuning.cc) */
     if (machine->gpus.count > 0) {
+        link.latency_s =
+            ((p - p / q) * machine->intra.latency_s + (p / q - 1) * machine->inter.latency_s) /
+            (p - 1);
         link = divided(link, kind.stride);
-        link.bandwidth_Bps = fmin(link.bandwidth_Bps, machine->intra.bandwidth_Bps);
+        link.bandwidth_Bps = fmin(link.bandwidth_Bps, inside_node.bandwidth_Bps);
         return link;
     }
     /* between the nodes each of q members sends p / q - 1 messages, inside its node (q - 1) p / q */
     link = divided(link, kind.stride * (p - q) / (p - 1));
-    inside = machine->intra.bandwidth_Bps / ((q - 1) * p / q / (p - 1));
+    inside = inside_node.bandwidth_Bps / ((q - 1) * p / q / (p - 1));
     if (inside < link.bandwidth_Bps) link.bandwidth_Bps = inside;
     return link;
 }

@@ -28,7 +28,7 @@ enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
 void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
 
 /* Rates by which trainings on machines known by data sheets alone computed, in shares of the rules of thumb: the least
- * and the greatest that nine of ten families of published runs needed.
+ * and the greatest that 22 of 23 families of published runs needed.
  *
  * Source   docs/published-runs.md */
 extern const double ghp_peak_least_rate, ghp_peak_greatest_rate;

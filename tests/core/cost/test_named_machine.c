@@ -4,6 +4,8 @@
 #include "core/cost/profile_peak.h"
 #include "tests/check.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void check_sources(const struct ghp_machine *m)
@@ -98,8 +100,67 @@ static void test_peak(void)
     CHECK_MESSAGE("did you mean 'h100-sxm-8'");
 }
 
+/* Seconds of 1 GiB summed up over the groups of a kind on one node of 8 V100, without latency. */
+static double mesh_s(const struct ghp_machine *m, int count, int stride)
+{
+    return ghp_machine_comm_s(m, GHP_COMM_ALL_REDUCE, 1 << 30,
+                              (struct ghp_ranks){.count = count, .stride = stride}, 8);
+}
+
+/* Groups of a mesh have the NVLinks between their members: DGX-1's pairs have 1 of 6 or 2, its quads 4. */
+static void test_mesh(void)
+{
+    static const struct {
+        unsigned members;
+        double share;
+    } groups[] = {{0x03, 1 / 6.0}, {0x0c, 2 / 6.0}, {0x0f, 4 / 6.0},     {0xff, 1},
+                  {0x55, 2 / 6.0}, {0x11, 2 / 6.0}, {0x81, 16e9 / 150e9}};
+    const char *path = "mesh.json";
+    struct ghp_machine m = {0}, again = {0};
+    uint64_t a = 0, b = 1;
+
+    CHECK_STATUS(ghp_machine_open("v100-sxm-16-8", &m), GHP_OK);
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        CHECK_NEAR(ghp_gpus_share(&m.gpus, groups[i].members), groups[i].share, 1e-12);
+    CHECK_STATUS(ghp_machine_save(path, &m), GHP_OK);
+    CHECK_STATUS(ghp_machine_load(path, &again), GHP_OK);
+    CHECK_STATUS(ghp_machine_hash(&m, &a), GHP_OK);
+    CHECK_STATUS(ghp_machine_hash(&again, &b), GHP_OK);
+    CHECK(a == b && memcmp(m.gpus.nvlinks, again.gpus.nvlinks, sizeof m.gpus.nvlinks) == 0);
+    again.gpus.nvlinks[2][5] = 1;
+    CHECK_STATUS(ghp_machine_save(path, &again), GHP_OK);
+    ghp_machine_release(&again);
+    CHECK_STATUS(ghp_machine_load(path, &again), GHP_ERR_INPUT);
+    CHECK_MESSAGE("give the same whole number both ways");
+    remove(path);
+    m.intra.latency_s = 0;
+    CHECK_NEAR(mesh_s(&m, 8, 1), 1.75 * (1 << 30) / 150e9, 1e-9);
+    CHECK_NEAR(mesh_s(&m, 4, 1), 1.5 * (1 << 30) / 100e9, 1e-9);
+    CHECK_NEAR(mesh_s(&m, 2, 1), 1.0 * (1 << 30) / 25e9, 1e-9);
+    CHECK_NEAR(mesh_s(&m, 4, 2), 1.5 * (1 << 30) / 50e9, 1e-9);
+    CHECK_NEAR(mesh_s(&m, 2, 4), 1.0 * (1 << 30) / 25e9, 1e-9);
+    ghp_machine_release(&m);
+}
+
+/* A ring's hops inside nodes have the inner link's latency. */
+static void test_hops(void)
+{
+    struct ghp_machine m = {0};
+    double alone_s;
+
+    CHECK_STATUS(ghp_machine_open("h100-sxm-8", &m), GHP_OK);
+    m.nodes = 4;
+    alone_s = 31 * 1e3 / 32 / fmin(m.inter.bandwidth_Bps, m.intra.bandwidth_Bps);
+    CHECK_NEAR(ghp_machine_comm_s(&m, GHP_COMM_ALL_GATHER, 1000,
+                                  (struct ghp_ranks){.count = 32, .stride = 1}, 32),
+               alone_s + 28 * m.intra.latency_s + 3 * m.inter.latency_s, 1e-12);
+    ghp_machine_release(&m);
+}
+
 CHECK_TEST(named_machine)
 {
+    test_mesh();
+    test_hops();
     test_machines();
     test_networks();
     test_peak();

@@ -20,16 +20,22 @@ fail() {
 out=$("$GHP_BIN/ghp-published" "$rows" 2>"$dir/err") || fail "does not run: $(cat "$dir/err")"
 last=$(tail -n 1 <<<"$out")
 read -r n said mean worst < <(sed -n 's/^rows \([0-9]*\) said \([0-9]*\) mean \([0-9.]*\) % worst \([0-9.]*\) % rank [-0-9.]*$/\1 \2 \3 \4/p' <<<"$last")
-[ "${n:-0}" -eq 13 ] && [ "$said" -eq 9 ] || fail "not 13 rows and 9 said of: $last"
+[ "${n:-0}" -eq 17 ] && [ "$said" -eq 12 ] || fail "not 17 rows and 12 said of: $last"
 awk -v m="${mean:-99}" -v w="${worst:-99}" 'BEGIN { exit !(m <= 10 && w <= 20) }' || fail "misses its bars: $last"
-grep -q '313 .*sharded: FULL_SHARD' <<<"$out" || fail "no reason for the sharded row"
+sed 's/FULL_SHARD/HYBRID_SHARD/' "$rows" >"$dir/hybrid.csv"
+"$GHP_BIN/ghp-published" "$dir/hybrid.csv" | grep -q "313 .*does not know how 'HYBRID_SHARD' shards" ||
+    fail "no reason for rows sharded in a way that ghp does not know"
 
 # a rate for each family, and none is shared: a family's smallest row is met
-[ "$(grep -c '^ *[0-9].* rate$' <<<"$out")" -eq 3 ] || fail "not three rows gave a rate"
+[ "$(grep -c '^ *[0-9].* rate$' <<<"$out")" -eq 5 ] || fail "not five rows gave a rate"
 
 # plans matter: the same network on as many devices by tensor parallelism is slower, as measured
 awk '$1 == 139 { data = $(NF - 1) } $1 == 147 { tensor = $(NF - 1) } END { exit !(tensor > 1.2 * data) }' <<<"$out" ||
     fail "tensor parallelism is not predicted to be slower"
+
+# a pair of a DGX-1's GPUs has one NVLink: two groups of four are quicker, as measured
+awk '$1 == 157 { fours = $(NF - 1) } $1 == 159 { pairs = $(NF - 1) } END { exit !(pairs > fours) }' <<<"$out" ||
+    fail "tensor parallelism in pairs is not predicted to be slower than in fours"
 
 # quoted commas, another order of the columns and more of them; a missing column; a short row
 sed '1s/^id,/extra,id,/; 2,$s/^/"a ""b"", c",/' "$rows" >"$dir/more.csv"
