@@ -88,7 +88,9 @@ enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model
         snprintf(text, sizeof text,
                  "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{%s},\"layers\":["
                  "%s%s{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",
-                 sizes[i], facts->takes_ids ? "" : "{\"name\":\"first\",\"op\":\"relu\"},",
+                 sizes[i],
+                 facts->takes_ids || facts->takes_samples ? ""
+                                                          : "{\"name\":\"first\",\"op\":\"relu\"},",
                  facts->least_inputs > 2 ? "{\"name\":\"second\",\"op\":\"relu\"}," : "",
                  ghp_op_name(op), inputs[facts->least_inputs - 1], keys,
                  facts->is_loss ? ""

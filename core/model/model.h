@@ -46,6 +46,7 @@
     X(EMBEDDING, embedding)                                                                        \
     X(POSITION_EMBEDDING, position_embedding)                                                      \
     X(PREPEND, prepend)                                                                            \
+    X(PARAMETER, parameter)                                                                        \
     X(ADD, add)                                                                                    \
     X(MUL, mul)                                                                                    \
     X(CONCAT, concat)                                                                              \

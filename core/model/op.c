@@ -97,11 +97,15 @@ int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_para
                              [GHP_DIM_S] = local->window.s,
                              [GHP_DIM_POSITION] = local->h,
                              [GHP_DIM_ADDED] = local->p - local->h,
+                             [GHP_DIM_HEIGHT] = local->p,
+                             [GHP_DIM_WIDTH] = local->q,
                              [GHP_DIM_VOCABULARY] = local->vocabulary};
     int n = 0;
 
-    for (; n < GHP_MAX_DIMS && param->dims[n] != GHP_DIM_NONE; n++)
+    for (; n < GHP_MAX_DIMS && param->dims[n] != GHP_DIM_NONE; n++) {
+        if (param->dims[n] == GHP_DIM_HEIGHT && local->p * local->q == 1) break;
         dims[n] = sizes[param->dims[n]];
+    }
     return n;
 }
 

@@ -108,7 +108,9 @@ enum ghp_dim {
     GHP_DIM_R,       /* rows of the window */
     GHP_DIM_S,       /* columns of the window */
     GHP_DIM_POSITION,
-    GHP_DIM_ADDED, /* positions of the output that the input does not have */
+    GHP_DIM_ADDED,  /* positions of the output that the input does not have */
+    GHP_DIM_HEIGHT, /* of the output; a vector has neither it nor what follows */
+    GHP_DIM_WIDTH,
     GHP_DIM_VOCABULARY
 };
 
@@ -186,7 +188,9 @@ struct ghp_op_facts {
     bool is_input; /* loads samples; computes nothing */
     /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS where it is divided */
     bool is_loss;
-    bool takes_ids;   /* its input is token ids; others take numbers */
+    bool takes_ids; /* its input is token ids; others take numbers */
+    bool
+        takes_samples; /* of its input it takes the number of samples alone, so ids and numbers are both right */
     bool is_weighted; /* a matrix product: its weights are most of the network's */
     bool may_tie;  /* its first parameter may be that of an embedding, which has the same sizes */
     bool has_bias; /* a bias layer of its own is behind it unless told not */

@@ -44,6 +44,7 @@ static enum ghp_status check_elements(const struct ghp_model *model, const struc
 {
     bool takes_ids = ghp_op_of(layer->op)->takes_ids;
 
+    if (ghp_op_of(layer->op)->takes_samples) return GHP_OK;
     for (int i = 0; i < layer->n_inputs; i++) {
         bool ids = model->layers[layer->inputs[i]].out.vocabulary > 0;
 

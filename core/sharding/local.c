@@ -93,7 +93,7 @@ int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int e
     switch (pass) {
     case GHP_PASS_FORWARD: /* of a table no more rows than are asked for */
         if (ghp_op_of(local->op)->takes_ids && weights > y) weights = y;
-        return x + y + weights + saved;
+        return (uses & GHP_AT_X ? x : 0) + y + weights + saved;
     case GHP_PASS_BACKWARD_DATA: /* of all that the backward passes read, so of both halves */
         return x + y + (ghp_op_needs_input(local->op) ? x : 0) +
                (ghp_op_needs_output(local->op) ? y : 0) + weights + saved;

@@ -148,11 +148,6 @@ static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp
     struct ghp_onnx_array *ratio = ghp_onnx_in(im, node, 1);
     const double *value;
 
-    if (x != NULL && x->scores != NULL)
-        return ghp_onnx_fail(
-            im, node,
-            "drops weights of an attention, which ghp does not; make the attention "
-            "with dropout 0.0, and keep other dropouts as modules of their own");
     if (ghp_onnx_wanted(im, node, 1))
         return ghp_onnx_fail(im, node, "hands its mask on; ghp has masks inside the layer only");
     if (ratio != NULL) {
@@ -160,6 +155,11 @@ static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp
         GHP_TRY(ghp_onnx_values(im, ratio, &value));
         if (ghp_onnx_elements(ratio) > 0) like.norm.ratio = ghp_onnx_tidy(value[0]);
     }
+    if (x != NULL && x->scores != NULL && like.norm.ratio != 0)
+        return ghp_onnx_fail(
+            im, node,
+            "drops weights of an attention, which ghp does not; make the attention "
+            "with dropout 0.0, and keep other dropouts as modules of their own");
     if (samples) like.norm.drop = GHP_DROP_SAMPLES;
     if (!(like.norm.ratio >= 0 && like.norm.ratio <= 0.999))
         return ghp_onnx_fail(im, node, "drops %g of its values; use 0 to 0.999", like.norm.ratio);

@@ -196,6 +196,47 @@ static enum ghp_status with_scores(struct ghp_onnx_import *im, const struct ghp_
                          "over them; ghp scales and masks them");
 }
 
+static enum ghp_status with_function(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     const char *function, const char *part, const char *op);
+
+/* A sum or product with a constant of any shape, as a learned tensor. */
+static enum ghp_status with_parameter(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      struct ghp_onnx_array *x, const struct ghp_onnx_array *c,
+                                      enum kind kind)
+{
+    struct ghp_layer opposite_of = {
+        .op = GHP_OP_ACTIVATION, .n_inputs = 1, .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
+    struct ghp_layer like = {.op = kind == TIMES ? GHP_OP_MUL : GHP_OP_ADD};
+    struct ghp_onnx_array both[2] = {*x}, made;
+    int layers[2], n = 0, layer;
+    bool sequence;
+
+    GHP_TRY(ghp_onnx_parameter(im, node, c, x->n > c->n ? x->n : c->n, &both[1]));
+    made = both[1];
+    if (x->n != both[1].n || !ghp_onnx_joint_dims(x, &both[1], &n, made.dims))
+        return ghp_onnx_fail(im, node,
+                             "combines a constant of %d axes with a tensor that it does "
+                             "not fit; reshape it in the file",
+                             c->n);
+    sequence =
+        ghp_onnx_whole_sequence(im, x) && memcmp(made.dims, x->dims, 3 * sizeof *made.dims) == 0;
+    for (int i = 0; i < 2; i++) {
+        GHP_ASSERT(ghp_onnx_expand(&both[i], n, made.dims));
+        if (sequence)
+            GHP_TRY(ghp_onnx_as_sequence(im, &both[i]));
+        else
+            GHP_TRY(ghp_onnx_settle(im, &both[i], ghp_onnx_shape(&both[i]), &layers[i]));
+        layers[i] = both[i].layer;
+    }
+    opposite_of.inputs[0] = layers[1];
+    if (kind == MINUS)
+        GHP_TRY(ghp_onnx_emit(im, &opposite_of, ghp_onnx_part(ghp_onnx_called(c->name), ".minus"),
+                              &layers[1]));
+    GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
+    made = sequence ? ghp_onnx_of_sequence(im, layer) : ghp_onnx_of_layer(im, layer, n, made.dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      enum kind kind)
 {
@@ -237,9 +278,10 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
             return row_layer(im, node, x, from, kind == TIMES);
     }
     if (ghp_onnx_elements(c) != 1 || c->n > x->n || (kind == OVER && constant_first))
-        return ghp_onnx_fail(im, node,
-                             "combines with a constant that is neither one value nor one for each "
-                             "channel; ghp has no constant tensors of other shapes");
+        return kind == MINUS && constant_first ? with_function(im, node, "Neg", "negated", "Add")
+               : kind == OVER && constant_first
+                   ? with_function(im, node, "Reciprocal", "inverse", "Mul")
+                   : with_parameter(im, node, x, &from.array, kind);
     GHP_TRY(ghp_onnx_values(im, c, &value));
     if (kind == TIMES) return affine(im, node, x, value[0], 0);
     if (kind == OVER) return affine(im, node, x, 1 / value[0], 0);

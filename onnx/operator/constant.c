@@ -123,6 +123,7 @@ static enum ghp_status read_constant_of_shape(struct ghp_onnx_import *im,
                              "elements; use smaller sizes");
     GHP_TRY(ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){n, dims}, NULL, &made));
     ((struct ghp_onnx_base *)(uintptr_t)made.base)->fill = fill;
+    ((struct ghp_onnx_base *)(uintptr_t)made.base)->of = node->outputs[0];
     return ghp_onnx_define(im, node, 0, &made);
 }
 

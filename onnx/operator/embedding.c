@@ -80,7 +80,8 @@ enum ghp_status ghp_onnx_is_position_table(struct ghp_onnx_import *im,
     const double *values;
 
     *is = ghp_onnx_whole_sequence(im, x) && (more == 0 || more == 1) &&
-          c->dims[c->n - 1] == x->dims[2] && c->dims[c->n - 2] == x->dims[1] && x->dims[1] > 1;
+          c->dims[c->n - 1] == x->dims[2] && c->dims[c->n - 2] == x->dims[1] && x->dims[1] > 1 &&
+          c->strides[c->n - 2] != 0;
     if (!*is || more == 1 || c->dims[0] == 1) return GHP_OK;
     *is = c->dims[0] == x->dims[0];
     if (!*is || c->strides[0] == 0) return GHP_OK;
@@ -111,6 +112,93 @@ enum ghp_status ghp_onnx_add_positions(struct ghp_onnx_import *im, const struct 
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* ---- tensors of every sample ---- */
+
+/* The layer that is the whole tensor already, or -1. */
+static int parameter_of(const struct ghp_onnx_import *im, const struct ghp_onnx_base *base)
+{
+    for (int i = 0; i < im->n_sources; i++)
+        if (im->sources[i].array.base == base &&
+            im->model.layers[im->sources[i].layer].op == GHP_OP_PARAMETER)
+            return im->sources[i].layer;
+    return -1;
+}
+
+/* The constant's own axes if it is all of its base in order, else the tensor's of the file; of more than three axes the
+ * first ones together. Slopes of [C, 1, 1] are a vector. */
+static struct ghp_shape shape_of_base(const struct ghp_onnx_array *c)
+{
+    const struct ghp_onnx_tensor *tensor = c->base->tensor;
+    int64_t dims[GHP_ONNX_MAX_DIMS] = {c->base->elements}, strides[GHP_ONNX_MAX_DIMS];
+    struct ghp_onnx_array own = *c;
+    struct ghp_shape s = {.h = 1, .w = 1};
+    int n = 1;
+
+    if (own.n > 0 && own.strides[0] == 0) own.dims[0] = 1; /* the samples */
+    if (tensor != NULL) {
+        n = tensor->n_dims;
+        memcpy(dims, tensor->dims, (size_t)n * sizeof *dims);
+    } else if (ghp_onnx_elements(&own) == c->base->elements && own.offset == 0 &&
+               ghp_onnx_merged(&own, dims, strides) == 1 && strides[0] == 1) {
+        n = own.n;
+        memcpy(dims, own.dims, sizeof dims);
+    }
+    while (n > 1 && dims[n - 1] == 1)
+        n--;
+    if (n > 2) s.w = dims[n - 1];
+    if (n > 1) s.h = dims[n > 2 ? n - 2 : 1];
+    if (n == 2 && dims[0] == 1) s.h = 1;
+    s.c = c->base->elements / (s.h * s.w);
+    return s;
+}
+
+static enum ghp_status emit_parameter(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_array *c, int *layer)
+{
+    const struct ghp_onnx_base *base = c->base;
+    struct ghp_layer like = {.op = GHP_OP_PARAMETER,
+                             .n_inputs = 1,
+                             .out = shape_of_base(c),
+                             .deviation = ghp_onnx_usual_deviation(GHP_OP_PARAMETER)};
+    struct ghp_onnx_source source = {
+        .array = {.base = base, .name = c->name, .n = 1, .dims = {base->elements}, .strides = {1}},
+        .scale = 1};
+
+    if (base->of != NULL) source.array.name = base->of;
+    if (base->tensor != NULL) source.array.name = base->tensor->name;
+    if (like.out.c > GHP_MODEL_CHANNELS || like.out.h > GHP_MODEL_SIZE ||
+        like.out.w > GHP_MODEL_SIZE)
+        return ghp_onnx_fail(im, node, "has a constant of %" PRId64 " elements; use fewer",
+                             base->elements);
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &source.array), &source.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, source));
+    *layer = source.layer;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_parameter(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *c, int rank,
+                                   struct ghp_onnx_array *array)
+{
+    int has_batch = c->n == rank;
+
+    if (c->n > rank || (has_batch && c->dims[0] != 1 && c->strides[0] != 0))
+        return ghp_onnx_fail(im, node,
+                             "combines with a constant that has more axes, or differs between "
+                             "samples; give it the shape of one sample");
+    *array = (struct ghp_onnx_array){.name = c->name, .n = rank, .offset = c->offset};
+    array->layer = parameter_of(im, c->base);
+    if (array->layer < 0) GHP_TRY(emit_parameter(im, node, c, &array->layer));
+    array->dims[0] = im->batch;
+    for (int i = 1; i < rank; i++) {
+        int from = i - (rank - c->n);
+
+        array->dims[i] = from >= has_batch ? c->dims[from] : 1;
+        array->strides[i] = from >= has_batch ? c->strides[from] : 0;
+    }
+    return GHP_OK;
+}
+
 /* ---- writing ---- */
 
 static enum ghp_status write_embedding(struct ghp_onnx_export *ex, int i)
@@ -134,7 +222,31 @@ static enum ghp_status write_positions(struct ghp_onnx_export *ex, int i)
     return GHP_OK;
 }
 
+/* The tensor spread over the samples. */
+static enum ghp_status write_parameter(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    int n = l->params[0].n_dims;
+    const char *all = ghp_export_text(ex, l->name, ".all");
+    const char *const shape[] = {ex->names[0], NULL};
+    const char *const sizes[] = {
+        ghp_export_text(ex, l->name, ".samples"),
+        ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".sizes"), l->params[0].dims, n), NULL};
+    const char *const wide[] = {l->params[0].name, all, NULL};
+    struct ghp_onnx_node *node = ghp_export_node(ex, "Shape", sizes[0], shape);
+
+    ghp_export_since(ex, 15); /* Shape with start and end */
+    ghp_export_int(ex, node, "start", 0);
+    ghp_export_int(ex, node, "end", 1);
+    ghp_export_int(ex, ghp_export_node(ex, "Concat", all, sizes), "axis", 0);
+    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    ghp_export_node(ex, "Expand", l->name, wide);
+    ex->ranks[i] = n + 1;
+    return GHP_OK;
+}
+
 const struct ghp_onnx_operator ghp_onnx_embedding[] = {
+    {.name = "Expand", .since = 8, .op = GHP_OP_PARAMETER, .write = write_parameter},
     {.name = "Gather", .since = 1, .op = GHP_OP_EMBEDDING, .write = write_embedding},
     {.name = "Add", .since = 1, .op = GHP_OP_POSITION_EMBEDDING, .write = write_positions},
     {0}};

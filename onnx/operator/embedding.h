@@ -22,4 +22,12 @@ enum ghp_status ghp_onnx_add_positions(struct ghp_onnx_import *im, const struct 
                                        const struct ghp_onnx_array *x,
                                        const struct ghp_onnx_array *c);
 
+/* A constant of any shape as a learned tensor of every sample: a layer of the whole tensor that it is of, the same for
+ * all who read that, and *array, the constant's elements of it with `rank` axes, the batch in front.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT: it differs between samples, has too many axes, or is too large */
+enum ghp_status ghp_onnx_parameter(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *c, int rank,
+                                   struct ghp_onnx_array *array);
+
 #endif

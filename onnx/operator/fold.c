@@ -434,6 +434,48 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
     return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){n, dims}, out);
 }
 
+/* At each place of the output the element whose number on one axis is said there. */
+static enum ghp_status read_gather_elements(struct ghp_onnx_import *im,
+                                            const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_array *x, *places;
+    int64_t index[GHP_ONNX_MAX_DIMS] = {0}, at = 0, n;
+    const double *from, *place;
+    double *out;
+    int axis;
+    bool fits;
+
+    GHP_TRY(ghp_onnx_constant_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &places));
+    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
+    fits = x->n == places->n;
+    for (int d = 0; fits && d < x->n; d++)
+        fits = d == axis || places->dims[d] <= x->dims[d];
+    n = ghp_onnx_elements(places);
+    if (!fits || n > GHP_ONNX_MAX_FOLDED)
+        return ghp_onnx_fail(im, node, "takes by places of another shape; repair the file");
+    GHP_TRY(ghp_onnx_base_values(im, x->base, &from));
+    GHP_TRY(ghp_onnx_values(im, places, &place));
+    out = ghp_alloc((size_t)n + 1, sizeof *out);
+    if (out == NULL) return GHP_NO_MEMORY();
+    for (int64_t i = 0; i < n; i++) {
+        double value = place[i] + (place[i] < 0 ? (double)x->dims[axis] : 0);
+
+        if (!(value >= 0 && value < (double)x->dims[axis])) {
+            free(out);
+            return ghp_onnx_fail(im, node, "takes from places beyond its axis; repair the file");
+        }
+        at = x->offset + ((int64_t)value - index[axis]) * x->strides[axis];
+        for (int d = 0; d < x->n; d++)
+            at += index[d] * x->strides[d];
+        out[i] = from != NULL ? from[at] : x->base->fill;
+        for (int d = x->n - 1; d >= 0 && ++index[d] == places->dims[d]; --d)
+            index[d] = 0;
+    }
+    return ghp_onnx_folded(im, node, x->base->whole,
+                           (struct ghp_onnx_sizes){places->n, places->dims}, out);
+}
+
 #define FUNCTION(op, known)                                                                        \
     {                                                                                              \
         .name = op, .since = 1, .attributes = known, .folds = true, .read = ghp_onnx_fold_function \
@@ -463,6 +505,11 @@ const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
      .folds = true,
      .read = read_cumulated},
     {.name = "Trilu", .since = 14, .attributes = "upper ", .folds = true, .read = read_trilu},
+    {.name = "GatherElements",
+     .since = 11,
+     .attributes = "axis ",
+     .folds = true,
+     .read = read_gather_elements},
     {.name = "GatherND",
      .since = 11,
      .attributes = "batch_dims ",

@@ -483,6 +483,15 @@ static void add_losses(void)
     add((struct ghp_local){.op = GHP_OP_BINARY_CE, .n = 7, .c = 33, .loss = {.multi_label = true}});
 }
 
+static void add_tables(void)
+{
+    add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
+    add((struct ghp_local){.op = GHP_OP_PREPEND, .n = 3, .c = 19, .h = 5, .p = 7, .q = 1});
+    add((struct ghp_local){.op = GHP_OP_PARAMETER, .n = 3, .c = 2, .k = 19, .p = 5, .q = 7});
+    add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
+    add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
+}
+
 const struct ghp_local *op_case_all(int *n)
 {
     if (n_cases == 0) {
@@ -500,10 +509,7 @@ const struct ghp_local *op_case_all(int *n)
         add_attention();
         add_large();
         add_products();
-        add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
-        add((struct ghp_local){.op = GHP_OP_PREPEND, .n = 3, .c = 19, .h = 5, .p = 7, .q = 1});
-        add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
-        add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
+        add_tables();
         add((struct ghp_local){.op = GHP_OP_DROPOUT, .n = 2, .c = 1500, .norm = {.ratio = 0.5}});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 2});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 4});

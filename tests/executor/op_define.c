@@ -388,6 +388,8 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_POSITION_EMBEDDING:
         return x_at(set, o.n, o.p, o.q, o.k) +
                op_case_get(set, set->args.at.w[0], o.p * l->c + o.k);
+    case GHP_OP_PARAMETER:
+        return op_case_get(set, set->args.at.w[0], (o.k * l->p + o.p) * l->q + o.q);
     case GHP_OP_PREPEND:
         return o.p < l->p - l->h ? op_case_get(set, set->args.at.w[0], o.p * l->c + o.k)
                                  : x_at(set, o.n, o.p - (l->p - l->h), o.q, o.k);

@@ -1,5 +1,6 @@
 /* executor/backend/reference/embedding.c - embedding: y = the row of w [rows][k] that the id names, zeros where it is
- * no local row; position_embedding: y = x + w [position][c]; and prepend: y = w [position][c] and then x. */
+ * no local row; position_embedding: y = x + w [position][c]; prepend: y = w [position][c] and then x; and parameter:
+ * y = w [k][p][q] for every sample. */
 #include "executor/backend/reference/reference.h"
 
 #include <string.h>
@@ -99,6 +100,33 @@ static void prepend_weight(const struct ghp_local *local, const struct ghp_kerne
     }
 }
 
+static void parameter_forward(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args)
+{
+    const double *w = args->at.w[0];
+    double *y = args->at.y;
+    int64_t pixels = local->p * local->q;
+
+    for (int64_t n = 0; n < local->n; n++)
+        for (int64_t i = 0; i < pixels; i++)
+            for (int64_t k = 0; k < local->k; k++)
+                y[(n * pixels + i) * local->k + k] = w[k * pixels + i];
+}
+
+static void parameter_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *dy = args->at.dy;
+    double *dw = args->at.dw[0];
+    int64_t pixels = local->p * local->q;
+
+    for (int64_t k = 0; k < local->k; k++)
+        for (int64_t i = 0; i < pixels; i++) {
+            dw[k * pixels + i] = 0.0;
+            for (int64_t n = 0; n < local->n; n++)
+                dw[k * pixels + i] += dy[(n * pixels + i) * local->k + k];
+        }
+}
+
 const struct ghp_reference_kernel ghp_reference_embedding[] = {
     {GHP_OP_EMBEDDING, GHP_PASS_FORWARD, forward, GHP_REFERENCE_W, GHP_REFERENCE_Y, NULL},
     {GHP_OP_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, backward_weight,
@@ -113,5 +141,8 @@ const struct ghp_reference_kernel ghp_reference_embedding[] = {
      NULL},
     {GHP_OP_PREPEND, GHP_PASS_BACKWARD_WEIGHT, prepend_weight, GHP_REFERENCE_DY, GHP_REFERENCE_DW,
      NULL},
+    {GHP_OP_PARAMETER, GHP_PASS_FORWARD, parameter_forward, GHP_REFERENCE_W, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_PARAMETER, GHP_PASS_BACKWARD_WEIGHT, parameter_weight, GHP_REFERENCE_DY,
+     GHP_REFERENCE_DW, NULL},
     {.run = NULL},
 };

@@ -45,6 +45,7 @@ static const struct op_keys {
     {GHP_OP_VIEW, ",\"channels\":2,\"height\":3,\"sizes\":[2,3],\"strides\":[-36,6],\"offset\":40"},
     {GHP_OP_VIEW,
      ",\"channels\":2,\"height\":18,\"sizes\":[2,18],\"strides\":[72,2],\"sequence\":true"},
+    {GHP_OP_PARAMETER, ",\"channels\":3,\"height\":2,\"width\":5,\"deviation\":0.5,\"fixed\":true"},
     {GHP_OP_PREPEND, ",\"positions\":3,\"deviation\":0.5"},
     {GHP_OP_PAD, ",\"pad\":[1,0,2,1],\"pad_channels\":[1,2],\"fill\":\"edge\",\"value\":1.5"},
 };

@@ -132,6 +132,23 @@ class Gated(nn.Module):
         return self.head((x * x.softmax(2)).sum((2, 3)) - x.log_softmax(1).mean((2, 3)))
 
 
+class Tables(nn.Module):
+    """Trained tensors of any of a sample's axes, added and multiplied, and rows of a table that constant ids name."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.head = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(4, CLASSES)
+        self.places, self.slopes = nn.Parameter(torch.randn(1, 4, 12, 12)), nn.Parameter(torch.randn(12, 12))
+        self.columns, self.below = nn.Parameter(torch.randn(12)), nn.Parameter(torch.randn(4, 12, 1))
+        self.types = nn.Embedding(3, 12)
+        self.register_buffer("ids", torch.zeros(12, dtype=torch.long))
+
+    def forward(self, x):
+        x = self.one(x) + self.places
+        x = torch.sin(x * self.slopes - self.below + self.types(self.ids)) * self.columns + x * self.slopes.t()
+        return self.head((self.below - x * x).mean((2, 3)))
+
+
 SEQUENCE, IMAGE, SMALL = (8, 32), (3, 32, 32), (3, 12, 12)
 MODULES = {
     "vit": (vit, IMAGE),
@@ -153,5 +170,6 @@ MODULES = {
     "lrn": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.LocalResponseNorm(5, 0.1), nn.Flatten(), nn.Linear(800, CLASSES)),
             SMALL),
     "gated": (Gated, SMALL),
+    "tables": (Tables, SMALL),
     "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
 }
