@@ -276,6 +276,17 @@ double random_case_combinations(const struct ghp_model *model, struct ghp_proble
     return n;
 }
 
+unsigned random_case_shardings(struct random_source *source)
+{
+    const unsigned all = (1u << GHP_SHARDING_COUNT) - 1;
+
+    switch (random_below(source, 4)) {
+    case 0: return 0;
+    case 1: return all;
+    default: return (unsigned)random_below(source, (int)all + 1);
+    }
+}
+
 static bool is_graph(const struct ghp_model *model)
 {
     for (int v = 0; v < model->n_layers; v++)

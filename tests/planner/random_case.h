@@ -12,7 +12,8 @@ struct random_case {
     struct ghp_model model;
     struct ghp_profile profile; /* finalized */
     struct ghp_problem problem;
-    bool slow; /* slowdowns while both streams are busy */
+    bool slow;          /* slowdowns while both streams are busy */
+    unsigned shardings; /* that a test offers: bits of enum ghp_param_sharding; made as 0 */
 };
 
 struct random_source {
@@ -35,6 +36,8 @@ void random_case_write_model(const char *path, const char *text);
 
 /* Number of combinations of splits, as ghp_split_choices offers them. */
 double random_case_combinations(const struct ghp_model *model, struct ghp_problem problem);
+/* Shardings to offer: none, all, or some. */
+unsigned random_case_shardings(struct random_source *source);
 
 /* An analytic profile: N equal nodes of one core, one link. */
 enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, double latency_s,

@@ -1,8 +1,8 @@
 /* ghp-test: timeout=300
  * tests/planner/pipeline/test_partition.c - the best of all stages, micro-batches and splits: on random instances every
  * staging that core/sharding/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is
- * faster than the plan, with and without a limit on memory, and where operations take longer in company; every outer
- * choice's programs end. The plan by rules is never faster, and what it loses is printed. Descriptions of stages are
+ * faster than the plan, with and without a limit on memory, where operations take longer in company, and where
+ * parameters may be sharded; every outer choice's programs end. The plan by rules is never faster, and what it loses is printed. Descriptions of stages are
  * read, or refused. */
 #include "core/plan/profile_scale.h"
 #include "core/cost/simulate.h"
@@ -59,7 +59,8 @@ static void note_plan(struct every *e, const struct ghp_split *splits)
 /* All combinations of splits of one staging, in mixed radix. */
 static void every_split(struct every *e, const struct ghp_staging *s)
 {
-    struct ghp_split choices[MOST_LAYERS][MOST_SPLITS], splits[MOST_LAYERS];
+    struct ghp_split choices[MOST_LAYERS][MOST_SPLITS * GHP_SHARDING_COUNT], splits[MOST_LAYERS],
+        offered[MOST_SPLITS];
     int n[MOST_LAYERS], at[MOST_LAYERS] = {0}, layers = e->c->model.n_layers, v = 0;
     double product = 1;
 
@@ -68,11 +69,14 @@ static void every_split(struct every *e, const struct ghp_staging *s)
         struct ghp_placement placement = ghp_placement_of(
             s, layers, e->c->problem, ghp_stage_representative(s, stage, e->c->problem));
 
-        all = ghp_split_choices(&e->c->model.layers[l], placement.problem, choices[l], MOST_SPLITS);
+        all = ghp_split_choices(&e->c->model.layers[l], placement.problem, offered, MOST_SPLITS);
         n[l] = 0;
         for (int i = 0; i < all; i++)
-            if (ghp_stage_takes_tp_size(s, stage, e->c->problem, choices[l][i].tp_size))
-                choices[l][n[l]++] = choices[l][i];
+            if (ghp_stage_takes_tp_size(s, stage, e->c->problem, offered[i].tp_size))
+                n[l] += ghp_stage_shardings(&(struct ghp_sharding_place){&e->c->model,
+                                                                         ghp_staging_or_none(s), l,
+                                                                         placement.problem},
+                                            e->c->shardings, offered[i], &choices[l][n[l]]);
         product *= n[l];
     }
     if (e->counts || !(product > 0)) {
@@ -168,6 +172,7 @@ static struct ghp_plan_request request_of(const struct random_case *c, int64_t l
         .profile = &c->profile,
         .problem = c->problem,
         .memory_bytes = limit_bytes,
+        .shardings = c->shardings,
         .recompute = GHP_RECOMPUTE_MODE_NEVER,
         .time_limit_s = 120,
         .pipeline_mode = GHP_PIPELINE_MODE_AUTO,
@@ -207,9 +212,9 @@ static double check_case(uint64_t seed, const struct random_case *c, const struc
         !CHECK(plan.certificate.gap <= 0))
         fprintf(stderr,
                 "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64
-                ", slow %d, status %s, stages win %d: %s\n",
+                ", slow %d, shardings %x, status %s, stages win %d: %s\n",
                 seed, c->problem.workers, c->problem.global_batch, truth->limit_bytes, c->slow,
-                ghp_proof_name(plan.certificate.proof), truth->stages_win, c->text);
+                c->shardings, ghp_proof_name(plan.certificate.proof), truth->stages_win, c->text);
     CHECK(truth->limit_bytes == 0 || plan.predicted.peak_bytes <= truth->limit_bytes);
     CHECK_STATUS(ghp_plan_verify(&plan, &c->profile), GHP_OK);
     loss = loss_of_rules(&plan, truth->best_s);
@@ -338,6 +343,8 @@ CHECK_TEST(partition)
         double n;
 
         if (!CHECK_STATUS(random_case_make(seed, most_combinations, &c), GHP_OK)) break;
+        if (seed % 4 == 1)
+            c.shardings = random_case_shardings(&(struct random_source){.state = seed});
         n = every_of(&c, 0, true).n;
         if (argc > 1 || (n <= most_plans && c.problem.workers > 1)) {
             tally.cases++;

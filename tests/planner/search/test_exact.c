@@ -1,7 +1,7 @@
 /* ghp-test: timeout=180
  * tests/planner/search/test_exact.c - the plan is the best there is: on random instances every combination of splits is
- * lowered and simulated, and nothing is faster, with and without a limit on memory. A plan that was edited is
- * refused by ghp_plan_verify. */
+ * lowered and simulated, and nothing is faster, with and without a limit on memory, and where parameters may be
+ * sharded. A plan that was edited is refused by ghp_plan_verify. */
 #include "core/cost/simulate.h"
 #include "planner/make/make.h"
 #include "tests/check.h"
@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-enum { CASES = 600, TIED_CASES = 120 };
+enum { CASES = 600, TIED_CASES = 120, SHARDED_CASES = 200, MAX_CHOICES = 64 * GHP_SHARDING_COUNT };
 
 static const double most_combinations = 3000;
 static char model_path[64];
@@ -26,19 +26,41 @@ static struct ghp_sync sync_of(uint64_t seed)
     return ghp_sync_at((int)(seed / 2 % 2));
 }
 
+/* The layer's splits, each with all shardings that are offered. */
+static int choices_of(const struct random_case *c, int v, struct ghp_split choices[MAX_CHOICES])
+{
+    struct ghp_sharding_place place = {.model = &c->model, .layer = v, .problem = c->problem};
+    struct ghp_split splits[64];
+    int n = ghp_split_choices(&c->model.layers[v], c->problem, splits, 64), all = 0;
+
+    for (int i = 0; i < n; i++)
+        all += ghp_stage_shardings(&place, c->shardings, splits[i], &choices[all]);
+    return all;
+}
+
+static double combinations(const struct random_case *c)
+{
+    struct ghp_split choices[MAX_CHOICES];
+    double n = 1;
+
+    for (int v = 0; v < c->model.n_layers; v++)
+        n *= choices_of(c, v, choices);
+    return n;
+}
+
 /* Every combination, in mixed radix. */
 static void simulate_all(const struct random_case *c, struct ghp_sync sync, struct truth *truth)
 {
     struct ghp_plan shell = {.model = c->model, .problem = c->problem, .method.sync = sync};
     struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c->profile);
-    struct ghp_split choices[16][64], splits[16];
+    struct ghp_split choices[16][MAX_CHOICES], splits[16];
     int n[16], at[16] = {0}, layers = c->model.n_layers;
 
-    truth->n = (int)random_case_combinations(&c->model, c->problem);
+    truth->n = (int)combinations(c);
     truth->step_s = calloc((size_t)truth->n, sizeof *truth->step_s);
     truth->peak = calloc((size_t)truth->n, sizeof *truth->peak);
     for (int v = 0; v < layers; v++)
-        n[v] = ghp_split_choices(&c->model.layers[v], c->problem, choices[v], 64);
+        n[v] = choices_of(c, v, choices[v]);
     for (int k = 0; k < truth->n; k++) {
         struct ghp_program program;
         struct ghp_timing timing;
@@ -118,6 +140,7 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
                                        .profile = &c->profile,
                                        .problem = c->problem,
                                        .memory_bytes = limit,
+                                       .shardings = c->shardings,
                                        .method.sync = sync_of(seed),
                                        .recompute = GHP_RECOMPUTE_MODE_NEVER,
                                        .time_limit_s = 60,
@@ -139,8 +162,8 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
     if (!CHECK_NEAR(plan.predicted.step_s, best, 1e-9 * best) || !CHECK(plan.certificate.gap <= 0))
         fprintf(stderr,
                 "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64
-                ", slow %d, status %s: %s\n",
-                seed, c->problem.workers, c->problem.global_batch, limit, c->slow,
+                ", slow %d, shardings %x, status %s: %s\n",
+                seed, c->problem.workers, c->problem.global_batch, limit, c->slow, c->shardings,
                 ghp_proof_name(plan.certificate.proof), c->text);
     CHECK(limit == 0 || plan.predicted.peak_bytes <= limit);
     check_overrides(&plan, &c->profile, source);
@@ -167,6 +190,21 @@ static void check_limits(uint64_t seed, const struct random_case *c)
     free(truth.peak);
 }
 
+/* Sharded parameters, where they leave so few combinations that all can be simulated. */
+static void check_sharded(uint64_t seed)
+{
+    struct random_source source = {.state = seed};
+    struct random_case c;
+    enum ghp_status status =
+        seed % 4 == 0 ? random_case_tied(seed, 300, &c) : random_case_make(seed, 300, &c);
+
+    if (!CHECK_STATUS(status, GHP_OK)) return;
+    while (c.shardings == 0)
+        c.shardings = random_case_shardings(&source);
+    if (combinations(&c) <= 2 * most_combinations) check_limits(seed, &c);
+    random_case_release(&c);
+}
+
 CHECK_TEST(exact)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0,
@@ -191,6 +229,8 @@ CHECK_TEST(exact)
         check_limits(seed, &c);
         random_case_release(&c);
     }
+    for (uint64_t seed = 0; argc == 1 && seed < (uint64_t)check_cases(SHARDED_CASES); seed++)
+        check_sharded(20000 + seed);
     unlink(model_path);
     return check_end();
 }
