@@ -203,9 +203,11 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
 {
     struct ghp_program *program = k->program;
     struct ghp_instr *instr = &program->instrs[index];
+    /* whose layer may come later than what is computed around it */
+    bool of_weights = instr->kind == GHP_INSTR_WAIT && instr->edge < 0;
     k->now = &k->micro[instr->micro];
     k->recompute = instr->recompute;
-    if (instr->backward && instr->stream != GHP_STREAM_COMM)
+    if (instr->backward && instr->stream != GHP_STREAM_COMM && !of_weights)
         GHP_TRY(ghp_buffer_assignment_gradients(k, named_layer(k, instr)));
     GHP_TRY(assign_tensors(k, index));
     if (instr->kind == GHP_INSTR_GATHER) GHP_TRY(ghp_buffer_assignment_carve_gathered(k, instr));

@@ -164,6 +164,72 @@ struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct
     return splits;
 }
 
+struct ghp_staging case_staging(const struct ghp_model *model, const int *counts, int u,
+                                unsigned seed)
+{
+    struct ghp_staging s = {.micro_batches = u};
+    unsigned state = seed * 7919u + 3u;
+    int starts[512], n = 0;
+
+    for (int l = 1; l < model->n_layers; l++)
+        if (ghp_stage_may_start(model, l)) starts[n++] = l;
+    for (int i = 0; counts[i] > 0; i++) {
+        int from = i == 0 ? 0 : s.stage[i - 1].first_layer, least = 0;
+
+        s.stage[i].workers = counts[i];
+        s.n++;
+        if (i == 0) continue;
+        while (starts[least] <= from)
+            least++;
+        int later = 0; /* cuts still to come */
+        while (counts[i + 1 + later] > 0)
+            later++;
+        s.stage[i].first_layer =
+            starts[least + (int)(next_random(&state) % (unsigned)(n - later - least))];
+    }
+    return s;
+}
+
+bool case_staging_fits(const struct ghp_model *model, struct ghp_problem whole,
+                       struct ghp_staging *s)
+{
+    if (ghp_staging_check(s, model, whole) == GHP_OK) return true;
+    for (int i = 0; i < s->n; i++)
+        s->stage[i].block_size = 1;
+    return s->n > 1 && ghp_staging_check(s, model, whole) == GHP_OK;
+}
+
+void case_recomputed(const struct ghp_model *model, unsigned seed, bool *recomputed)
+{
+    unsigned state = seed * 31337u + 17u;
+
+    for (int l = 0; l < model->n_layers; l++) {
+        const struct ghp_layer *layer = &model->layers[l];
+        bool own = layer->op != GHP_OP_INPUT && layer->op != GHP_OP_BATCH_NORM &&
+                   layer->op != GHP_OP_SOFTMAX_CE && !ghp_op_in_place(layer);
+
+        recomputed[l] = own && next_random(&state) % 2 == 0;
+    }
+}
+
+void case_shard_staged(const struct ghp_model *model, const struct ghp_staging *s,
+                       struct ghp_problem whole, unsigned seed, struct ghp_split *splits)
+{
+    unsigned state = seed * 15485863u + 1u;
+
+    for (int i = 0; i < model->n_layers; i++) {
+        struct ghp_sharding_place place = {.model = model, .staging = s, .layer = i};
+        struct ghp_split variants[GHP_SHARDING_COUNT];
+        int n, rank = ghp_stage_representative(s, ghp_stage_of(s, i), whole);
+
+        place.problem = ghp_placement_of(s, model->n_layers, whole, rank).problem;
+        n = ghp_stage_shardings(&place, (1u << GHP_SHARDING_COUNT) - 1, splits[i], variants);
+        splits[i] = variants[next_random(&state) % (unsigned)n];
+        if (model->layers[i].tied > 0)
+            splits[i].sharding = splits[ghp_model_owner(model, i)].sharding;
+    }
+}
+
 static bool has_pixels(const struct ghp_layer *layer)
 {
     return layer->out.axes == GHP_AXES_IMAGE;

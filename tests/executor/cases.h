@@ -24,6 +24,17 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem 
 struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp_problem problem,
                                        int m);
 
+/* Stages of the given worker counts (0 ends the list), none for an empty list, cut by what the seed draws. */
+struct ghp_staging case_staging(const struct ghp_model *model, const int *counts, int micro_batches,
+                                unsigned seed);
+/* Whether the stages can be; deals samples unequally if equal shares do not come out. */
+bool case_staging_fits(const struct ghp_model *model, struct ghp_problem whole,
+                       struct ghp_staging *staging);
+/* Marks some layers that make a tensor of their own.
+ *
+ * recomputed   one a layer */
+void case_recomputed(const struct ghp_model *model, unsigned seed, bool *recomputed);
+
 /* Splits of each layer inside its stage, one a layer; the caller frees them. NULL where a layer can take none.
  *
  * seed   draws them; 0: the first of each, data */
@@ -36,6 +47,10 @@ struct ghp_split *case_staged_splits(const struct ghp_model *model,
  * problem   of all workers, or of a micro-batch; without stages */
 void case_shard(const struct ghp_model *model, struct ghp_problem problem,
                 enum ghp_param_sharding sharding, unsigned seed, struct ghp_split *splits);
+
+/* The same inside stages, where each layer's sharding is drawn among those that it can take. */
+void case_shard_staged(const struct ghp_model *model, const struct ghp_staging *staging,
+                       struct ghp_problem whole, unsigned seed, struct ghp_split *splits);
 
 /* Clears what cannot be of the layers whose outputs are to lie in blocks: what is loaded, passes between stages, or has
  * one pixel a channel; and of an operation that does not choose, what has to lie as another tensor that lies plain.

@@ -122,33 +122,6 @@ static void be_late(unsigned seed)
 
 /* ---- cases ---- */
 
-/* Stages of the given worker counts (0 ends the list), cut by chance. */
-static struct ghp_staging staging_of(const struct ghp_model *model, const int *counts, int u,
-                                     unsigned seed)
-{
-    struct ghp_staging s = {.micro_batches = u};
-    unsigned state = seed * 7919u + 3u;
-    int starts[512], n = 0;
-
-    for (int l = 1; l < model->n_layers; l++)
-        if (ghp_stage_may_start(model, l)) starts[n++] = l;
-    for (int i = 0; counts[i] > 0; i++) {
-        int from = i == 0 ? 0 : s.stage[i - 1].first_layer, least = 0;
-
-        s.stage[i].workers = counts[i];
-        s.n++;
-        if (i == 0) continue;
-        while (starts[least] <= from)
-            least++;
-        int later = 0; /* cuts still to come */
-        while (counts[i + 1 + later] > 0)
-            later++;
-        s.stage[i].first_layer =
-            starts[least + (int)(next_random(&state) % (unsigned)(n - later - least))];
-    }
-    return s;
-}
-
 static uint64_t train(struct bench *b, const struct ghp_split *splits, const struct ghp_staging *s,
                       struct ghp_verification *v)
 {
@@ -212,20 +185,6 @@ static uint64_t check_train(struct bench *b, const struct ghp_split *splits,
     return hash;
 }
 
-/* Marks some layers that make a tensor of their own. */
-static void draw_recomputed(const struct ghp_model *model, unsigned seed, bool *recomputed)
-{
-    unsigned state = seed * 31337u + 17u;
-
-    for (int l = 0; l < model->n_layers; l++) {
-        const struct ghp_layer *layer = &model->layers[l];
-        bool own = layer->op != GHP_OP_INPUT && layer->op != GHP_OP_BATCH_NORM &&
-                   layer->op != GHP_OP_SOFTMAX_CE && !ghp_op_in_place(layer);
-
-        recomputed[l] = own && next_random(&state) % 2 == 0;
-    }
-}
-
 /* By all schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
 static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
 {
@@ -240,7 +199,7 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
         bool recomputed[512] = {false};
 
         CHECK(b->model.n_layers <= 512);
-        draw_recomputed(&b->model, seed, recomputed);
+        case_recomputed(&b->model, seed, recomputed);
         s->recompute = recomputed;
         s->pipeline = seed % 2 == 0 ? GHP_PIPELINE_1F1B : GHP_PIPELINE_ZB_H1;
         b->rank_plan.lowering.prefetch = true;
@@ -260,15 +219,6 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
     }
     free(splits);
     return true;
-}
-
-/* Deals unequally where equal shares do not come out. */
-static bool fit(const struct bench *b, struct ghp_staging *s)
-{
-    if (ghp_staging_check(s, &b->model, b->rank_plan.lowering.problem) == GHP_OK) return true;
-    for (int i = 0; i < s->n; i++)
-        s->stage[i].block_size = 1;
-    return s->n > 1 && ghp_staging_check(s, &b->model, b->rank_plan.lowering.problem) == GHP_OK;
 }
 
 /* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has
@@ -329,9 +279,9 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
             for (unsigned seed = 0; seed < 2; seed++) {
                 if (workers > 3 && seed != (k + m) % 2) continue; /* more shapes, half of each */
                 struct ghp_staging s =
-                    staging_of(&b.model, counts, micro_batches[m], seed + (unsigned)k);
+                    case_staging(&b.model, counts, micro_batches[m], seed + (unsigned)k);
 
-                if (!fit(&b, &s)) continue;
+                if (!case_staging_fits(&b.model, b.rank_plan.lowering.problem, &s)) continue;
                 ran += check_case(&b, &s, seed == 0 ? 0 : seed + (unsigned)m,
                                   seed > 0 && m % 2 == k % 2);
             }
@@ -354,10 +304,12 @@ static void check_ignored(struct bench_numbers numbers)
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (int stages = 1; stages <= 2; stages++) {
         const int counts[3] = {stages == 1 ? workers : 1, stages == 1 ? 0 : workers - 1};
-        struct ghp_staging s = staging_of(&b.model, counts, 2, 1);
+        struct ghp_staging s = case_staging(&b.model, counts, 2, 1);
         struct ghp_split *splits;
 
-        if ((stages == 2 && workers == 1) || !fit(&b, &s)) continue;
+        if ((stages == 2 && workers == 1) ||
+            !case_staging_fits(&b.model, b.rank_plan.lowering.problem, &s))
+            continue;
         splits = case_staged_splits(&b.model, &s, b.rank_plan.lowering.problem, 0);
         check_train(&b, splits, &s);
         free(splits);
@@ -380,8 +332,9 @@ static void check_tied(struct bench_numbers numbers)
             struct ghp_staging s;
 
             if (stages > workers) continue;
-            s = staging_of(&b.model, stages == 1 ? one : stages == 2 ? two : three, 2, seed);
-            if (fit(&b, &s)) check_case(&b, &s, seed, seed == 1);
+            s = case_staging(&b.model, stages == 1 ? one : stages == 2 ? two : three, 2, seed);
+            if (case_staging_fits(&b.model, b.rank_plan.lowering.problem, &s))
+                check_case(&b, &s, seed, seed == 1);
         }
     bench_close(&b);
 }
