@@ -82,9 +82,11 @@ static void add_layer(const struct ghp_instance *in, int v, int flat,
     accumulated->reduce[item + 1] = p->reduce_s;
     accumulated->slack[item] = p->reduces ? 0 : 1;
     accumulated->work[GHP_WORK_COMPUTE][in->start_slot[in->stage[v]] + 1] += p->start_s;
-    if (in->n_items > in->n_layers + 1) {
-        accumulated->reduce[in->n_layers + 1 + v + 1] = p->gather_s;
-        accumulated->slack[in->n_layers + 1 + v] = p->gather_s > 0 ? 0 : 1;
+    for (int i = in->n_layers + 1 + v; i < in->n_items; i += in->n_layers) {
+        double gather_s = i == ghp_instance_gather_item(in, v, flat) ? p->gather_s : 0;
+
+        accumulated->reduce[i + 1] = gather_s;
+        accumulated->slack[i] = gather_s > 0 ? 0 : 1;
     }
     if (!in->has_memory) return;
     add_spans(in, &in->layer_spans, flat, accumulated->live);
@@ -158,12 +160,14 @@ void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice,
 double ghp_constraints_most_between(const struct ghp_instance *in, int from_item, int to_item)
 {
     double sum = 0;
+    int aside[2];
 
+    ghp_instance_aside(in, from_item, to_item, aside);
     for (int i = from_item; i <= to_item; i++)
         if (i < in->n_layers)
             sum += in->most_reduce_s[in->n_layers - 1 - i];
-        else if (i > in->n_layers)
-            sum += in->most_gather_s[i - in->n_layers - 1];
+        else if (i > in->n_layers && (i < aside[0] || i >= aside[1]))
+            sum += in->most_gather_s[(i - 1) % in->n_layers];
     if (from_item <= in->n_layers && to_item >= in->n_layers) {
         double most = 0;
 

@@ -42,6 +42,21 @@ struct ghp_coefficients ghp_instance_coefficients(const struct ghp_instance *in)
 
 /* ---- constraints ---- */
 
+double ghp_constraints_reduced(const struct ghp_instance *in,
+                               const struct ghp_constraint *constraint,
+                               const struct ghp_accumulated_cost *accumulated)
+{
+    const double *before = accumulated->reduce;
+    int aside[2];
+
+    if (constraint->from_item > constraint->to_item) return 0;
+    if (constraint->waiting_update < 0) /* all that the stream does */
+        return before[constraint->to_item + 1] - before[constraint->from_item];
+    ghp_instance_aside(in, constraint->from_item, constraint->to_item, aside);
+    return before[aside[0]] - before[constraint->from_item] + before[constraint->to_item + 1] -
+           before[aside[1]];
+}
+
 double ghp_constraint_value(const struct ghp_coefficients *coefficients,
                             const struct ghp_constraint *constraint, const struct ghp_instance *in,
                             const struct ghp_accumulated_cost *accumulated)
@@ -60,10 +75,7 @@ double ghp_constraint_value(const struct ghp_coefficients *coefficients,
                  : 0;
         sum += c->off[k] * accumulated->work[k][in->n_slots] + (c->on[k] - c->off[k]) * on;
     }
-    on = constraint->from_item <= constraint->to_item
-             ? accumulated->reduce[constraint->to_item + 1] -
-                   accumulated->reduce[constraint->from_item]
-             : 0;
+    on = ghp_constraints_reduced(in, constraint, accumulated);
     sum += c->reduce_off * accumulated->reduce[in->n_items] + (1 - c->reduce_off) * on;
     if (constraint->waiting_update >= 0)
         sum -= constraint->relaxation * accumulated->slack[constraint->waiting_update];
@@ -92,12 +104,16 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_coeff
                            const struct ghp_accumulated_cost *accumulated, int *source,
                            int *waiting_update)
 {
-    double longest = -INFINITY, finish = -INFINITY;
-    int start = 0;
+    double longest = -INFINITY, finish = -INFINITY, reduced = -INFINITY;
+    int start = 0, last = 0; /* the path's, and that of the path to the last reduction */
 
     for (int i = 0; i < in->n_items; i++) {
         double ready = 0, begin = 0, length;
 
+        if (i == in->first_use) {
+            finish = reduced;
+            start = last;
+        }
         for (int k = 0; k < GHP_WORK_COUNT; k++) {
             ready += (c->on[k] - c->off[k]) * accumulated->work[k][in->ready_slot[i] + 1];
             begin += (c->on[k] - c->off[k]) * accumulated->work[k][in->wait_slot[i]];
@@ -107,6 +123,10 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_coeff
             start = i;
         }
         finish += (1 - c->reduce_off) * (accumulated->reduce[i + 1] - accumulated->reduce[i]);
+        if (i == in->n_layers) {
+            reduced = finish;
+            last = start;
+        }
         if (accumulated->slack[i] > 0.999) continue;
         length = finish - begin;
         if (accumulated->slack[i] > 0)

@@ -80,14 +80,6 @@ static double sent_by(const struct ghp_instance *in, const struct ghp_accumulate
     return in->micro_batches * sum;
 }
 
-static double reduced_in(const struct ghp_accumulated_cost *accumulated,
-                         const struct ghp_constraint *constraint)
-{
-    if (constraint->from_item > constraint->to_item) return 0;
-    return accumulated->reduce[constraint->to_item + 1] -
-           accumulated->reduce[constraint->from_item];
-}
-
 double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
                                   const struct ghp_instance *in,
                                   const struct ghp_accumulated_cost *accumulated)
@@ -96,7 +88,7 @@ double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
     struct ghp_cover c;
 
     if (constraint->p2p_transfers) return sent_by(in, accumulated, constraint->base);
-    sum = reduced_in(accumulated, constraint);
+    sum = ghp_constraints_reduced(in, constraint, accumulated);
     if (constraint->from_slot > constraint->to_slot) return sum; /* reductions alone */
     c = ghp_cover_of(in, constraint);
     for (int k = 0; k < c.n; k++)

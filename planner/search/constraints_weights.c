@@ -35,7 +35,21 @@ void ghp_weights_release(struct ghp_weights *w)
     memset(w, 0, sizeof *w);
 }
 
-static void weigh_constraint(const struct ghp_coefficient *c,
+static void weigh_items(const struct ghp_instance *in, const struct ghp_constraint *constraint,
+                        double weight, struct ghp_weights *w)
+{
+    int aside[2] = {constraint->to_item + 1, constraint->to_item + 1};
+
+    if (constraint->from_item > constraint->to_item) return;
+    if (constraint->waiting_update >= 0)
+        ghp_instance_aside(in, constraint->from_item, constraint->to_item, aside);
+    w->reduce[constraint->from_item] += weight;
+    w->reduce[aside[0]] -= weight;
+    w->reduce[aside[1]] += weight;
+    w->reduce[constraint->to_item + 1] -= weight;
+}
+
+static void weigh_constraint(const struct ghp_instance *in, const struct ghp_coefficient *c,
                              const struct ghp_constraint *constraint, double weight,
                              struct ghp_weights *w)
 {
@@ -44,10 +58,7 @@ static void weigh_constraint(const struct ghp_coefficient *c,
             w->work[k][constraint->from_slot] += weight * (c->on[k] - c->off[k]);
             w->work[k][constraint->to_slot + 1] -= weight * (c->on[k] - c->off[k]);
         }
-    if (constraint->from_item <= constraint->to_item) {
-        w->reduce[constraint->from_item] += weight * (1 - c->reduce_off);
-        w->reduce[constraint->to_item + 1] -= weight * (1 - c->reduce_off);
-    }
+    weigh_items(in, constraint, weight * (1 - c->reduce_off), w);
     if (constraint->waiting_update >= 0)
         w->slack[constraint->waiting_update] += weight * constraint->relaxation;
     for (int k = 0; k < GHP_WORK_COUNT; k++)
@@ -75,10 +86,7 @@ static void weigh_stage_constraint(const struct ghp_instance *in,
         if (in->p2p_transfer[h].to == constraint->base)
             w->p2p_transfer[2 * h + 1] += weight * in->micro_batches;
     }
-    if (constraint->from_item <= constraint->to_item) {
-        w->reduce[constraint->from_item] += weight;
-        w->reduce[constraint->to_item + 1] -= weight;
-    }
+    weigh_items(in, constraint, weight, w);
     if (constraint->waiting_update >= 0)
         w->slack[constraint->waiting_update] += weight * constraint->relaxation;
     if (constraint->p2p_transfers || constraint->from_slot > constraint->to_slot) return;
@@ -101,7 +109,7 @@ void ghp_weights_set(const struct ghp_instance *in, const struct ghp_coefficient
             continue;
         }
         if (constraints[k].variant >= 0) {
-            weigh_constraint(&coefficients->variant[constraints[k].variant], &constraints[k],
+            weigh_constraint(in, &coefficients->variant[constraints[k].variant], &constraints[k],
                              weight[k], w);
             continue;
         }
@@ -135,9 +143,10 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
     double sum = p->reduces ? w->reduce[item] * p->reduce_s : -w->slack[item];
 
     sum += w->work[GHP_WORK_COMPUTE][in->start_slot[in->stage[v]]] * p->start_s;
-    if (in->n_items > in->n_layers + 1)
-        sum += p->gather_s > 0 ? w->reduce[in->n_layers + 1 + v] * p->gather_s
-                               : -w->slack[in->n_layers + 1 + v];
+    for (int g = in->n_layers + 1 + v; g < in->n_items; g += in->n_layers)
+        sum += p->gather_s > 0 && g == ghp_instance_gather_item(in, v, in->first_choice[v] + i)
+                   ? w->reduce[g] * p->gather_s
+                   : -w->slack[g];
     for (int k = 0; k < GHP_WORK_COUNT; k++)
         sum += w->work[k][forward] * p->forward_s[k] + w->work[k][backward] * p->before_s[k] +
                w->work[k][backward + 1] * p->after_s[k];

@@ -19,15 +19,14 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->first_choice = ghp_alloc(layers + 1, sizeof *in->first_choice);
     in->first_pair = ghp_alloc(edges + 1, sizeof *in->first_pair);
     in->most_reduce_s = ghp_alloc(2 * layers, sizeof *in->most_reduce_s);
-    in->wait_slot = ghp_alloc(2 * layers + 1, sizeof *in->wait_slot);
-    in->ready_slot = ghp_alloc(2 * layers + 1, sizeof *in->ready_slot);
+    in->wait_slot = ghp_alloc(3 * layers + 1, sizeof *in->wait_slot);
+    in->ready_slot = ghp_alloc(3 * layers + 1, sizeof *in->ready_slot);
     in->edge_slot = ghp_alloc(2 * edges, sizeof *in->edge_slot);
     in->stage = ghp_alloc(layers, sizeof *in->stage);
     in->p2p_transfer_of = ghp_alloc(edges + 1, sizeof *in->p2p_transfer_of);
     in->p2p_transfer = ghp_alloc(edges + 1, sizeof *in->p2p_transfer);
-    if (in->stage == NULL || in->p2p_transfer_of == NULL || in->p2p_transfer == NULL)
-        return GHP_NO_MEMORY();
-    if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL ||
+    if (in->stage == NULL || in->p2p_transfer_of == NULL || in->p2p_transfer == NULL ||
+        in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL ||
         in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL ||
         in->edge_slot == NULL)
         return GHP_NO_MEMORY();
@@ -42,7 +41,12 @@ static void place_items(struct ghp_instance *in)
     const struct ghp_model *model = in->lowering->model;
     int steady_phases =
         in->first_steady >= 0 ? in->n_stages : 0; /* they precede the backward slots */
+    unsigned shardings = in->lowering->shardings;
 
+    in->n_items = in->first_use = in->n_layers + 1;
+    if (ghp_sync_ops_of(in->lowering->method.sync)->gathers || shardings != 0)
+        in->n_items = in->first_use += in->n_layers;
+    if (shardings >> GHP_SHARDING_STEP != 0) in->n_items += in->n_layers;
     for (int v = 0; v < in->n_layers; v++) {
         in->wait_slot[in->n_layers - 1 - v] = 2 * ghp_point_forward(model, v);
         in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v) + steady_phases;
@@ -53,9 +57,9 @@ static void place_items(struct ghp_instance *in)
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
     in->ready_slot[in->n_layers] = (in->first_tail >= 0 ? in->first_tail : in->n_slots) - 1;
-    for (int v = 0; v < in->n_layers; v++) {
-        in->wait_slot[in->n_layers + 1 + v] = 2 * ghp_point_forward(model, v);
-        in->ready_slot[in->n_layers + 1 + v] = -1;
+    for (int i = in->n_layers + 1; i <= 3 * in->n_layers; i++) {
+        in->wait_slot[i] = 2 * ghp_point_forward(model, (i - 1) % in->n_layers);
+        in->ready_slot[i] = -1;
     }
     for (int i = 0; i < in->n_stages; i++) {
         int first = in->route[i].first_layer;
@@ -183,7 +187,6 @@ static struct ghp_contention contention_of(const struct ghp_instance *in, int st
 static enum ghp_work work_of(const struct ghp_instr *instr)
 {
     bool sends = instr->kind == GHP_INSTR_RESHARD || instr->kind == GHP_INSTR_STAT_REDUCE;
-
     return sends && instr->ranks.count > 1 ? GHP_WORK_LINK : GHP_WORK_COMPUTE;
 }
 
@@ -295,12 +298,13 @@ static void add_deferred(const struct ghp_instance *in, const struct ghp_instr *
 }
 
 /* Whether an instruction of gathered weights is left out: the bound is that of the first gather alone, since a path
- * from one reduction to the next step's passes need not go through the others, nor through the update. */
-static bool leaves_out(const struct ghp_instr *instr)
+ * from one reduction to the next step's passes need not go through the others, nor through the update. A layer that
+ * shares another's weights may use what was gathered for that one. */
+static bool leaves_out(const struct ghp_instr *instr, int v)
 {
     return ghp_sharding_gathers(instr->sharding) &&
            (instr->kind == GHP_INSTR_UPDATE ||
-            (instr->kind == GHP_INSTR_GATHER && instr->backward));
+            (instr->kind == GHP_INSTR_GATHER && (instr->backward || instr->layer != v)));
 }
 
 static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, int flat,
@@ -315,8 +319,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
     GHP_TRY(ghp_lower_layer(in->lowering, v, in->choices[flat], in->rank[in->stage[v]], piece));
     for (int k = 0; k < piece->n_instrs; k++) {
         const struct ghp_instr *instr = &piece->instrs[k];
-
-        if (leaves_out(instr)) continue;
+        if (leaves_out(instr, v)) continue;
         if (instr->stream == GHP_STREAM_COMM) {
             p->reduces = p->reduces || ghp_instr_reduces(instr);
             GHP_TRY(cost_bucket(in, instr, bytes,
@@ -340,6 +343,9 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
             continue;
         }
         p->steady_s[work_of(instr)] += others(in, instr) * cost.seconds;
+        if (v == in->n_layers - 1 && !instr->backward &&
+            (instr->kind == GHP_INSTR_STAT_REDUCE || instr->pass == GHP_PASS_STATS))
+            in->metric_s[flat - in->first_choice[v]] += cost.seconds;
         if (!instr->backward)
             p->forward_s[work_of(instr)] += cost.seconds;
         else if (p->reduces ||
@@ -353,7 +359,8 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
     return GHP_OK;
 }
 
-/* The metrics' reduction belongs to no layer's piece: its ranks follow from the last layer's TP size. */
+/* The metrics' reduction belongs to no layer's piece: its ranks follow from the last layer's TP size. A divided loss
+ * waits for it after its statistics, whose seconds are taken off. */
 static enum ghp_status cost_metrics(const struct ghp_instance *in)
 {
     int last = in->n_layers - 1;
@@ -361,18 +368,19 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
 
     for (int i = 0; i < in->n_choices[last]; i++) {
         struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE, .layer = -1, .edge = -1};
+        double before_s = in->metric_s[i];
 
+        in->metric_s[i] = 0;
         ghp_instr_sum_metrics(
             &instr,
             ghp_ranks_replica(0, ghp_split_sharers(in->choices[in->first_choice[last] + i]),
                               in->lowering->problem.workers),
             ghp_sync_metric_period(in->lowering->method.sync));
-        in->metric_s[i] = 0;
         if (in->lowering->no_metrics || instr.ranks.count == 1 || in->n_stages > 1 ||
             ghp_sync_runs_free(in->lowering->method.sync))
             continue;
         GHP_TRY(ghp_profile_cost(in->profile, &instr, in->lowering->problem.workers, &cost));
-        in->metric_s[i] = cost.seconds;
+        in->metric_s[i] = fmax(cost.seconds - before_s, 0);
     }
     return GHP_OK;
 }
@@ -400,7 +408,6 @@ static enum ghp_status cost_pair(const struct ghp_instance *in, int e, int i, in
                            in->rank[in->stage[edge->to]], piece));
     for (int k = 0; k < piece->n_instrs; k++) {
         const struct ghp_instr *instr = &piece->instrs[k];
-
         GHP_TRY(ghp_profile_cost(in->profile, instr, in->lowering->problem.workers, &cost));
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[edge->to]));
         if (instr->stream == GHP_STREAM_TRANSFER) {
@@ -437,7 +444,6 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     const int ends[2][2] = {{a->from, b->from}, {a->to, b->to}};
     for (int k = 0; k < 2; k++) {
         int n = in->n_choices[ends[k][0]];
-
         if (n != in->n_choices[ends[k][1]]) return false;
         for (int i = 0; i < n; i++)
             if (!ghp_split_same(in->choices[in->first_choice[ends[k][0]] + i],
@@ -481,10 +487,6 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *lowering,
                                       .edges = lowering->model->edges,
                                       .alone = lowering->method.bucket_bytes == 0};
     instance->n_points = ghp_point_count(lowering->model);
-    instance->n_items = instance->n_layers + 1 +
-                        (ghp_sync_ops_of(lowering->method.sync)->gathers || lowering->shardings != 0
-                             ? instance->n_layers
-                             : 0);
     if (lowering->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(lowering->problem), done);
     GHP_TRY_GOTO(status, ghp_staging_check(lowering->staging, lowering->model, lowering->problem),
                  done);

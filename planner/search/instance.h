@@ -42,8 +42,9 @@ struct ghp_layer_cost {               /* seconds */
     double tail_s[GHP_WORK_COUNT]; /* weight gradients that may be made after all data gradients */
     double reduce_s;               /* the gradients' reduction, alone */
     double start_s;                /* the update of an optimizer shard, at the start of the step */
-    double gather_s;               /* the updated weights' gather, alone */
-    bool reduces;                  /* there is one, so the update waits */
+    double
+        gather_s; /* the gather of updated weights, alone: at the start of a step, or before their use */
+    bool reduces; /* there is one, so the update waits */
 };
 
 struct ghp_edge_cost { /* seconds */
@@ -107,6 +108,7 @@ struct ghp_instance {
     double *most_gather_s;        /* and gathers */
     bool alone; /* each layer's reduction is costed alone; false: as a share of a bucket */
     int n_slots, n_items, n_points;
+    int first_use;  /* the first item that gathers weights before their use; n_items: none does */
     int *wait_slot; /* an item: where the step's next round waits for it */
     int *
         ready_slot; /* an item: the last slot before it may start; -1: a gather, where no path starts */
@@ -118,6 +120,23 @@ struct ghp_instance {
     struct ghp_spans layer_spans; /* flat choice */
     struct ghp_spans edge_spans;  /* flat pair */
 };
+
+/* The item of a layer's gather by a flat choice. Gathers at the start of a step and before uses are posted in the order
+ * of layers, each kind by itself: so no path goes through both. */
+static inline int ghp_instance_gather_item(const struct ghp_instance *in, int v, int flat)
+{
+    return v +
+           (ghp_sharding_gathers(in->choices[flat].sharding) ? in->first_use : in->n_layers + 1);
+}
+
+/* The first item after `from` that is on no path from there to `to`, and the first that is again; both to + 1: all are. */
+static inline void ghp_instance_aside(const struct ghp_instance *in, int from, int to, int aside[2])
+{
+    bool passes = from <= in->n_layers && to >= in->first_use;
+
+    aside[0] = passes ? in->n_layers + 1 : to + 1;
+    aside[1] = passes ? in->first_use : to + 1;
+}
 
 /* Costs all pieces.
  *

@@ -138,7 +138,7 @@ static int layer_of(const struct ghp_instance *in, int item)
 {
     return item < in->n_layers    ? in->n_layers - 1 - item
            : item == in->n_layers ? in->n_layers - 1
-                                  : item - in->n_layers - 1;
+                                  : (item - 1) % in->n_layers;
 }
 
 /* Seconds of an item by a flat choice; *waits: whether the update waits for it. */
@@ -147,7 +147,8 @@ static double item_s(const struct ghp_instance *in, int item, int flat, bool *wa
     int v = layer_of(in, item);
     double s = item < in->n_layers    ? in->layer[flat].reduce_s
                : item == in->n_layers ? in->metric_s[flat - in->first_choice[v]]
-                                      : in->layer[flat].gather_s;
+               : item == ghp_instance_gather_item(in, v, flat) ? in->layer[flat].gather_s
+                                                               : 0;
 
     *waits = item < in->n_layers ? in->layer[flat].reduces : s > 0;
     return s;
@@ -230,15 +231,23 @@ static void add_waits(struct ghp_mps *m, int variant, const struct ghp_coefficie
 {
     const struct ghp_instance *in = m->in;
     const char *name = variant == 0 ? "finish" : "finish_too";
-    double relaxation = 0;
-    int last = -1;
+    double relaxation = 0, of_reductions = 0;
+    int last = -1, reduction = -1;
 
     for (int i = 0; i < in->n_items; i++) {
         double most = most_s(m, i);
 
+        if (i == in->first_use) {
+            last = reduction;
+            relaxation = of_reductions;
+        }
         if (most == 0) continue;
         relaxation += (1 - c->reduce_off) * most;
         last = add_finish(m, name, i, last, m->before[in->ready_slot[i] + 1], 1 - c->reduce_off);
+        if (i <= in->n_layers) {
+            reduction = last;
+            of_reductions = relaxation;
+        }
         if (i < first) continue;
         int row = add_step_row(m, c, variant == 0 ? "wait" : "wait_too", i);
         ghp_mps_put(m, row, last, -1);

@@ -180,9 +180,10 @@ static struct ghp_plan_request request_of(const struct random_case *c, int64_t l
         .space = {.max_stages = MOST_STAGES, .max_micro_batches = MOST_MICRO_BATCHES}};
 }
 
-/* Returns the least loss of the rules' plan, -1: it has none. */
-static double loss_of_rules(const struct ghp_plan *plan, double best_s)
+/* Returns the least loss of the rules' plan, -1: it has none, or is kept whole where the plan must not be. */
+static double loss_of_rules(const struct ghp_plan *plan, unsigned shardings, double best_s)
 {
+    if (shardings != 0 && (shardings & 1u << GHP_SHARDING_NONE) == 0) return -1;
     for (int b = 0; b < plan->n_baselines; b++)
         if (plan->baselines[b].strategy == GHP_STRATEGY_HEURISTIC && plan->baselines[b].feasible) {
             CHECK(plan->baselines[b].predicted.step_s >= best_s * (1 - 1e-9));
@@ -217,7 +218,7 @@ static double check_case(uint64_t seed, const struct random_case *c, const struc
                 c->shardings, ghp_proof_name(plan.certificate.proof), truth->stages_win, c->text);
     CHECK(truth->limit_bytes == 0 || plan.predicted.peak_bytes <= truth->limit_bytes);
     CHECK_STATUS(ghp_plan_verify(&plan, &c->profile), GHP_OK);
-    loss = loss_of_rules(&plan, truth->best_s);
+    loss = loss_of_rules(&plan, c->shardings, truth->best_s);
     ghp_plan_release(&plan);
     return loss;
 }
