@@ -372,6 +372,8 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
             put_rate(sheet, ghp_optimizer_at(i)->rate, &profile->update[i]);
     put_rate(sheet, "load", &profile->load);
     if (profile->squares.bandwidth_Bps > 0) put_rate(sheet, "squares", &profile->squares);
+    if (profile->fused_accumulate.bandwidth_Bps > 0)
+        put_rate(sheet, "fused_accumulate", &profile->fused_accumulate);
     put_rate(sheet, "accumulate", &profile->accumulate);
     ghp_display_sheet(report, sheet);
 }

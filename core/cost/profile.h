@@ -132,6 +132,8 @@ struct ghp_profile {
     /* the same, by enum ghp_optimizer_index; bandwidth 0 of another than sgd: not known */
     struct ghp_rate update[GHP_OPTIMIZERS];
     struct ghp_rate squares; /* bytes read; bandwidth 0: not known, as an accumulation */
+    /* of gradients that are added by the kernel which makes them, besides its entry; bandwidth 0: none adds them */
+    struct ghp_rate fused_accumulate;
     struct ghp_overlap overlap;
     struct ghp_speed_probe speed_probe;
     /* share by which other programs, or a machine whose speed changed, may have lengthened what was measured; 0:

@@ -485,6 +485,8 @@ static struct ghp_cost moving_cost(const struct ghp_profile *profile, const stru
                                                             : &profile->accumulate,
                          instr->bytes);
     case GHP_COST_ACCUMULATE:
+        if (instr->joins && profile->fused_accumulate.bandwidth_Bps > 0)
+            return rate_cost(&profile->fused_accumulate, instr->bytes);
         cost = rate_cost(&profile->accumulate, instr->bytes);
         /* with the mask of a ReLU it moves four tensors and not three */
         if (instr->masks) cost.seconds *= 4.0 / 3.0;

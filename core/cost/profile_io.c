@@ -18,8 +18,9 @@ enum { MAX_WORKERS = 1 << 20, MAX_THREADS = 1 << 16 };
 #define MAX_RATE 1e18
 #define MAX_SAMPLES 1e9
 
-/* Rates that every file has; and then, where they are known, sums of squares and those of further optimizers. */
-enum { N_RATES = 4, MAX_RATES = N_RATES + GHP_OPTIMIZERS };
+/* Rates that every file has; and then, where they are known, sums of squares, those of further optimizers and fused
+ * sums of gradients. */
+enum { N_RATES = 4, FUSED_RATE = N_RATES + GHP_OPTIMIZERS, MAX_RATES };
 
 static struct ghp_rate *rate_of(struct ghp_profile *profile, int i)
 {
@@ -27,6 +28,7 @@ static struct ghp_rate *rate_of(struct ghp_profile *profile, int i)
                                              &profile->accumulate};
 
     if (i == N_RATES) return &profile->squares;
+    if (i == FUSED_RATE) return &profile->fused_accumulate;
     return i < N_RATES ? rates[i] : &profile->update[i - N_RATES];
 }
 
@@ -35,6 +37,7 @@ static const char *rate_name(int i)
     static const char *const names[N_RATES + 1] = {"copy", "update", "load", "accumulate",
                                                    "squares"};
 
+    if (i == FUSED_RATE) return "fused_accumulate";
     return i <= N_RATES ? names[i] : ghp_optimizer_at(i - N_RATES)->rate;
 }
 

@@ -131,6 +131,7 @@ void ghp_profile_peak_scale(struct ghp_profile *profile, double rate)
     profile->copy.bandwidth_Bps *= rate;
     profile->load.bandwidth_Bps *= rate;
     profile->accumulate.bandwidth_Bps *= rate;
+    profile->fused_accumulate.bandwidth_Bps *= rate;
     for (int i = 0; i < GHP_OPTIMIZERS; i++)
         profile->update[i].bandwidth_Bps *= rate;
 }

@@ -255,13 +255,30 @@ static void fuse_forward(struct fusing *f, int i)
     move(f, update, i);
 }
 
-/* A ReLU behind a sum: its mask is the sum's. */
+/* Whether the instruction before the sum makes what is added, and reads nothing of what it is added to. */
+static bool is_made_before(const struct fusing *f, int i)
+{
+    const struct ghp_program *program = f->program;
+    const struct ghp_instr *sum = &program->instrs[i], *maker = sum - 1;
+
+    return i > 0 && maker->kind == GHP_INSTR_COMPUTE && maker->pass == GHP_PASS_BACKWARD_DATA &&
+           maker->layer == f->model->edges[sum->edge].to && maker->micro == sum->micro &&
+           same_place(program, maker->at.dx[0], sum->at.x[0]) &&
+           place_of(program, maker->at.dy).storage != place_of(program, sum->at.dy).storage;
+}
+
+/* A ReLU behind a sum: its mask is the sum's. Else the kernel before it adds. */
 static void fuse_sum(struct fusing *f, int i)
 {
     const struct ghp_instr *sum = &f->program->instrs[i];
     struct ghp_epilogue does = nothing;
 
     if (sum->kind != GHP_INSTR_ACCUMULATE || sum->edge < 0) return;
+    if (sum->joins && is_made_before(f, i)) {
+        does.add = i;
+        note(f, i - 1, does);
+        return;
+    }
     does.relu = relu_behind(f->program, i, sum->at.dy);
     note(f, i, does);
 }

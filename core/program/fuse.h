@@ -11,7 +11,8 @@
  * place of the sums, which the weights' gradients read.
  *
  * A max pool right behind a ReLU saves no place where the greatest value is 0, so its gradient is the ReLU's input's
- * already. A ReLU whose last reader's gradient is added just before takes its mask with that sum.
+ * already. A ReLU whose last reader's gradient is added just before takes its mask with that sum. Another further
+ * gradient is added by the kernel that makes it: a linear layer's product or a norm's data pass.
  *
  * The list is the same for every backend: instructions that another does stay in it, each where it can also run on its
  * own. A backend without a kernel for all of them runs them one after the other, in the same order. So the profiler

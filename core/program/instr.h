@@ -97,7 +97,8 @@ struct ghp_nchw16c {
 
 /* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. Forward passes of a bias, a ReLU
  * and an addition behind it; a batch norm's statistics before it. Of a sum of gradients, of a max pool's forward pass
- * and of a batch norm's backward passes, relu is the backward pass of a ReLU. */
+ * and of a batch norm's backward passes, relu is the backward pass of a ReLU. Of other backward passes, add is the sum
+ * of gradients behind it. */
 struct ghp_epilogue {
     int bias, relu, stats, add;
 };
@@ -119,6 +120,7 @@ struct ghp_instr {
     bool backward;
     bool recompute;     /* COMPUTE, RESHARD: recomputed for the backward pass */
     bool masks;         /* ACCUMULATE: what is summed takes the mask of the ReLU behind it, too */
+    bool joins;         /* ACCUMULATE: the kernel that makes the gradient may add it, too */
     enum ghp_pass pass; /* COMPUTE */
     struct ghp_nchw16c nchw16c;
     struct ghp_fusion fusion;

@@ -165,7 +165,9 @@ struct ghp_kernel_spec {
      * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it
      * does. */
     bool stats;
-    bool add; /* besides, forward: x[1] is added, as by the addition behind it, before the ReLU */
+    /* A batch norm's forward pass besides: x[1] is added, as by the addition behind it, before the ReLU. BACKWARD_DATA
+     * of what `adds`: dx[0] is added to what is there. */
+    bool add;
 };
 
 /* Whether anything is fused. */
@@ -219,6 +221,8 @@ struct ghp_backend_ops {
     /* Whether a pass of the operation may take a ReLU, or a bias, along; of a ReLU's backward pass, whether a sum of
      * gradients may take it. NULL: none may. Not NULL where can_block is not. */
     bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
+    /* Whether BACKWARD_DATA of the operation may add its gradient to what is there (spec.add). NULL: none may. */
+    bool (*adds)(const struct ghp_backend *backend, enum ghp_op op);
     /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise,
      * by the same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no
      * such kernel. Not NULL where can_block or fuses is not. */

@@ -41,6 +41,19 @@ static int64_t scratch_of(const struct ghp_worker *w, int i)
     return scratch < 0 ? 0 : w->program.buffers[scratch].bytes;
 }
 
+/* Whether the backend can have a kernel that does what instruction i fuses. */
+static bool can_fuse(const struct ghp_worker *w, int i)
+{
+    const struct ghp_backend_ops *ops = w->exec.backend_ops;
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    bool sum = instr->kind == GHP_INSTR_ACCUMULATE; /* does a ReLU's backward pass too */
+
+    if (instr->backward && instr->fusion.does.add >= 0)
+        return ops->adds != NULL && ops->adds(w->exec.backend, instr->local.op);
+    return ghp_backend_fuses(ops, w->exec.backend, sum ? GHP_OP_RELU : instr->local.op,
+                             sum ? GHP_PASS_BACKWARD_DATA : instr->pass);
+}
+
 /* A kernel of instruction i with what it fuses; NULL where the backend has none that its scratch holds. */
 static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel **fused)
 {
@@ -49,9 +62,7 @@ static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel
         ghp_kernel_spec_with(ghp_kernels_spec(&w->kernels, &w->program, instr), instr->fusion.does);
 
     *fused = NULL;
-    if (!ghp_kernel_spec_is_fused(spec) ||
-        !ghp_backend_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op, instr->pass))
-        return GHP_OK;
+    if (!ghp_kernel_spec_is_fused(spec) || !can_fuse(w, i)) return GHP_OK;
     GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, spec, fused));
     if (*fused != NULL && w->exec.backend_ops->scratch_bytes(*fused) > scratch_of(w, i))
         *fused = NULL;
@@ -74,17 +85,6 @@ static enum ghp_status find_kernel(struct ghp_worker *w, int i)
     p->fuses = fused != NULL && (instr->fusion.with < 0 || other != NULL);
     if (p->fuses) p->kernel = fused;
     return GHP_OK;
-}
-
-/* Whether the backend can have a kernel that does what instruction i fuses. */
-static bool can_fuse(const struct ghp_worker *w, int i)
-{
-    const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    bool sum = instr->kind == GHP_INSTR_ACCUMULATE; /* does a ReLU's backward pass too */
-
-    return ghp_backend_fuses(w->exec.backend_ops, w->exec.backend,
-                             sum ? GHP_OP_RELU : instr->local.op,
-                             sum ? GHP_PASS_BACKWARD_DATA : instr->pass);
 }
 
 /* A pass that costs nothing in the profile, because it is part of another kernel, must be so here. */

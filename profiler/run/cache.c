@@ -174,6 +174,7 @@ static void copy_rates(const struct ghp_profile *from, struct ghp_profile *to)
     to->analytic = from->analytic;
     to->copy = from->copy;
     to->accumulate = from->accumulate;
+    to->fused_accumulate = from->fused_accumulate;
     memcpy(to->update, from->update, sizeof to->update);
     to->squares = from->squares;
     to->overlap = from->overlap;

@@ -131,7 +131,8 @@ enum ghp_status twin_case_send(struct twin_case *c, enum ghp_pass pass)
 {
     for (int i = 0; i < c->n; i++) {
         struct twin_tensor *t = &c->tensors[i];
-        bool adds = strcmp(t->name, "state") == 0 || strcmp(t->name, "metrics") == 0;
+        bool adds = strcmp(t->name, "state") == 0 || strcmp(t->name, "metrics") == 0 ||
+                    (c->adds && strcmp(t->name, "dx") == 0);
 
         t->written = is_written(t, pass, c->right.local.op);
         if (t->kind == CASE_NARROW && c->got.element_bytes == 2)

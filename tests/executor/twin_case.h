@@ -18,6 +18,7 @@ struct twin_tensor {
 
 struct twin_case {
     struct ghp_operand_set right, got, there; /* float; as there, in host memory; there */
+    bool adds;                                /* the pass adds to dx */
     int n;
     struct twin_tensor tensors[TWIN_CASE_TENSORS];
 };

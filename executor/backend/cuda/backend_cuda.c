@@ -131,10 +131,18 @@ static enum ghp_status fill_in(struct ghp_cuda_kernel *kernel, const char *wante
     }
 }
 
+/* Those that are added in the product, or while a row is in registers. */
+static bool takes_sum(enum ghp_op op)
+{
+    return op == GHP_OP_LINEAR || op == GHP_OP_LAYER_NORM || op == GHP_OP_RMS_NORM;
+}
+
 /* Whether a pass can take so much along. */
 static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused)
 {
     if (!ghp_kernel_spec_is_fused(fused)) return true;
+    if (pass == GHP_PASS_BACKWARD_DATA && fused.add)
+        return takes_sum(op) && !fused.bias && !fused.relu && !fused.stats;
     if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
         return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add;
     return ghp_cuda_native_takes(op, pass, fused);
@@ -196,6 +204,11 @@ static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum g
     return takes(op, pass, relu);
 }
 
+static bool cuda_adds(const struct ghp_backend *backend, enum ghp_op op)
+{
+    return !backend->config.exact && takes_sum(op);
+}
+
 static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
 {
     if (kernel->turned != NULL) {
@@ -246,6 +259,7 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .prepare = cuda_prepare,
     .prepare_as = cuda_prepare_as,
     .fuses = cuda_fuses,
+    .adds = cuda_adds,
     .prepare_nchw16c = cuda_prepare_with,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,

@@ -50,6 +50,7 @@ static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel,
     struct ghp_direct_job job = job_of(&kernel->base.local, args);
     cudaError_t error = cudaErrorInvalidValue;
 
+    job.adds = kernel->fused.add;
     if (kernel->base.pass == GHP_PASS_FORWARD) error = ghp_launch_direct_forward(launch, &job);
     if (kernel->base.pass == GHP_PASS_BACKWARD_DATA) error = ghp_launch_direct_data(launch, &job);
     if (kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT)
@@ -60,7 +61,7 @@ static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel,
 void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel)
 {
     kernel->run = run_direct;
-    kernel->epilogue = ghp_kernel_spec_is_fused(kernel->fused);
+    kernel->epilogue = kernel->fused.bias || kernel->fused.relu;
     kernel->base.scratch_bytes = 0;
     memcpy(kernel->algorithm, GHP_CUDA_DIRECT, sizeof(GHP_CUDA_DIRECT));
 }

@@ -4,7 +4,7 @@
  * first, x c x n, w c x k, y k x n: y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead
  * of the workspace; their gradient is made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's; in
  * bf16 it takes the bias rounded, as PyTorch's autocast gives it, which is cast with the weights. Where cuBLASLt has no
- * such product, ghp's own kernel adds the bias. */
+ * such product, ghp's own kernel adds the bias. A data gradient that is added to others' is added by the product. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <inttypes.h>
@@ -102,7 +102,8 @@ static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
     cublasLtEpilogue_t epilogue = !fuses         ? CUBLASLT_EPILOGUE_DEFAULT
                                   : bias && relu ? CUBLASLT_EPILOGUE_RELU_BIAS
                                   : bias         ? CUBLASLT_EPILOGUE_BIAS
-                                                 : CUBLASLT_EPILOGUE_RELU;
+                                  : relu         ? CUBLASLT_EPILOGUE_RELU
+                                                 : CUBLASLT_EPILOGUE_DEFAULT;
 
     linear->fuses = fuses;
     if (fuses && bias && is_bf16(kernel)) {
@@ -112,7 +113,7 @@ static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
                                                 linear->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                                                 &type, sizeof type)));
     }
-    kernel->epilogue = ghp_kernel_spec_is_fused(kernel->fused) && !fuses;
+    kernel->epilogue = (bias || relu) && !fuses;
     return GHP_CUBLASLT(lt_of(kernel),
                         cublasLtMatmulDescSetAttribute(linear->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
                                                        &epilogue, sizeof epilogue));
@@ -169,7 +170,7 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
     bool adds = linear->fuses && kernel->fused.bias;
     const void *w = at->w[0], *bias = adds ? at->w[1] : NULL, *a, *b;
     void *d;
-    float one = 1, zero = 0;
+    float one = 1, beta = kernel->fused.add ? 1 : 0;
 
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
         GHP_TRY(cast(kernel, at, scratch, adds));
@@ -185,7 +186,7 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
     d = pass == GHP_PASS_FORWARD ? at->y : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0] : at->dw[0];
     return GHP_CUBLASLT(lt_of(kernel),
                         cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->desc, &one, a,
-                                       linear->a, b, linear->b, &zero, d, linear->d, d, linear->d,
+                                       linear->a, b, linear->b, &beta, d, linear->d, d, linear->d,
                                        &linear->algorithm, scratch + kernel->workspace_at,
                                        (size_t)linear->workspace_bytes, stream));
 }

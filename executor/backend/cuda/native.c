@@ -55,9 +55,10 @@ bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass)
 static enum ghp_status run_row(struct ghp_cuda_kernel *kernel,
                                const struct ghp_kernel_arguments *args)
 {
-    return ghp_cuda_native_status(
-        kernel->row->launch(ghp_cuda_launch(kernel->base.backend), &kernel->base.local, args),
-        kernel);
+    struct ghp_launch launch = ghp_cuda_launch(kernel->base.backend);
+
+    launch.adds = kernel->fused.add;
+    return ghp_cuda_native_status(kernel->row->launch(launch, &kernel->base.local, args), kernel);
 }
 
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused)

@@ -115,11 +115,16 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
     return GHP_OK;
 }
 
-/* The sum's place for the result, and what is added to it. */
+/* The sum's place for the result, and what is added to it; backward it is there. */
 static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
     const struct ghp_operands *add =
         &ghp_worker_instr(w, ghp_worker_instr(w, i)->fusion.does.add)->at;
+
+    if (ghp_worker_instr(w, i)->backward) {
+        args->at.dx[0] = w->address[add->dy];
+        return;
+    }
     const void *one = w->address[add->x[0]], *other = w->address[add->x[1]];
 
     args->at.x[1] = one == args->at.y ? other : one;
@@ -230,6 +235,7 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i, const struct 
                                              w->program.element_bytes};
 
     (void)previous;
+    if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     if (w->prepared[i].fuses)
         return w->exec.backend_ops->accumulate_masked(
             w->exec.backend,

@@ -304,6 +304,78 @@ static void check_sums(void)
     release(&l);
 }
 
+/* The sums whose gradient the kernel before them adds; of all sums, how many are priced so. */
+static int joined(const struct ghp_program *program, int *priced)
+{
+    int found = 0;
+
+    *priced = 0;
+    check_names(program);
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *sum = &program->instrs[i], *maker = sum - 1;
+
+        if (sum->kind != GHP_INSTR_ACCUMULATE) continue;
+        *priced += sum->joins;
+        if (sum->fusion.by < 0) continue;
+        found++;
+        CHECK_EQ(sum->fusion.by, i - 1);
+        CHECK_EQ(maker->fusion.does.add, i);
+        CHECK_EQ(maker->pass, GHP_PASS_BACKWARD_DATA);
+        CHECK(maker->local.op == GHP_OP_LINEAR || maker->local.op == GHP_OP_LAYER_NORM);
+        CHECK_EQ(maker->at.dx[0], sum->at.x[0]);
+    }
+    return found;
+}
+
+/* In each block two of q, k and v, and both norms; not where q's gradient is summed over workers first. */
+static void check_joined(struct ghp_split split, int expected)
+{
+    struct lowered l;
+    int priced;
+
+    lower(GHP_SOURCE_DIR "/models/gpt-nano.json", (struct ghp_problem){2, 8}, "h.1.attn.k", split,
+          &l);
+    CHECK_EQ(joined(&l.program, &priced), expected);
+    CHECK_EQ(priced, expected);
+    release(&l);
+}
+
+/* A layer beside an addition reads the gradient that its own is added to. */
+static void check_alias(void)
+{
+    static const char text[] =
+        "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {\"channels\": 4}, \"layers\": ["
+        "{\"name\": \"a\", \"op\": \"linear\", \"features\": 4, \"bias\": false},"
+        "{\"name\": \"act\", \"op\": \"gelu\"},"
+        "{\"name\": \"b\", \"op\": \"linear\", \"features\": 4, \"bias\": false},"
+        "{\"name\": \"sum\", \"op\": \"add\", \"inputs\": [\"act\", \"b\"]},"
+        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    struct ghp_split splits[6];
+    struct lowered l;
+    struct ghp_lowering lowering = {.model = &l.model, .problem = {1, 8}, .element_bytes = 4};
+    int priced;
+
+    CHECK_STATUS(ghp_model_parse(text, "t", &l.model), GHP_OK);
+    for (int i = 0; i < 6; i++)
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    CHECK_EQ(l.model.n_layers, 6);
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &l.program), GHP_OK);
+    for (int i = 1; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *sum = &l.program.instrs[i], *maker = sum - 1;
+        int to = sum->at.dy, from = maker->at.dy;
+
+        if (sum->kind != GHP_INSTR_ACCUMULATE) continue;
+        while (l.program.buffers[to].storage != to)
+            to = l.program.buffers[to].storage;
+        while (l.program.buffers[from].storage != from)
+            from = l.program.buffers[from].storage;
+        CHECK(sum->fusion.by < 0 && to == from);
+    }
+    (void)joined(&l.program, &priced);
+    CHECK_EQ(priced, 1);
+    release(&l);
+}
+
 /* An addition that is recomputed reads again what the batch norm before it writes. */
 static void check_recomputed(void)
 {
@@ -350,6 +422,9 @@ CHECK_TEST(fuse)
     check_own();
     check_recomputed();
     check_sums();
+    check_joined(data, 8);
+    check_joined(out, 7);
+    check_alias();
     check_masks(data, 2);
     check_masks((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, 1);
     return check_end();

@@ -67,5 +67,5 @@ const struct ghp_op_facts ghp_op_facts_linear = {
     .is_weighted = true,
     .may_tie = true,
     .has_bias = true,
-    .fuses = GHP_FUSES_BIAS | GHP_FUSES_RELU,
+    .fuses = GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_SUM,
 };

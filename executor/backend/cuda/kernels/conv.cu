@@ -43,7 +43,8 @@ template <typename T> __global__ void data_kernel(ghp_direct_job j)
                 part += widen(from[k]) * j.weights[(k * j.r * j.s + w.place) * each + c % each];
             sum += part;
         });
-        ((T *)j.dx)[i] = narrow<T>(sum);
+        T *dx = (T *)j.dx + i;
+        *dx = narrow<T>(j.adds ? widen(*dx) + sum : sum);
     }
 }
 

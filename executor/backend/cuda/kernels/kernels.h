@@ -25,6 +25,7 @@ extern "C" {
 struct ghp_launch {
     cudaStream_t stream;
     bool bf16; /* of activations and their gradients */
+    bool adds; /* a gradient dx is added to what is there; of those passes that say so */
 };
 
 /* ---- element by element; out may be an input ---- */
@@ -225,6 +226,7 @@ struct ghp_direct_job {
     int64_t r, s, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     const void *x, *dy; /* as the pass reads */
     void *y, *dx;
+    bool adds; /* to dx */
     const float *weights;
     float *dweights;
 };

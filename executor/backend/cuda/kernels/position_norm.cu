@@ -18,6 +18,7 @@ struct position_norm_job {
     double epsilon;
     float offset;
     bool centred;
+    bool adds; // to dx
     const void *x, *dy;
     void *y, *dx;
     const float *weight; // [c]
@@ -32,7 +33,8 @@ int64_t rows_of(const struct ghp_local *l)
     return l->n * l->h * l->w * (l->c / ghp_local_head(l));
 }
 
-position_norm_job job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
+position_norm_job job_of(struct ghp_launch launch, const struct ghp_local *l,
+                         const struct ghp_kernel_arguments *args)
 {
     int64_t rows = rows_of(l);
     float *saved = (float *)args->at.saved;
@@ -44,6 +46,7 @@ position_norm_job job_of(const struct ghp_local *l, const struct ghp_kernel_argu
     job.epsilon = l->norm.epsilon;
     job.offset = (float)l->norm.offset;
     job.centred = centred;
+    job.adds = launch.adds;
     job.x = args->at.x[0];
     job.dy = args->at.dy;
     job.y = args->at.y;
@@ -132,7 +135,8 @@ template <typename T> __global__ void position_norm_data_kernel(position_norm_jo
         float a = j.centred ? (float)(row_sum(sum) / (double)j.c) : 0.0f;
         float b = (float)(row_sum(product) / (double)j.c);
         for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
-            dx[i] = narrow<T>(inverse * (widen(dy[i]) * (j.weight[i] + j.offset) - a -
+            dx[i] = narrow<T>((j.adds ? widen(dx[i]) : 0.0f) +
+                              inverse * (widen(dy[i]) * (j.weight[i] + j.offset) - a -
                                          (widen(x[i]) - mean) * inverse * b));
     }
 }
@@ -252,13 +256,14 @@ template <typename T, int K> __global__ void warp_norm_data_kernel(position_norm
     float a = j.centred ? (float)(warp_sum(sum) / (double)j.c) : 0.0f;
     float b = (float)(warp_sum(product) / (double)j.c);
     each_vector<T, K>(vectors, [&](int k, int64_t channel) {
-        float weight[V], dx[V];
+        float weight[V], dx[V] = {};
 
         load<float, V>(j.weight, channel, weight);
+        if (j.adds) load<T, V>((const T *)j.dx + row * j.c, channel, dx);
 #pragma unroll
         for (int v = 0; v < V; v++)
-            dx[v] = inverse * (widen(dy.at[k].v[v]) * (weight[v] + j.offset) - a -
-                               (widen(x.at[k].v[v]) - mean) * inverse * b);
+            dx[v] += inverse * (widen(dy.at[k].v[v]) * (weight[v] + j.offset) - a -
+                                (widen(x.at[k].v[v]) - mean) * inverse * b);
         store<T, V>((T *)j.dx + row * j.c, channel, dx);
     });
 }
@@ -307,7 +312,7 @@ __global__ void add_parts_kernel(int64_t parts, int64_t c, const double *from, f
 cudaError_t position_norm_forward(struct ghp_launch launch, const struct ghp_local *local,
                                   const struct ghp_kernel_arguments *args)
 {
-    position_norm_job job = job_of(local, args);
+    position_norm_job job = job_of(launch, local, args);
 
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
@@ -326,7 +331,7 @@ cudaError_t position_norm_forward(struct ghp_launch launch, const struct ghp_loc
 cudaError_t position_norm_data(struct ghp_launch launch, const struct ghp_local *local,
                                const struct ghp_kernel_arguments *args)
 {
-    position_norm_job job = job_of(local, args);
+    position_norm_job job = job_of(launch, local, args);
 
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
@@ -350,7 +355,7 @@ int64_t position_norm_scratch(const struct ghp_local *local)
 cudaError_t position_norm_weight(struct ghp_launch launch, const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args)
 {
-    position_norm_job job = job_of(local, args);
+    position_norm_job job = job_of(launch, local, args);
     int64_t parts = parts_of(job.rows);
     cudaError_t error = by_type(launch, [&](auto type) {
         enqueue(position_norm_weight_kernel<decltype(type)>,

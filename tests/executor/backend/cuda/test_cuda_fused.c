@@ -3,7 +3,7 @@
  * What the cuda backend's kernels fuse (core/program/fuse.h) against the reference's passes one by one, in float,
  * tf32 and bf16: bias and ReLU behind a convolution and a linear layer, a ReLU behind an addition and a batch norm, a
  * batch norm's own sums and the addition behind it, backward passes of all these, a max pool behind a ReLU, a sum of
- * gradients before one; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and
+ * gradients before one, a sum by the kernel that makes the gradient; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and
  * no tensor but those that the passes write may change.
  *
  * Bound: as in test_cuda_ops.c. Skipped without a GPU. */
@@ -293,6 +293,38 @@ static void check_mask(int64_t channels, int64_t stride)
     twin_case_close(&c);
 }
 
+/* A gradient that is added to what is there. */
+static void check_added(const struct ghp_local *local)
+{
+    int64_t n = ghp_local_in_elements(local);
+    float *there = make(n), *dx;
+    struct twin_case c;
+
+    open_case(&c, local);
+    expect(&c, GHP_PASS_FORWARD);
+    dx = c.right.args.at.dx[0];
+    memcpy(dx, there, (size_t)n * sizeof *dx);
+    c.adds = true;
+    run(&c, GHP_PASS_BACKWARD_DATA, (struct ghp_kernel_spec){.add = true}, NULL, NULL);
+    expect(&c, GHP_PASS_BACKWARD_DATA);
+    for (int64_t i = 0; i < n; i++)
+        dx[i] += there[i];
+    compare(&c, op_case_text(local, GHP_PASS_BACKWARD_DATA), "");
+    free(there);
+    twin_case_close(&c);
+}
+
+static void check_all_added(void)
+{
+    struct ghp_local locals[] = {
+        twin_case_shape(GHP_OP_LINEAR, 9, 64, 1),      twin_case_shape(GHP_OP_LINEAR, 3, 5, 1),
+        twin_case_shape(GHP_OP_LAYER_NORM, 5, 768, 1), twin_case_shape(GHP_OP_LAYER_NORM, 3, 7, 2),
+        twin_case_shape(GHP_OP_RMS_NORM, 3, 4104, 1),  twin_case_shape(GHP_OP_RMS_NORM, 9, 48, 1)};
+
+    for (size_t i = 0; i < sizeof locals / sizeof locals[0]; i++)
+        check_added(&locals[i]);
+}
+
 /* to += from where y lets it through, on vectors and what is left of them. */
 static void check_masked_sum(int64_t n)
 {
@@ -355,6 +387,8 @@ static void check_refusals(struct ghp_backend *exact)
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.stats = true}},
+                   {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, {.add = true}},
+                   {GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.add = true}},
                    {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, {.relu = true}}};
 
     for (size_t i = 0; i < sizeof request / sizeof request[0]; i++) {
@@ -373,6 +407,8 @@ static void check_refusals(struct ghp_backend *exact)
     CHECK(ghp_backend_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
     CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
     CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
+    CHECK(ops->adds(backend, GHP_OP_LINEAR) && !ops->adds(exact, GHP_OP_LINEAR));
+    CHECK(!ops->adds(backend, GHP_OP_CONV2D));
 }
 
 static void check_setting(void)
@@ -395,6 +431,7 @@ static void check_setting(void)
                        (struct ghp_kernel_spec){
                            .relu = variant & 1, .stats = variant / 2 > 0, .add = variant / 2 > 1});
     }
+    check_all_added();
     check_norm_evaluates();
     check_norm_stats_deltas(false);
     check_norm_stats_deltas(true);
