@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/base/text.h"
+#include "executor/cli/evaluation.h"
 #include "executor/compare/compare.h"
 #include "executor/compare/compare_report.h"
 #include "executor/compare/guard.h"
@@ -15,6 +16,7 @@
 #include "executor/train/serve.h"
 #include "executor/train/session_plan.h"
 #include "executor/train/train.h"
+#include "onnx/network.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,11 +101,39 @@ static enum ghp_status open_sampling(struct parts *p)
     return ghp_sampling_open(&request, &config->sampling);
 }
 
+/* Of weights that somebody has trained. */
+static enum ghp_status plan_evaluation(struct parts *p)
+{
+    bool has = true;
+
+    if (p->options->init == NULL) GHP_TRY(ghp_network_has_weights(p->setup.network_path, &has));
+    if (!has)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "there are no weights to evaluate: '%s' comes from no file that has some; "
+                        "give --init FILE",
+                        p->session_plan->plan.model.name);
+    p->training.evaluates = p->training.owes_evaluation = true;
+    p->training.evaluates_all = ghp_data_count(p->setup.training_config.data, GHP_DATA_TEST) == 0;
+    return GHP_OK;
+}
+
+/* A training that may end before its last step goes by what is evaluated on the way. */
+static enum ghp_status check_patience(const struct parts *p)
+{
+    if (p->options->patience == 0) return GHP_OK;
+    if (!p->training.evaluates || verifies(p))
+        return GHP_FAIL(GHP_ERR_INPUT, "--patience goes by the test loss, and nothing is "
+                                       "evaluated; give --eval on or --eval-every S, without "
+                                       "--verify");
+    return GHP_OK;
+}
+
 static enum ghp_status plan_training(struct parts *p)
 {
     const struct ghp_session_options *o = p->options;
     const struct ghp_data *data = p->setup.training_config.data;
 
+    if (o->only_evaluate) return plan_evaluation(p);
     p->training.evaluates = o->evaluate == GHP_EVALUATE_ON || o->evaluate_every > 0 ||
                             (o->evaluate == GHP_EVALUATE_AUTO && ghp_data_from_files(data));
     if (p->training.evaluates && ghp_data_count(data, GHP_DATA_TEST) == 0) {
@@ -121,6 +151,7 @@ static enum ghp_status plan_training(struct parts *p)
             "--keep %s goes by the test loss, and nothing is evaluated; give --eval on, "
             "or --keep last:K",
             o->keep);
+    GHP_TRY(check_patience(p));
     GHP_TRY(open_sampling(p));
     return count_steps(p);
 }
@@ -336,6 +367,7 @@ static enum ghp_status train(struct parts *p)
     t->worker = p->session_plan->worker;
     t->training_config = &p->setup.training_config;
     t->evaluate_every = p->options->evaluate_every;
+    t->patience = p->options->patience;
     t->checkpoint_epochs = p->options->checkpoint_epochs;
     t->checkpoint_every = p->options->checkpoint_every;
     t->asynchronous = p->options->async_checkpoint == 0;
@@ -352,6 +384,10 @@ static enum ghp_status train(struct parts *p)
     p->setup.session->in_loop = false;
     if (t->stop.signal != 0) p->setup.session->exit_code = GHP_EXIT_STOPPED;
     if (t->checkpoint_lost || t->metrics_lost) p->setup.session->exit_code = 1;
+    if (t->stop.signal == 0 && t->patience > 0 && t->not_lower >= t->patience)
+        ghp_note("ended early, after %lld of %lld steps: no evaluation since step %lld had a test "
+                 "loss below %.4g",
+                 (long long)t->done, (long long)t->steps, (long long)t->least_step, t->least_loss);
     if (t->stop.signal != 0)
         note_stop(t);
     else
@@ -522,7 +558,12 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     resumed_at_end = p.training.first_step == p.training.steps;
     if (resumed_at_end && !p.training.owes_evaluation) goto done;
     GHP_TRY_GOTO(status, train(&p), done);
-    if (resumed_at_end)
+    if (p.options->only_evaluate)
+        status = ghp_setup_agree(
+            &p.setup,
+            p.setup.rank == 0 ? ghp_evaluation_print(&p.training, p.options->json) : GHP_OK,
+            "printing the evaluation");
+    else if (resumed_at_end)
         note_evaluation(&p.training);
     else
         GHP_TRY_GOTO(status, finish(&p), done);

@@ -36,6 +36,54 @@ static enum ghp_status check_comparison(const struct ghp_session_options *o)
     return GHP_OK;
 }
 
+/* What is of a training has no use where nothing is trained. */
+static enum ghp_status check_evaluation(const struct ghp_session_options *o)
+{
+    const struct ghp_hyperparameters *h = &o->given;
+    const struct {
+        const char *option;
+        bool given;
+    } of_training[] = {
+        {"--steps", o->steps != GHP_NOT_SET},
+        {"--epochs", o->epochs != GHP_NOT_SET},
+        {"--verify", o->verify_steps != GHP_NOT_SET},
+        {"--compare", o->ab_steps != GHP_NOT_SET},
+        {"--optimizer", o->optimizer != 0},
+        {"--lr", h->learning_rate != GHP_NOT_SET},
+        {"--weight-decay", h->weight_decay != GHP_NOT_SET},
+        {"--momentum", h->momentum != GHP_NOT_SET},
+        {"--beta1", h->beta1 != GHP_NOT_SET},
+        {"--beta2", h->beta2 != GHP_NOT_SET},
+        {"--epsilon", h->epsilon != GHP_NOT_SET},
+        {"--clip-norm", h->clip_norm != GHP_NOT_SET},
+        {"--lr-scale", o->groups.rates.n > 0},
+        {"--weight-decay-except", o->groups.undecayed.n > 0},
+        {"--lr-schedule", o->schedule != 0},
+        {"--warmup-steps", o->warmup_steps > 0},
+        {"--augment", o->augment != 0},
+        {"--sampler", o->sampler != 0},
+        {"--eval", o->evaluate != GHP_EVALUATE_AUTO},
+        {"--eval-every", o->evaluate_every > 0},
+        {"--patience", o->patience > 0},
+        {"--run", o->run_path != NULL},
+        {"--keep", o->keep != NULL},
+    };
+
+    if (!o->only_evaluate) return GHP_OK;
+    if (o->checkpoint_folder != NULL || o->resume)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--evaluate takes its weights by --init; give --init "
+                        "%s/checkpoint.safetensors in place of --checkpoint and --resume",
+                        o->checkpoint_folder != NULL ? o->checkpoint_folder : "DIR");
+    for (size_t i = 0; i < sizeof of_training / sizeof of_training[0]; i++)
+        if (of_training[i].given)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "--evaluate trains nothing, and %s is of a training; leave one of them "
+                            "out",
+                            of_training[i].option);
+    return GHP_OK;
+}
+
 /* A dry run without a plan: the weights that a training of this network would begin with, all of them. */
 static enum ghp_status try_weights(const struct ghp_session_options *o)
 {
@@ -63,6 +111,7 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
 {
     if (o->n_plans < 1 && !o->dry_run)
         return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
+    GHP_TRY(check_evaluation(o));
     GHP_TRY(check_comparison(o));
     if (o->failpoint != NULL) GHP_TRY(ghp_failpoint_set(o->failpoint));
     if (o->steps != GHP_NOT_SET && o->epochs != GHP_NOT_SET)

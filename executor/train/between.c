@@ -72,7 +72,8 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
 
     struct ghp_evaluation evaluation;
 
-    GHP_TRY(ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, ghp_training_stop(t),
+    GHP_TRY(ghp_evaluate(t->worker, t->training_config->data,
+                         t->evaluates_all ? GHP_DATA_TRAIN : GHP_DATA_TEST, ghp_training_stop(t),
                          &evaluation));
     t->owes_evaluation = !evaluation.complete;
     if (!evaluation.complete) return GHP_OK;
@@ -83,6 +84,27 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
         keep_metrics(t, ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation));
     if (t->events != NULL)
         keep_events(t, ghp_event_file_evaluation(t->events, done, &t->evaluation));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_training_stagnates(struct ghp_training *t, bool *ends)
+{
+    struct ghp_control *control = ghp_worker_exec_context(t->worker)->transport->control;
+    const struct ghp_control_message *messages;
+    struct ghp_control_message mine = {.status = GHP_OK};
+
+    if (t->patience == 0) return GHP_OK;
+    if (t->least_step == 0 || t->evaluation.loss < t->least_loss) {
+        t->least_loss = t->evaluation.loss;
+        t->least_step = t->evaluated;
+        t->not_lower = 0;
+    } else {
+        t->not_lower++;
+    }
+    mine.value = t->not_lower >= t->patience;
+    t->world->label = "stopping early";
+    GHP_TRY(control->ops->tell(control, t->world, mine, &messages));
+    *ends = messages[0].value != 0;
     return GHP_OK;
 }
 

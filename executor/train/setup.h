@@ -78,9 +78,10 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *emulate;  /* executor/platform/emulation.h; NULL: nothing */
     double watchdog_s;    /* longest wait for another worker */
     int evaluate;         /* enum ghp_evaluate_choice */
-    int64_t evaluate_every;         /* as in train.h */
-    const char *tensorboard_folder; /* or NULL */
-    int progress;                   /* enum ghp_progress_look */
+    int64_t evaluate_every, patience; /* as in train.h */
+    bool only_evaluate;               /* trains nothing */
+    const char *tensorboard_folder;   /* or NULL */
+    int progress;                     /* enum ghp_progress_look */
     const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_epochs, checkpoint_every;                              /* as in train.h */
     const char *keep;     /* "last:K" or "best:K"; NULL: neither */

@@ -91,7 +91,9 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(ghp_training_evaluate(t, done));
     *ends = t->stop.signal != 0;
-    if (saves) GHP_TRY(ghp_training_save(t, done, last || *ends));
+    if (evaluates && !last && !*ends) GHP_TRY(ghp_training_stagnates(t, ends));
+    if (saves || (*ends && t->checkpoints.path != NULL))
+        GHP_TRY(ghp_training_save(t, done, last || *ends));
     ghp_memory_resume(t->memory);
     return GHP_OK;
 }
@@ -144,7 +146,7 @@ static enum ghp_status make_up(struct ghp_training *t, bool *ends)
     ghp_memory_pause(t->memory);
     GHP_TRY(ghp_training_evaluate(t, t->first_step));
     *ends = t->stop.signal != 0;
-    if (!t->owes_evaluation && t->first_step == t->steps)
+    if (!t->owes_evaluation && t->first_step == t->steps && t->checkpoints.path != NULL)
         GHP_TRY(ghp_training_save(t, t->steps, true)); /* which owes nothing */
     ghp_memory_resume(t->memory);
     return GHP_OK;

@@ -42,7 +42,9 @@ struct ghp_training {
     int64_t first_step, steps; /* first_step .. steps - 1 are trained */
     bool evaluates;            /* on the test set, after each epoch and at the end */
     int64_t evaluate_every;    /* and after so many steps; 0: not */
-    bool owes_evaluation;      /* of the state at first; later: of `done`, cut short by a signal */
+    bool evaluates_all;        /* the training set, of data that has no other */
+    int64_t patience;     /* ends after so many evaluations without a lower test loss; 0: not */
+    bool owes_evaluation; /* of the state at first; later: of `done`, cut short by a signal */
     struct ghp_checkpoint_folder checkpoints; /* path NULL: none; else at the end, */
     int64_t checkpoint_epochs;                /* after every so many epochs, */
     int64_t checkpoint_every;                 /* and after every so many steps; 0 of either: not */
@@ -66,6 +68,9 @@ struct ghp_training {
     bool has_evaluation;
     int64_t evaluated;                /* steps done before it */
     struct ghp_evaluation evaluation; /* the last one */
+    double least_loss;                /* of all evaluations; */
+    int64_t least_step;               /* after this step; 0: there was none */
+    int64_t not_lower;                /* evaluations since then */
     bool checkpoint_lost;             /* the last one could not be written */
     bool metrics_lost;                /* its file, or that of events, ends early */
 };

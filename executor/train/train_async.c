@@ -221,7 +221,9 @@ static enum ghp_status between_steps(struct async_run *f, bool *ends)
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(ghp_training_evaluate(t, f->done));
     *ends = *ends || t->stop.signal != 0;
-    if (saves) GHP_TRY(ghp_training_save(t, f->done, *ends));
+    if (evaluates && !*ends) GHP_TRY(ghp_training_stagnates(t, ends));
+    if (saves || (*ends && t->checkpoints.path != NULL))
+        GHP_TRY(ghp_training_save(t, f->done, *ends));
     ghp_memory_resume(t->memory);
     return GHP_OK;
 }

@@ -13,6 +13,8 @@ int64_t ghp_training_warm_up(const struct ghp_training *t);
 /* A step's line: for the progress bar, the metrics file and TensorBoard. */
 void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line);
 enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done);
+/* Whether the patience with the test loss, evaluated just now, is at its end. Collective over all workers. */
+enum ghp_status ghp_training_stagnates(struct ghp_training *t, bool *ends);
 /* Whether a multiple of `every` is beyond `before` and at most `done`; 0: never. Local. */
 bool ghp_training_passes(int64_t every, int64_t before, int64_t done);
 /* Whether one of the checkpoints before the end is due behind more than `before` and at most `done` steps. Local. */

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
+# tests/tools/run/test_evaluate.sh - ghp-run --evaluate gives the loss of a training's own evaluation under any plan, and
+# refuses what is of a training; --patience ends a training after evaluations that brought nothing.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+model=$GHP_SOURCE/models/lenet5.json
+analytic "$model" profile.json
+plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json --batch 8 --no-break-even "$@" >out 2>&1 || fail "plan $*: $(cat out)"; }
+plan --workers 1 -o plan.json
+plan --workers 2 --strategy data -o two.json
+plan --workers 2 --stages 1,fc1:1 -o stages.json
+
+# ---- alone ----
+
+numerics=(--numerics exact --threads 1)
+ranks 1 run plan.json "${numerics[@]}" --steps 12 --lr 0.05 --eval on --checkpoint kept --metrics metrics || fail "training: $(cat err)"
+cp kept/checkpoint.safetensors weights.safetensors
+for way in "1 plan.json" "2 two.json" "2 stages.json"; do
+    set -- $way
+    ranks "$1" run "$2" "${numerics[@]}" --evaluate --init weights.safetensors --json --metrics "$2.metrics" || fail "$2: $(cat err)"
+    python3 - "$2.metrics" <<'END' || fail "$2: not the training's loss"
+import json, sys
+then = [line for line in map(json.loads, open("metrics")) if "test_loss" in line][-1]
+now, line = json.load(open("out")), json.loads(open(sys.argv[1]).read())
+assert abs(now["loss"] - then["test_loss"]) < 1e-6 * then["test_loss"], (now, then)
+assert (now["top1"], now["samples"], now["set"]) == (then["test_top1"], then["test_samples"], "test"), (now, then)
+assert line["test_loss"] == now["loss"] and line["test_top1"] == now["top1"] and line["step"] == 0, (line, now)
+END
+done
+ranks 1 run plan.json --evaluate --init weights.safetensors || fail "text: $(cat err)"
+grep -qE '^loss [0-9.]+, accuracy [0-9.]+ on [0-9]+ test samples$' out || fail "text: $(cat out)"
+cmp -s weights.safetensors kept/checkpoint.safetensors || fail "an evaluation writes weights"
+
+# tokens without a test set: all samples, with the perplexity
+printf '{"format": "ghp.model/1", "name": "tiny", "input": {"positions": 8, "vocabulary": 256}, "layers": [
+    {"name": "embed", "op": "embedding", "channels": 8}, {"name": "head", "op": "linear", "features": 256},
+    {"name": "loss", "op": "softmax_cross_entropy"}]}' >tiny.json
+analytic tiny.json tiny.profile
+"$GHP_BIN/ghp-plan" tiny.json --profile tiny.profile --workers 1 --batch 4 -o tiny.plan >out 2>&1 || fail "tiny: $(cat out)"
+head -c 100 "$GHP_SOURCE/LICENSE" >text
+ranks 1 run tiny.plan --evaluate --init random --data bytes:text --json || fail "tokens: $(cat err)"
+holds out 'o["set"] == "all" and o["samples"] == 12 and abs(o["perplexity"] / 2.718281828459045 ** o["loss"] - 1) < 1e-9'
+
+not_run 1 'no weights to evaluate.*give --init FILE' 1 --evaluate
+not_run 2 '--evaluate trains nothing, and --lr is of a training' 1 --evaluate --init weights.safetensors --lr 0.1
+not_run 2 '--evaluate trains nothing, and --steps is' 1 --evaluate --init weights.safetensors --steps 3
+not_run 2 'give --init kept/checkpoint.safetensors in place of' 1 --evaluate --checkpoint kept --resume
+
+# ---- early stopping: with a rate of 0 nothing ever becomes better ----
+
+for way in "1 plan.json" "2 stages.json"; do
+    set -- $way
+    ranks "$1" run "$2" --steps 40 --lr 0 --eval-every 2 --patience 3 --checkpoint early --overwrite --metrics early.metrics ||
+        fail "patience: $(cat err)"
+    grep -q "ended early, after 8 of 40 steps: no evaluation since step 2 had a test loss below" err || fail "patience: $(cat err)"
+    [ "$(grep -c test_loss early.metrics)" = 4 ] || fail "patience: $(grep test_loss early.metrics)"
+    "$GHP_BIN/ghp-inspect" early >out 2>err; grep -qE '\b8\b' out || fail "no checkpoint of the early end: $(cat out)"
+done
+# the same of workers that wait for nobody
+plan --workers 2 --strategy data --sync asp --servers 1 -o asp.json
+ranks 3 run asp.json --steps 40 --lr 0 --eval-every 4 --patience 2 --checkpoint early --overwrite || fail "asp: $(cat err)"
+grep -qE "ended early, after [0-9]+ of 40 steps: no evaluation since step [0-9]+ had" err || fail "asp: $(cat err)"
+ranks 1 run plan.json --steps 12 --lr 0.01 --eval-every 2 --patience 3 || fail "patience: $(cat err)"
+grep -q 'ended early' err && fail "a training that becomes better ends early: $(cat err)"
+not_run 1 'goes by the test loss, and nothing is evaluated; give --eval on' 1 --patience 2 --eval off
+[ $failures -eq 0 ]
