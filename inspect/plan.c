@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 #include "core/cost/profile_peak.h"
 #include "core/plan/staging_text.h"
+#include "core/plan/range.h"
 #include "inspect/simulation.h"
 #include "core/plan/what_if.h"
 
@@ -233,12 +234,17 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
 }
 
 static void put_prediction(struct ghp_sheet *sheet, const char *strategy,
-                           const struct ghp_prediction *p, double best_s)
+                           const struct ghp_prediction *p, const struct ghp_plan *plan)
 {
+    struct ghp_range range = ghp_prediction_range(p, &plan->profile);
+    double best_s = plan->predicted.step_s;
+
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, strategy);
     ghp_sheet_real(sheet, p->step_s);
     ghp_sheet_real(sheet, p->error_s > 0 ? p->error_s : NAN);
+    ghp_sheet_real(sheet, range.low_s);
+    ghp_sheet_real(sheet, range.high_s);
     ghp_sheet_real(sheet, best_s > 0 ? p->step_s / best_s : NAN);
     ghp_sheet_real(sheet, p->compute_s);
     ghp_sheet_real(sheet, p->comm_s);
@@ -254,6 +260,8 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
         {"strategy", "strategy", "", 't', 0, 0},
         {"predicted_step_s", "predicted", "ms", 'r', 1e3, 3},
         {"error_s", "+-", "ms", 'r', 1e3, 3},
+        {"low_s", "from", "ms", 'r', 1e3, 3},
+        {"high_s", "to", "ms", 'r', 1e3, 3},
         {"by_plan", "by plan", "x", 'r', 0, 3},
         {"compute_s", "compute", "ms", 'r', 1e3, 3},
         {"comm_s", "reduce", "ms", 'r', 1e3, 3},
@@ -266,7 +274,8 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
     const char *mine = ghp_strategy_show(plan->strategy);
     char name[GHP_BASELINE_TEXT_SIZE];
 
-    ghp_sheet_note(sheet, "a step; compute: the compute stream alone, reshards included; reduce: "
+    ghp_sheet_note(sheet, "a step; from, to: with 90 %%; compute: the compute stream alone, "
+                          "reshards included; reduce: "
                           "the communication stream "
                           "alone; exposed: waiting for it; memory and sent: a worker");
     for (int i = 0; i < plan->n_baselines; i++)
@@ -277,14 +286,14 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
     for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].sync.ops != NULL || plan->baselines[i].recompute != NULL)
             ghp_sheet_note(sheet, "%s", ghp_baseline_format(plan, &plan->baselines[i], name));
-    put_prediction(sheet, mine, &plan->predicted, plan->predicted.step_s);
+    put_prediction(sheet, mine, &plan->predicted, plan);
     for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].feasible)
             put_prediction(sheet,
                            plan->baselines[i].local_statistics
                                ? "data, local statistics"
                                : ghp_strategy_name(plan->baselines[i].strategy),
-                           &plan->baselines[i].predicted, plan->predicted.step_s);
+                           &plan->baselines[i].predicted, plan);
     ghp_display_sheet(report, sheet);
 }
 

@@ -7,6 +7,7 @@
 #include "core/cost/profile_peak.h"
 #include "core/model/statistics.h"
 #include "core/plan/plan_json.h"
+#include "core/plan/range.h"
 #include "core/plan/staging_text.h"
 #include "core/program/method_io.h"
 
@@ -80,6 +81,24 @@ static void note_statistics(struct ghp_table *t, const struct ghp_model *model)
                        norm->norm.ghost_batch);
 }
 
+/* How far the prediction may be off. */
+static void note_error(struct ghp_table *t, const struct ghp_plan *plan)
+{
+    struct ghp_range range = ghp_prediction_range(&plan->predicted, &plan->profile);
+    char text[GHP_RANGE_TEXT_SIZE];
+
+    if (plan->predicted.error_s > 0)
+        ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3g ms",
+                       100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    else
+        ghp_table_note(
+            t, "%.0f %% of the predicted time was measured; the error of the step is not known",
+            100 * plan->predicted.measured_share);
+    if (!isnan(range.low_s))
+        ghp_table_note(t, "range that holds a measured step with 90 %%: %s",
+                       ghp_range_format(range, text));
+}
+
 static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
@@ -109,13 +128,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                 ? "any size"
                 : ghp_bytes_format((double)plan->method.bucket_bytes, bucket, sizeof bucket));
     }
-    if (plan->predicted.error_s > 0)
-        ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3g ms",
-                       100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
-    else
-        ghp_table_note(
-            t, "%.0f %% of the predicted time was measured; the error of the step is not known",
-            100 * plan->predicted.measured_share);
+    note_error(t, plan);
     if (plan->profile.n_ops == 0)
         ghp_table_note(
             t, "memory is without kernels' scratch, which an analytic profile does not know");
@@ -293,7 +306,10 @@ enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, F
 {
     bool failed = false;
     json_t *object = plan_object(plan, &failed);
+    struct ghp_range range = ghp_prediction_range(&plan->predicted, &plan->profile);
 
+    if (!isnan(range.low_s))
+        ghp_json_put(object, "range_s", json_pack("[f, f]", range.low_s, range.high_s), &failed);
     if (ghp_profile_is_peak(&plan->profile))
         ghp_json_put(object, "rule_of_thumb", json_string(ghp_peak_sentence()), &failed);
     if (options != NULL) ghp_json_put(object, "options", options, &failed);

@@ -2,6 +2,7 @@
 #include "bench/runs/report.h"
 
 #include "bench/runs/case.h"
+#include "bench/runs/range.h"
 #include "core/base/table.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@ struct result {
     int family;
     bool said, smallest; /* said: it has a prediction */
     double measured_s, predicted_s, rate;
+    double rule_s; /* by the rule of thumb, rate 1 */
     int devices;
     int64_t batch;
     char reason[GHP_RUN_REASON_SIZE];
@@ -141,12 +143,14 @@ static enum ghp_status predict_family(struct report *r, int family)
 
     if (least < 0) return GHP_OK;
     GHP_TRY(fit_row(r, least));
+    GHP_TRY(cost_row(r, least, 1, &r->of[least].rule_s));
     for (int i = 0; i < r->rows.n && r->of[least].said; i++) {
         struct result *result = &r->of[i];
 
         if (result->family != family || i == least || result->reason[0] != '\0') continue;
         result->rate = r->of[least].rate;
         GHP_TRY(cost_row(r, i, result->rate, &result->predicted_s));
+        GHP_TRY(cost_row(r, i, 1, &result->rule_s));
         result->said = result->reason[0] == '\0';
     }
     return GHP_OK;
@@ -315,6 +319,31 @@ static enum ghp_status print_unsaid(const struct report *r)
     return finish_table(t);
 }
 
+/* How far steps lie from the rule of thumb alone, without a family's rate: the range of predictions that have none. */
+static enum ghp_status print_range(const struct report *r)
+{
+    struct ghp_run_share *shares = ghp_alloc((size_t)r->rows.n + 1, sizeof *shares);
+    double range[2];
+    int n = 0, held;
+
+    if (shares == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < r->rows.n; i++)
+        if (r->of[i].said && r->of[i].rule_s > 0)
+            shares[n++] =
+                (struct ghp_run_share){r->of[i].family, r->of[i].measured_s / r->of[i].rule_s};
+    if (n > 0) {
+        held = ghp_run_range_holds(shares, n, r->families);
+        ghp_run_range(shares, n, -1, range);
+        printf("\n# by the rule of thumb alone, nine tenths of the steps, of each family as many, "
+               "are %.2f "
+               "to %.2f of the predicted;\n# %d of %d rows (%.0f %%) lie in the range of all other "
+               "families\n\n",
+               range[0], range[1], held, n, 100.0 * held / n);
+    }
+    free(shares);
+    return GHP_OK;
+}
+
 static enum ghp_status print_report(const struct report *r)
 {
     struct errors e = errors_of(r, -1);
@@ -324,6 +353,7 @@ static enum ghp_status print_report(const struct report *r)
         if (smallest_of(r, f) >= 0) GHP_TRY(print_family(r, f));
     GHP_TRY(print_unsaid(r));
     GHP_TRY(print_families(r));
+    GHP_TRY(print_range(r));
     printf("rows %d said %d mean %.1f %% worst %.1f %% rank %s\n", r->rows.n, e.n, e.mean, e.worst,
            format_rank(e.rank, rank));
     return GHP_OK;

@@ -8,7 +8,7 @@
 /* Where a measured profile says when and where it was made. */
 static const char created[] = "rule of thumb";
 
-const double ghp_peak_least_rate = 0.62, ghp_peak_greatest_rate = 1.63;
+const double ghp_peak_range[2] = {0.63, 1.73};
 
 int ghp_peak_nodes(const struct ghp_machine *machine, int workers)
 {

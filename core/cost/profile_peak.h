@@ -27,11 +27,11 @@ enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
  * rate   > 0 */
 void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
 
-/* Rates by which trainings on machines known by data sheets alone computed, in shares of the rules of thumb: the least
- * and the greatest that 22 of 23 families of published runs needed.
+/* Between these shares of the step by the rules of thumb lie nine tenths of the steps of published runs, of each family
+ * as many.
  *
- * Source   docs/published-runs.md */
-extern const double ghp_peak_least_rate, ghp_peak_greatest_rate;
+ * Source   docs/published-runs.md, which bench/published prints */
+extern const double ghp_peak_range[2];
 
 /* Nodes that so many workers fill, a GPU for each; 1 where the machine has none. */
 int ghp_peak_nodes(const struct ghp_machine *machine, int workers);

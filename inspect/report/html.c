@@ -2,6 +2,7 @@
 #include "inspect/report/report_private.h"
 
 #include "core/plan/staging_text.h"
+#include "core/plan/range.h"
 
 #include "core/base/file.h"
 #include "core/base/units.h"
@@ -43,12 +44,13 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
 {
     const struct ghp_plan *plan = report->plan;
     double step_s = plan->predicted.step_s;
-    char value[64], more[128], error[GHP_ERROR_TEXT_SIZE];
+    char value[64], more[192], error[GHP_ERROR_TEXT_SIZE], range[GHP_RANGE_TEXT_SIZE];
 
     ghp_seconds_format(step_s, value, sizeof value);
-    snprintf(more, sizeof more, "\xc2\xb1 %s ms; %.0f %% measured",
+    snprintf(more, sizeof more, "\xc2\xb1 %s ms; %.0f %% measured; with 90 %%: %s",
              ghp_prediction_error_format(&plan->predicted, error),
-             100 * plan->predicted.measured_share);
+             100 * plan->predicted.measured_share,
+             ghp_range_format(ghp_prediction_range(&plan->predicted, &plan->profile), range));
     ghp_report_put_figure(page, "predicted step", value, more);
     if (report->measured_timings != NULL) {
         ghp_seconds_format(report->measured_step_s, value, sizeof value);

@@ -220,8 +220,8 @@ static void print_measured(const struct question *q, const struct ghp_expected *
 {
     printf("measured    %.1f ms, %.2f of the expected step: ", 1e3 * q->measured_s,
            q->measured_s / e->at.step_s);
-    if (q->measured_s <= e->most_s) {
-        puts(q->measured_s < e->least_s
+    if (q->measured_s <= e->range.high_s) {
+        puts(q->measured_s < e->range.low_s
                  ? "below the range; check batch, precision and recomputation"
                  : "normal, within the range");
         return;
@@ -247,8 +247,8 @@ static void print_answer(const struct question *q, const struct answer *a)
     printf("# %s on %d node(s) of %s, %d workers, batch %lld, %s, plan %s\n# %s\n", q->model.name,
            q->setup.nodes, machine_name, ghp_setup_workers(&q->setup), (long long)q->setup.batch,
            ghp_precision_name(q->setup.precision), ghp_expect_ways[way], ghp_peak_sentence());
-    printf("step        %.1f ms; %.1f to %.1f ms with what published trainings reached\n",
-           1e3 * e->at.step_s, 1e3 * e->least_s, 1e3 * e->most_s);
+    printf("step        %.1f ms; with 90 %% it is %.1f to %.1f ms, as published trainings were\n",
+           1e3 * e->at.step_s, 1e3 * e->range.low_s, 1e3 * e->range.high_s);
     printf("rate        %.1f samples/s", rate_of(q, e->at.step_s));
     if (tokens > 0) printf(", %.0f tokens/s", rate_of(q, e->at.step_s) * (double)tokens);
     printf("\nutilised    %.1f %% of the peak FLOPs (MFU)\nbinds       %s\n", 100 * e->utilisation,
@@ -289,8 +289,8 @@ static enum ghp_status print_json(const struct question *q, const struct answer 
     ghp_json_put(root, "global_batch", json_integer(q->setup.batch), &failed);
     ghp_json_put(root, "plan", json_string(ghp_expect_ways[way]), &failed);
     ghp_json_put(root, "step_s", json_real(e->at.step_s), &failed);
-    ghp_json_put(root, "least_s", json_real(e->least_s), &failed);
-    ghp_json_put(root, "most_s", json_real(e->most_s), &failed);
+    ghp_json_put(root, "low_s", json_real(e->range.low_s), &failed);
+    ghp_json_put(root, "high_s", json_real(e->range.high_s), &failed);
     ghp_json_put(root, "compute_s", json_real(e->at.compute_s), &failed);
     ghp_json_put(root, "comm_s", json_real(e->at.comm_s), &failed);
     ghp_json_put(root, "exposed_s", json_real(e->at.exposed_s), &failed);
@@ -326,7 +326,7 @@ static enum ghp_status answer_one(const struct question *q)
 static enum ghp_status print_table(struct question *q)
 {
     static const char *const names[][2] = {{"nodes", ""},   {"workers", ""}, {"step", "ms"},
-                                           {"least", "ms"}, {"most", "ms"},  {"samples/s", "1/s"},
+                                           {"from", "ms"},  {"to", "ms"},    {"samples/s", "1/s"},
                                            {"waits", "ms"}, {"MFU", "%"}};
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status = GHP_OK;
@@ -347,8 +347,8 @@ static enum ghp_status print_table(struct question *q)
         ghp_table_cell(t, "%d", q->nodes[i]);
         ghp_table_cell(t, "%d", ghp_setup_workers(&q->setup));
         ghp_table_cell(t, "%.1f", 1e3 * e.at.step_s);
-        ghp_table_cell(t, "%.1f", 1e3 * e.least_s);
-        ghp_table_cell(t, "%.1f", 1e3 * e.most_s);
+        ghp_table_cell(t, "%.1f", 1e3 * e.range.low_s);
+        ghp_table_cell(t, "%.1f", 1e3 * e.range.high_s);
         ghp_table_cell(t, "%.1f", rate_of(q, e.at.step_s));
         ghp_table_cell(t, "%.1f", 1e3 * e.at.exposed_s);
         ghp_table_cell(t, "%.1f", 100 * e.utilisation);

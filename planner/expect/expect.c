@@ -13,9 +13,6 @@ enum { BUCKET_BYTES = 25 << 20, SEARCH_S = 3 };
 
 static const double least_link_Bps = 1e6, most_link_Bps = 1e13, search_gap = 0.01;
 
-/* Share of its name's rate that a link reaches at least: about as ChainerMN's published reductions did. */
-static const double least_link = 0.5;
-
 const char *const ghp_expect_ways[] = {"data", "sharded", "ghp", NULL};
 
 int ghp_setup_workers(const struct ghp_setup *setup)
@@ -25,14 +22,7 @@ int ghp_setup_workers(const struct ghp_setup *setup)
     return setup->nodes * (machine->gpus.count > 0 ? machine->gpus.count : machine->packages);
 }
 
-static void scale_links(struct ghp_profile *profile, double share)
-{
-    profile->machine.inter.bandwidth_Bps *= share / (GHP_PEAK_LINK / 100.0);
-    profile->machine.intra.bandwidth_Bps *= share / (GHP_PEAK_LINK / 100.0);
-}
-
-static enum ghp_status open_profile(const struct ghp_setup *setup, double rate,
-                                    struct ghp_profile *profile)
+static enum ghp_status open_profile(const struct ghp_setup *setup, struct ghp_profile *profile)
 {
     struct ghp_machine machine;
     enum ghp_status status;
@@ -41,11 +31,7 @@ static enum ghp_status open_profile(const struct ghp_setup *setup, double rate,
     machine.nodes = setup->nodes;
     status = ghp_profile_peak(&machine, ghp_setup_workers(setup), setup->precision, profile);
     ghp_machine_release(&machine);
-    if (status != GHP_OK) return status;
-    ghp_profile_peak_scale(profile, rate);
-    if (rate < 1) scale_links(profile, least_link);
-    if (rate > 1) scale_links(profile, 1);
-    return GHP_OK;
+    return status;
 }
 
 static enum ghp_status predict_data(const struct ghp_setup *setup,
@@ -95,15 +81,17 @@ static enum ghp_status predict_own(const struct ghp_setup *setup, const struct g
     return GHP_OK;
 }
 
-static enum ghp_status predict(const struct ghp_setup *setup, double rate,
-                               struct ghp_prediction *predicted)
+/* range   or NULL */
+static enum ghp_status predict(const struct ghp_setup *setup, struct ghp_prediction *predicted,
+                               struct ghp_range *range)
 {
     struct ghp_profile profile;
     enum ghp_status status;
 
-    GHP_TRY(open_profile(setup, rate, &profile));
+    GHP_TRY(open_profile(setup, &profile));
     status = setup->way == GHP_EXPECT_OWN ? predict_own(setup, &profile, predicted)
                                           : predict_data(setup, &profile, predicted);
+    if (status == GHP_OK && range != NULL) *range = ghp_prediction_range(predicted, &profile);
     ghp_profile_release(&profile);
     return status;
 }
@@ -128,13 +116,8 @@ enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expect
     const struct ghp_machine *machine = setup->machine;
     double peak = machine->peak.flops_per_s[ghp_precision_index(setup->precision)] * setup->nodes *
                   (machine->gpus.count > 0 ? machine->gpus.count : 1);
-    struct ghp_prediction slow, fast;
 
-    GHP_TRY(predict(setup, 1, &expected->at));
-    GHP_TRY(predict(setup, ghp_peak_least_rate, &slow));
-    GHP_TRY(predict(setup, ghp_peak_greatest_rate, &fast));
-    expected->least_s = fast.step_s;
-    expected->most_s = slow.step_s;
+    GHP_TRY(predict(setup, &expected->at, &expected->range));
     expected->utilisation = step_flops(setup) / (peak * expected->at.step_s);
     return GHP_OK;
 }
@@ -150,10 +133,10 @@ enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *ba
     two.nodes = 2;
     two.machine = &machine;
     if (one.way == GHP_EXPECT_OWN) one.way = two.way = GHP_EXPECT_DATA;
-    GHP_TRY(predict(&one, 1, &alone));
+    GHP_TRY(predict(&one, &alone, NULL));
     while (high / low > 1.01) {
         machine.inter.bandwidth_Bps = sqrt(low * high);
-        GHP_TRY(predict(&two, 1, &both));
+        GHP_TRY(predict(&two, &both, NULL));
         if (both.step_s < alone.step_s)
             high = machine.inter.bandwidth_Bps;
         else
@@ -186,7 +169,7 @@ static void try_change(struct changing *c, struct ghp_setup to, const char *text
     struct ghp_prediction predicted;
     double samples = (double)to.batch / (double)c->from->batch, gain;
 
-    if (c->n == GHP_EXPECT_CHANGES || predict(&to, 1, &predicted) != GHP_OK) return;
+    if (c->n == GHP_EXPECT_CHANGES || predict(&to, &predicted, NULL) != GHP_OK) return;
     gain = c->step_s - predicted.step_s / samples;
     if (!ghp_expect_fits(&to, &predicted) || gain < 0.005 * c->step_s) return;
     snprintf(c->changes[c->n].text, GHP_EXPECT_TEXT_SIZE, "%s", text);

@@ -9,7 +9,7 @@
 #define GHP_PLANNER_EXPECT_EXPECT_H
 
 #include "core/cost/machine.h"
-#include "core/plan/plan.h"
+#include "core/plan/range.h"
 
 enum ghp_expect_way { GHP_EXPECT_DATA, GHP_EXPECT_SHARDED, GHP_EXPECT_OWN };
 extern const char *const ghp_expect_ways[]; /* their names; NULL ends */
@@ -26,9 +26,8 @@ struct ghp_setup {
 
 struct ghp_expected {
     struct ghp_prediction at; /* of the step at the rule of thumb */
-    double least_s,
-        most_s;         /* with computing and links at the extremes that published runs needed */
-    double utilisation; /* of the peak FLOPs, by the products of the network */
+    struct ghp_range range;   /* that holds a measured step with 90 % */
+    double utilisation;       /* of the peak FLOPs, by the products of the network */
 };
 
 /* Workers of a setup: a GPU each, or without GPUs a processor each. */

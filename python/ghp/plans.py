@@ -35,7 +35,7 @@ def _in_frame(page: str) -> str:
 
 
 class Expectation:
-    """What a training step should take. `figures` has them by name: seconds (`step_s`, `least_s`, `most_s`), bytes
+    """What a training step should take. `figures` has them by name: seconds (`step_s`, `low_s`, `high_s`), bytes
     (`peak_bytes`), and `changes` that would make it faster. Printed it is the screen of `ghp expect`."""
 
     def __init__(self, figures: Dict[str, Any], text: str):

@@ -14,10 +14,12 @@ awk -v a="$a" -v b="$b" -v c="$c" 'BEGIN { exit !(c < a && a < b) }' || fail "st
 from=$(number second_node_from_Bps slow)
 awk -v f="$from" 'BEGIN { exit !(1.25e9 < f && f < 2e11) }' || fail "two nodes pay from $from bytes/s on"
 for file in one slow quick; do
-    awk -v l="$(number least_s $file)" -v s="$(number step_s $file)" -v m="$(number most_s $file)" \
+    awk -v l="$(number low_s $file)" -v s="$(number step_s $file)" -v m="$(number high_s $file)" \
         -v u="$(number flop_utilisation $file)" 'BEGIN { exit !(0 < l && l < s && s < m && 0 < u && u < 1) }' ||
         fail "no range around the step: $(cat $file)"
 done
+awk -v l="$(number low_s one)" -v h="$(number high_s one)" -v s="$a" \
+    'BEGIN { exit !(l / s < 0.631 && l / s > 0.629 && h / s > 1.729 && h / s < 1.731) }' || fail "another range: $(cat one)"
 "${expect[@]}" --nodes 2 --network eth-10 >out || fail "no text"
 grep -q '^faster by   ' out || fail "no change is named: $(cat out)"
 

@@ -1,0 +1,37 @@
+/* core/plan/range.c - see range.h. */
+#include "core/plan/range.h"
+
+#include "core/cost/profile_peak.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Of 264 plans by quick profiles of the lab the mean error was 5.7 %, and the 95th percentile three times that, as of
+ * exponentially distributed sizes; nine tenths of such sizes lie below ln 10 = 2.3 times their mean (docs/lab.md). */
+static const double lab_mean_error = 0.057, mean_to_nine_tenths = 2.302585;
+
+/* An error is half an interquartile range; nine tenths of normal errors lie within 2.44 of these. */
+static const double quartile_to_nine_tenths = 2.44;
+
+struct ghp_range ghp_prediction_range(const struct ghp_prediction *predicted,
+                                      const struct ghp_profile *profile)
+{
+    double step_s = predicted->step_s;
+    double half_s = fmax(mean_to_nine_tenths * lab_mean_error * step_s,
+                         quartile_to_nine_tenths * predicted->error_s);
+
+    if (ghp_profile_is_peak(profile))
+        return (struct ghp_range){ghp_peak_range[0] * step_s, ghp_peak_range[1] * step_s};
+    if (profile->n_ops == 0) return (struct ghp_range){NAN, NAN};
+    return (struct ghp_range){fmax(0, step_s - half_s), step_s + half_s};
+}
+
+const char *ghp_range_format(struct ghp_range range, char text[GHP_RANGE_TEXT_SIZE])
+{
+    if (isnan(range.low_s))
+        snprintf(text, GHP_RANGE_TEXT_SIZE, "not known");
+    else
+        snprintf(text, GHP_RANGE_TEXT_SIZE, "%.3g to %.3g ms", 1e3 * range.low_s,
+                 1e3 * range.high_s);
+    return text;
+}

@@ -1,0 +1,25 @@
+/* core/plan/range.h - the range that holds the measured step with 90 %, by what a prediction was made of.
+ *
+ * What was measured on the machine itself errs as in the lab; the rule of thumb for a machine that nobody measured errs as
+ * on published runs. Rates that somebody gave have no error to go by.
+ *
+ * Source  docs/time-model.md, "The range with 90 %"
+ * Tested  tests/core/plan/test_range.c */
+#ifndef GHP_CORE_PLAN_RANGE_H
+#define GHP_CORE_PLAN_RANGE_H
+
+#include "core/plan/plan.h"
+
+struct ghp_range { /* NAN: not known */
+    double low_s, high_s;
+};
+
+/* profile   that the prediction was made by, or a plan's part of it */
+struct ghp_range ghp_prediction_range(const struct ghp_prediction *predicted,
+                                      const struct ghp_profile *profile);
+
+/* "55.8 to 191 ms", or "not known". Returns text. */
+enum { GHP_RANGE_TEXT_SIZE = 64 };
+const char *ghp_range_format(struct ghp_range range, char text[GHP_RANGE_TEXT_SIZE]);
+
+#endif
