@@ -2,7 +2,7 @@
 #ifndef GHP_CORE_MODEL_ATTENTION_H
 #define GHP_CORE_MODEL_ATTENTION_H
 
-#include "core/model/model.h"
+#include "core/model/op.h"
 
 #include <math.h>
 
@@ -10,6 +10,16 @@
 static inline double ghp_attention_scale(const struct ghp_heads *heads)
 {
     return heads->scale > 0 ? heads->scale : 1.0 / sqrt((double)heads->size);
+}
+
+/* Positions of keys and values; the sequence's position of the first query, of kernels that get `first_position`. */
+static inline int64_t ghp_attention_keys(const struct ghp_local *local)
+{
+    return local->keys > 0 ? local->keys : local->h;
+}
+static inline int64_t ghp_attention_offset(const struct ghp_local *local, int64_t first_position)
+{
+    return local->keys > 0 ? first_position : 0;
 }
 
 /* The first key that a position sees. */

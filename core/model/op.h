@@ -46,7 +46,7 @@ enum ghp_split_kind {
     GHP_SPLIT_CHANNEL,  /* its channels, which depend on no others */
     GHP_SPLIT_FULL,     /* the same as the others */
     GHP_SPLIT_ROWS,     /* its rows of a table, and a summand of the output */
-    GHP_SPLIT_POSITION, /* its positions of a sequence, which depend on no others */
+    GHP_SPLIT_POSITION, /* its positions of a sequence */
     GHP_SPLIT_COUNT
 };
 
@@ -62,6 +62,8 @@ struct ghp_local {
     GHP_ATTRIBUTES_MEMBERS /* groups of the window, channels of the view and numbers of heads are local */
         int64_t vocabulary; /* of the input; embedding: local rows of the table */
     int parts; /* of a loss whose classes are divided: workers that have a part each; else 0 */
+    int64_t
+        keys; /* attention over divided positions: positions of keys and values; 0: as many as h */
 };
 
 /* What STATS of a loss say of each row of logits whose classes are divided, doubles [parts][rows][GHP_ROW_COUNT]: each
@@ -166,9 +168,13 @@ struct ghp_op_facts {
     /* The channels that a split other than data and position divides; of full 1; 0: the operation does not take it.
      * NULL: each channel depends on itself alone (ghp_divides_channels). */
     int64_t (*divides)(const struct ghp_layer *layer, enum ghp_split_kind kind);
-    /* Whether workers may have positions of a sequence each: every position depends on itself alone. Not said of
-     * matrix products and tables, whose weights would be summed as by data. */
+    /* Whether workers may have positions of a sequence each: every position of the output depends on its own of the
+     * inputs, and on all of `whole_inputs`. Not said of matrix products and tables, whose weights would be summed as by
+     * data. */
     bool by_position;
+    /* Bits 1 << input of those that each worker has at all positions, however many positions of the others it has: by
+     * position it makes a summand of their gradients. */
+    unsigned whole_inputs;
     /* Bits 1 << kind of the splits by which it divides the classes of a loss (struct ghp_layer's `logits`) or a
      * vocabulary: these need not come out even, the last parts have padding then (core/sharding/split.h). */
     unsigned pads;

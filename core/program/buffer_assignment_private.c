@@ -148,7 +148,7 @@ static enum ghp_status make_input_gradients(struct ghp_buffer_assignment *k, int
             k->now->dx[edge] = ghp_buffer_assignment_output_gradient(k, layer);
             continue;
         }
-        struct ghp_layout layout = ghp_split_layouts(k->splits[layer]).dx;
+        struct ghp_layout layout = ghp_split_layouts_at(l, i, k->splits[layer]).dx;
         struct ghp_buffer buffer =
             ghp_buffer_assignment_tensor(k, GHP_BUFFER_EDGE_GRADIENT, l->inputs[i], layout);
         buffer.edge = edge;

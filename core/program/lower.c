@@ -101,7 +101,7 @@ static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct gh
 {
     const struct ghp_lowering *lowering = e->lowering;
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
-    struct ghp_layouts reader = ghp_split_layouts(to),
+    struct ghp_layouts reader = ghp_edge_layouts(lowering->model, edge, to),
                        remote_activation = {batch, batch, batch, batch};
     int a, b, carrier, rank = e->rank;
     bool brings = ghp_edge_carries(lowering, edge, &a, &b),

@@ -100,18 +100,18 @@ enum ghp_status ghp_emit_edge_backward(const struct ghp_emitter *e, int edge,
     const struct ghp_model *model = e->lowering->model;
     struct ghp_instr *sum;
     if (!ghp_edge_needs_gradient(model, edge)) return GHP_OK;
-    GHP_TRY(emit_reshard(e, edge, ghp_split_layouts(to).dx, from.dy, true));
+    GHP_TRY(emit_reshard(e, edge, ghp_edge_layouts(model, edge, to).dx, from.dy, true));
     if (ghp_placement_first_gradient(e->lowering, &e->placement, model->edges[edge].from) == edge)
         return GHP_OK;
     GHP_TRY(ghp_emit_addition(e, edge, from.dy, ghp_emitter_edge_point(e, edge, true)));
     sum = &e->program->instrs[e->program->n_instrs - 1];
     sum->joins = !sum->masks && makes_sums(&model->layers[model->edges[edge].to]) &&
-                 ghp_layout_same(ghp_split_layouts(to).dx, from.dy);
+                 ghp_layout_same(ghp_edge_layouts(model, edge, to).dx, from.dy);
     return GHP_OK;
 }
 
 enum ghp_status ghp_emit_edge_forward(const struct ghp_emitter *e, int edge,
                                       struct ghp_layouts from, struct ghp_split to)
 {
-    return emit_reshard(e, edge, from.y, ghp_split_layouts(to).x, false);
+    return emit_reshard(e, edge, from.y, ghp_edge_layouts(e->lowering->model, edge, to).x, false);
 }

@@ -57,7 +57,8 @@ struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *lowering,
     readers = ghp_remote_activation_readers(lowering->model, lowering->staging, layer,
                                             placement->stage, &carrier);
     if (readers != 1) return (struct ghp_layouts){batch, batch, batch, batch};
-    struct ghp_layouts reader = ghp_split_layouts(splits[lowering->model->edges[carrier].to]);
+    struct ghp_layouts reader =
+        ghp_edge_layouts(lowering->model, carrier, splits[lowering->model->edges[carrier].to]);
     return (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
 }
 

@@ -52,7 +52,7 @@ bool ghp_local_equal(const struct ghp_local *a, const struct ghp_local *b)
     bool sizes = a->op == b->op && a->n == b->n && a->c == b->c && a->h == b->h && a->w == b->w &&
                  a->k == b->k && a->p == b->p && a->q == b->q && a->repeat == b->repeat &&
                  a->n_inputs == b->n_inputs && a->vocabulary == b->vocabulary &&
-                 a->parts == b->parts;
+                 a->parts == b->parts && a->keys == b->keys;
 
     for (int i = 0; i < GHP_MAX_INPUTS; i++)
         sizes = sizes && a->slice[i] == b->slice[i];
@@ -66,7 +66,10 @@ int ghp_local_whole_inputs(const struct ghp_local *local)
 
 int64_t ghp_local_in_elements(const struct ghp_local *local)
 {
-    return local->n * local->c * local->h * local->w;
+    int64_t own = local->n * local->c * local->h * local->w;
+
+    if (local->keys == 0) return own;
+    return own + local->n * (local->c - local->slice[0]) * (local->keys - local->h) * local->w;
 }
 
 int64_t ghp_local_out_elements(const struct ghp_local *local)

@@ -71,6 +71,18 @@ struct ghp_layouts ghp_split_layouts(struct ghp_split split)
     return (struct ghp_layouts){.x = {k[0], m}, .y = {k[1], m}, .dy = {k[2], m}, .dx = {k[3], m}};
 }
 
+struct ghp_layouts ghp_split_layouts_at(const struct ghp_layer *layer, int slot,
+                                        struct ghp_split split)
+{
+    struct ghp_layouts at = ghp_split_layouts(split);
+
+    if (split.kind != GHP_SPLIT_POSITION || (ghp_op_of(layer->op)->whole_inputs >> slot & 1u) == 0)
+        return at;
+    at.x.kind = GHP_LAYOUT_FULL;
+    at.dx.kind = GHP_LAYOUT_PARTIAL;
+    return at;
+}
+
 bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b)
 {
     return a.kind == b.kind && a.tp_size == b.tp_size;

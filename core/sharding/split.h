@@ -112,6 +112,17 @@ struct ghp_reshard {
 };
 
 struct ghp_layouts ghp_split_layouts(struct ghp_split split);
+/* The same with `x` and `dx` of the layer's input `slot`: keys and values of an attention by position are whole. */
+struct ghp_layouts ghp_split_layouts_at(const struct ghp_layer *layer, int slot,
+                                        struct ghp_split split);
+/* Those of an edge's reader under its split. */
+static inline struct ghp_layouts ghp_edge_layouts(const struct ghp_model *model, int edge,
+                                                  struct ghp_split split)
+{
+    const struct ghp_edge *e = &model->edges[edge];
+
+    return ghp_split_layouts_at(&model->layers[e->to], e->slot, split);
+}
 
 /* The steps that turn `from` into `to`; `to` is never partial unless equal to `from`.
  * Returns false where no change exists (anything -> partial). */

@@ -32,7 +32,9 @@ int ghp_operand_set_weights(const struct ghp_local *local)
 
 int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input)
 {
-    if (local->slice[0] > 0) return local->n * local->h * local->w * local->slice[input];
+    int64_t positions = local->keys > 0 && input > 0 ? local->keys : local->h;
+
+    if (local->slice[0] > 0) return local->n * positions * local->w * local->slice[input];
     return ghp_local_in_elements(local);
 }
 
@@ -179,6 +181,12 @@ void *ghp_operand_set_block(int64_t bytes)
     return block;
 }
 
+/* Of divided positions those of the last worker, whose causal queries see most. */
+static int64_t first_position_of(const struct ghp_local *local)
+{
+    return local->keys > 0 ? local->keys - local->h : 0;
+}
+
 /* Everything but memory. */
 static struct ghp_operand_set set_of(const struct ghp_local *local, int element_bytes,
                                      unsigned passes)
@@ -190,6 +198,7 @@ static struct ghp_operand_set set_of(const struct ghp_local *local, int element_
                                              .loss_scale = 1.0 / (double)(local->n * local->h),
                                              .stat_count = local->n * local->h * local->w,
                                              .valid_samples = local->n,
+                                             .first_position = first_position_of(local),
                                              .seed = 1,
                                              .global_channels = local->c}};
 }

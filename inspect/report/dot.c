@@ -43,7 +43,7 @@ static void put_edge(struct ghp_page *page, const struct ghp_plan *plan, int edg
     ghp_page_add(page, "  n%d -> n%d", e->from, e->to);
     if (reshard != NULL) {
         ghp_layout_format(ghp_split_layouts(plan->splits[e->from]).y, y, sizeof y);
-        ghp_layout_format(ghp_split_layouts(plan->splits[e->to]).x, x, sizeof x);
+        ghp_layout_format(ghp_edge_layouts(&plan->model, edge, plan->splits[e->to]).x, x, sizeof x);
         ghp_page_add(page, " [label=\"%s\\n%s to %s\", color=\"#c4267a\", penwidth=2]", reshard, y,
                      x);
     }

@@ -171,7 +171,8 @@ static void put_link(const struct drawing *d, const struct ghp_wire *link)
     char y[64], x[64];
 
     ghp_layout_format(ghp_split_layouts(plan->splits[edge->from]).y, y, sizeof y);
-    ghp_layout_format(ghp_split_layouts(plan->splits[edge->to]).x, x, sizeof x);
+    ghp_layout_format(ghp_edge_layouts(&plan->model, link->edge, plan->splits[edge->to]).x, x,
+                      sizeof x);
     ghp_page_add(d->page, "<path class=\"%s\" marker-end=\"url(#%s%s)\" d=\"",
                  reshard != NULL ? "edge change" : "edge", d->prefix,
                  reshard != NULL ? "change" : "tip");

@@ -65,7 +65,7 @@ const char *ghp_report_reshard(const struct ghp_plan *plan, int edge)
 {
     const struct ghp_edge *e = &plan->model.edges[edge];
     struct ghp_layout from = ghp_split_layouts(plan->splits[e->from]).y,
-                      to = ghp_split_layouts(plan->splits[e->to]).x;
+                      to = ghp_edge_layouts(&plan->model, edge, plan->splits[e->to]).x;
     struct ghp_reshard reshard;
 
     if (!ghp_reshard_find(from, to, &reshard) || reshard.n_steps == 0) return NULL;

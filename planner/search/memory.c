@@ -407,9 +407,10 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
                          tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out),
                          lives + 1, changed ? at : last_read(m, e, false)));
     if (!changed) return GHP_OK;
-    return add_span(m, spans,
-                    tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out), at,
-                    last_read(m, e, true));
+    return add_span(
+        m, spans,
+        tensor_bytes(m, ghp_edge_layouts(m->model, e, m->in->choices[to_flat]).x, from->out), at,
+        last_read(m, e, true));
 }
 
 /* Whether the consumer's gradient for this edge is its own output gradient's buffer. */
@@ -457,7 +458,8 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     int at = ghp_point_backward_edge(m->model, e);
     int first = ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0);
     int last = last_gradient_read(m, e);
-    int64_t made = tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).dx, shape);
+    int64_t made =
+        tensor_bytes(m, ghp_edge_layouts(m->model, e, m->in->choices[to_flat]).dx, shape);
 
     if (!wanted(m, edge->from)) return GHP_OK;
     if (ghp_op_of(m->model->layers[edge->from].op)->is_input)
@@ -475,7 +477,7 @@ static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat,
 {
     const struct ghp_edge *edge = &m->model->edges[e];
     struct ghp_shape shape = m->model->layers[edge->from].out;
-    struct ghp_layouts reader = ghp_split_layouts(m->in->choices[to_flat]);
+    struct ghp_layouts reader = ghp_edge_layouts(m->model, e, m->in->choices[to_flat]);
     int at = ghp_point_forward_edge(m->model, e), carrier;
     int last = last_read(m, e, false);
     struct ghp_spans *spans = &m->in->edge_spans;

@@ -121,6 +121,20 @@ struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp
     return splits;
 }
 
+struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp_problem problem,
+                                       int m)
+{
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
+
+    if (splits == NULL) exit(1);
+    for (int i = 0; i < model->n_layers; i++) {
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_POSITION, .tp_size = m};
+        if (ghp_split_check(&model->layers[i], splits[i], problem) != GHP_OK)
+            splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    }
+    return splits;
+}
+
 /* Gives a tied layer the split that goes with its owner's, or both none where the stages cannot. */
 static void couple(const struct ghp_model *model, const struct ghp_staging *s,
                    struct ghp_problem whole, int tied, struct ghp_split *splits)

@@ -23,6 +23,9 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem 
  * is between pairs of products by positions. One split a layer; the caller frees them. */
 struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp_problem problem,
                                        int m);
+/* By position wherever a layer takes it, others by data. */
+struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp_problem problem,
+                                       int m);
 
 /* Stages of the given worker counts (0 ends the list), none for an empty list, cut by what the seed draws. */
 struct ghp_staging case_staging(const struct ghp_model *model, const int *counts, int micro_batches,

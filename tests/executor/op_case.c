@@ -341,30 +341,38 @@ static void add_rotary(void)
 }
 
 /* One position, parts of a tile, whole tiles and more; heads of every number of vectors, and of more than a GPU's warp
- * takes at once; keys and values for one head of queries, for several, for all. */
+ * takes at once; keys and values for one head of queries, for several, for all; fewer queries than keys. */
 static void add_attention(void)
 {
     static const struct {
-        int64_t n, positions;
+        int64_t n, positions, keys; /* keys: where they are more */
         struct ghp_heads heads;
     } shapes[] = {
-        {2, 1, {.size = 4, .n = 2, .n_kv = 2, .causal = true}},
-        {2, 7, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
-        {2, 7, {.size = 3, .n = 4, .n_kv = 2}},
-        {1, 96, {.size = 8, .n = 2, .n_kv = 2, .causal = true}},
-        {1, 101, {.size = 16, .n = 2, .n_kv = 1}},
-        {1, 203, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
-        {1, 40, {.size = 64, .n = 1, .n_kv = 1, .causal = true}},
-        {1, 13, {.size = 80, .n = 2, .n_kv = 1}},
+        {2, 1, 0, {.size = 4, .n = 2, .n_kv = 2, .causal = true}},
+        {2, 7, 0, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
+        {2, 7, 0, {.size = 3, .n = 4, .n_kv = 2}},
+        {1, 96, 0, {.size = 8, .n = 2, .n_kv = 2, .causal = true}},
+        {1, 101, 0, {.size = 16, .n = 2, .n_kv = 1}},
+        {1, 203, 0, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
+        {1, 40, 0, {.size = 64, .n = 1, .n_kv = 1, .causal = true}},
+        {1, 13, 0, {.size = 80, .n = 2, .n_kv = 1}},
         /* windows in a tile, over two, and of more than there is; capped scores */
-        {2, 9, {.size = 4, .n = 2, .n_kv = 1, .causal = true, .window = 1}},
-        {1, 101, {.size = 3, .n = 1, .n_kv = 1, .causal = true, .window = 7}},
+        {2, 9, 0, {.size = 4, .n = 2, .n_kv = 1, .causal = true, .window = 1}},
+        {1, 101, 0, {.size = 3, .n = 1, .n_kv = 1, .causal = true, .window = 7}},
         {1,
          195,
+         0,
          {.size = 2, .n = 1, .n_kv = 1, .causal = true, .window = 98, .softcap = 2, .scale = 3}},
-        {1, 17, {.size = 8, .n = 2, .n_kv = 1, .softcap = 0.5, .scale = 2}},
-        {1, 21, {.size = 8, .n = 2, .n_kv = 1, .causal = true, .window = 64}},
-        {1, 19, {.size = 130, .n = 1, .n_kv = 1, .causal = true}}};
+        {1, 17, 0, {.size = 8, .n = 2, .n_kv = 1, .softcap = 0.5, .scale = 2}},
+        {1, 21, 0, {.size = 8, .n = 2, .n_kv = 1, .causal = true, .window = 64}},
+        {1, 19, 0, {.size = 130, .n = 1, .n_kv = 1, .causal = true}},
+        /* divided positions: tiles of queries and of keys do not begin together */
+        {2, 7, 14, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
+        {1, 5, 20, {.size = 3, .n = 2, .n_kv = 1}},
+        {1, 96, 192, {.size = 8, .n = 1, .n_kv = 1, .causal = true}},
+        {1, 101, 303, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
+        {1, 70, 140, {.size = 4, .n = 2, .n_kv = 2, .causal = true, .window = 50, .softcap = 2}},
+        {1, 33, 231, {.size = 4, .n = 1, .n_kv = 1, .causal = true, .window = 120}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct ghp_heads heads = shapes[i].heads;
         int64_t queries = heads.n * heads.size, keys = heads.n_kv * heads.size;
@@ -375,7 +383,8 @@ static void add_attention(void)
                                .k = queries,
                                .n_inputs = 3,
                                .slice = {queries, keys, keys},
-                               .heads = heads});
+                               .heads = heads,
+                               .keys = shapes[i].keys});
     }
 }
 

@@ -170,7 +170,7 @@ static double rotary_at(const struct ghp_operand_set *set, struct place o)
     bool real = channel < half;
     double turn = exp(-(double)pair / (double)half * log(heads->base)), angle, other;
     if (channel >= 2 * half) return x_at(set, o.n, o.p, 0, o.k);
-    angle = (double)o.p * turn * scale_at(heads, pair, turn);
+    angle = (double)(set->args.first_position + o.p) * turn * scale_at(heads, pair, turn);
     other = x_at(set, o.n, o.p, 0, real ? o.k + half : o.k - half);
     return heads->amplitude *
            (x_at(set, o.n, o.p, 0, o.k) * cos(angle) + (real ? -other : other) * sin(angle));
@@ -182,10 +182,12 @@ static double attention_at(const struct ghp_operand_set *set, struct place o)
     const struct ghp_local *l = &set->local;
     const struct ghp_heads *heads = &l->heads;
     int64_t head = o.k / heads->size, kv = head * heads->n_kv / heads->n;
+    int64_t keys = l->keys > 0 ? l->keys : l->h, place = o.p;
     double sum = 0.0, weights = 0.0;
-    for (int64_t p = 0; p < (heads->causal ? o.p + 1 : l->h); p++) {
-        if (heads->window > 0 && o.p - p >= heads->window) continue;
-        int64_t theirs = (o.n * l->h + p) * l->slice[1] + kv * heads->size;
+    if (l->keys > 0) place += set->args.first_position;
+    for (int64_t p = 0; p < (heads->causal ? place + 1 : keys); p++) {
+        if (heads->window > 0 && place - p >= heads->window) continue;
+        int64_t theirs = (o.n * keys + p) * l->slice[1] + kv * heads->size;
         double product = 0.0;
         for (int64_t c = 0; c < heads->size; c++)
             product += op_case_get(set, set->args.at.x[0],

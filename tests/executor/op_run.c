@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+int64_t op_case_first_position(const struct ghp_local *local)
+{
+    return local->keys > 0 ? local->keys - local->h - 1 : 3;
+}
+
 void op_case_arguments(struct ghp_operand_set *set)
 {
     if (ghp_op_of(set->local.op)->is_loss && set->local.h > 1)
@@ -32,7 +37,7 @@ void op_case_arguments(struct ghp_operand_set *set)
             double value = 2.0 * op_case_get(set, x, i);
             op_case_set(set, x, i, fabs(fabs(value) - 1) < 0.01 ? 0.9 * value : value);
         }
-    set->args.first_position = CASE_FIRST_POSITION;
+    set->args.first_position = op_case_first_position(&set->local);
 }
 
 const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass)

@@ -95,7 +95,7 @@ void twin_case_open(struct twin_case *c, struct ghp_device device, const struct 
     }
     op_case_arguments(&c->right);
     op_case_arguments(&c->got);
-    c->there.args.first_position = CASE_FIRST_POSITION; /* its labels are copied there */
+    c->there.args.first_position = op_case_first_position(local); /* its labels are copied there */
     list(c);
     twin_case_round(c);
 }

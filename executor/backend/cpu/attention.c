@@ -126,9 +126,11 @@ static void multiply_turned(struct product p)
 
 /* One unit's sizes. */
 struct sizes {
-    int64_t positions, size; /* of the sequence; of a head */
+    int64_t positions, keys; /* of queries; of keys and values */
+    int64_t offset;          /* the first query's position among the keys */
+    int64_t size;            /* of a head */
     int64_t stride;          /* of rows: size in whole vectors */
-    int64_t tiles;
+    int64_t tiles;           /* of keys */
     bool causal;
     float scale; /* of the products of queries and keys */
     float cap;   /* of scores; 0: none */
@@ -146,14 +148,16 @@ struct room {
     float *greatest, *sum; /* [TILE] forward; backward: logarithms of sums, and sums of y dy */
 };
 
-static struct sizes sizes_of(const struct ghp_local *local)
+static struct sizes sizes_of(const struct ghp_local *local, int64_t first_position)
 {
-    int64_t size = local->heads.size;
+    int64_t size = local->heads.size, keys = ghp_attention_keys(local);
 
     return (struct sizes){.positions = local->h,
+                          .keys = keys,
+                          .offset = ghp_attention_offset(local, first_position),
                           .size = size,
                           .stride = (size + LANES - 1) / LANES * LANES,
-                          .tiles = (local->h + TILE - 1) / TILE,
+                          .tiles = (keys + TILE - 1) / TILE,
                           .causal = local->heads.causal,
                           .scale = (float)ghp_attention_scale(&local->heads),
                           .cap = (float)local->heads.softcap,
@@ -202,7 +206,7 @@ static struct room cut_room(const struct sizes *z, bool backward, float *base, i
 
 static int64_t part_elements(const struct ghp_local *local, bool backward)
 {
-    struct sizes z = sizes_of(local);
+    struct sizes z = sizes_of(local, 0);
     int64_t elements;
 
     cut_room(&z, backward, NULL, &elements);
@@ -224,7 +228,7 @@ static int64_t backward_bytes(const struct ghp_local *local, int parts, int elem
 static struct room room_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            int part, bool backward)
 {
-    struct sizes z = sizes_of(local);
+    struct sizes z = sizes_of(local, 0);
     int64_t elements = part_elements(local, backward);
 
     return cut_room(&z, backward, (float *)args->at.scratch + part * elements, &elements);
@@ -248,15 +252,24 @@ static int64_t rows_of(const struct sizes *z, int64_t query)
     return (least(TILE, z->positions - query) + ROWS - 1) / ROWS * ROWS;
 }
 
-static bool is_diagonal(const struct sizes *z, struct place at)
+/* Where the first query of a tile is, from the tile's first key on. */
+static int64_t ahead_of(const struct sizes *z, struct place at)
 {
-    return z->causal && at.query == at.key;
+    return z->offset + at.query - at.key;
 }
 
-/* Keys that the place's rows see at most. */
+/* Whether some of the tile's queries come before some of its keys. */
+static bool is_diagonal(const struct sizes *z, struct place at)
+{
+    return z->causal && ahead_of(z, at) + 1 < TILE;
+}
+
+/* Keys that the place's rows see at most, in whole blocks; none or fewer: they see nothing. */
 static int64_t keys_of(const struct sizes *z, struct place at)
 {
-    return is_diagonal(z, at) ? at.row + ROWS : TILE;
+    int64_t end = ahead_of(z, at) + at.row + ROWS;
+
+    return is_diagonal(z, at) && end < TILE ? (end + ROWS - 1) / ROWS * ROWS : TILE;
 }
 
 /* The same in whole vectors. */
@@ -265,16 +278,30 @@ static int64_t columns_of(const struct sizes *z, struct place at)
     return (keys_of(z, at) + LANES - 1) / LANES * LANES;
 }
 
-/* The tile of the first key that a tile of queries sees. */
+/* The tile of the first key that a tile of queries sees; where those that it sees end. */
 static int64_t first_tile(const struct sizes *z, int64_t query)
 {
-    return ghp_attention_first(z->heads, query) / TILE * TILE;
+    return ghp_attention_first(z->heads, z->offset + query) / TILE * TILE;
+}
+
+static int64_t end_of_keys(const struct sizes *z, int64_t query)
+{
+    return z->causal ? least(z->keys, z->offset + query + TILE) : z->keys;
 }
 
 /* Columns before the first that a row of the place sees. */
 static int64_t unseen(const struct sizes *z, struct place at, int64_t row)
 {
-    return ghp_attention_first(z->heads, at.query + at.row + row) - at.key;
+    return ghp_attention_first(z->heads, z->offset + at.query + at.row + row) - at.key;
+}
+
+/* Where the columns that it sees end: not before the first. */
+static int64_t seen(const struct sizes *z, struct place at, int64_t row)
+{
+    int64_t there = least(TILE, z->keys - at.key), end = ahead_of(z, at) + at.row + row + 1;
+
+    if (!z->causal || end > there) return there;
+    return end > 0 ? end : 0;
 }
 
 /* The tangent of a capped score: scores between -cap and cap. */
@@ -292,7 +319,7 @@ static void cap_scores(const struct sizes *z, float *scores, int64_t columns)
 /* Scores of the place's rows, hidden where a row does not see a key. */
 static void score(const struct sizes *z, const struct room *room, struct place at)
 {
-    int64_t columns = columns_of(z, at), there = least(TILE, z->positions - at.key);
+    int64_t columns = columns_of(z, at);
     float *scores = room->scores + at.row * TILE;
 
     multiply((struct product){.a = {room->queries + at.row * z->stride, z->stride},
@@ -303,14 +330,11 @@ static void score(const struct sizes *z, const struct room *room, struct place a
                               .k = z->size,
                               .begins = true});
     if (z->cap > 0) cap_scores(z, scores, columns);
-    if (there == TILE && !is_diagonal(z, at) && unseen(z, at, ROWS - 1) <= 0) return;
+    if (seen(z, at, 0) == TILE && unseen(z, at, ROWS - 1) <= 0) return;
     for (int64_t r = 0; r < ROWS; r++) {
         for (int64_t c = 0; c < least(unseen(z, at, r), columns); c++)
             scores[r * TILE + c] = hidden;
-
-        int64_t seen = is_diagonal(z, at) ? least(there, at.row + r + 1) : there;
-
-        for (int64_t c = seen; c < columns; c++)
+        for (int64_t c = seen(z, at, r); c < columns; c++)
             scores[r * TILE + c] = hidden;
     }
 }
@@ -368,6 +392,7 @@ static void forward_rows(const struct sizes *z, const struct room *room, struct 
 {
     int64_t columns = columns_of(z, at);
 
+    if (columns <= 0) return;
     score(z, room, at);
     for (int64_t row = at.row; row < at.row + ROWS; row++)
         soften(z, room, row, columns);
@@ -382,7 +407,7 @@ static void forward_rows(const struct sizes *z, const struct room *room, struct 
 /* All keys that a tile of queries sees. */
 static void forward_tile(const struct sizes *z, const struct room *room, int64_t query)
 {
-    int64_t end = z->causal ? query + 1 : z->positions;
+    int64_t end = end_of_keys(z, query);
     struct place at = {.query = query};
 
     memset(room->out, 0, (size_t)(TILE * z->stride) * sizeof *room->out);
@@ -442,13 +467,15 @@ static void slope(const struct sizes *z, const struct room *room, struct place a
 static void spread(const struct sizes *z, struct place at, float *weights, float *of, float *to)
 {
     int64_t rows = rows_of(z, at.query),
-            keys = (least(TILE, z->positions - at.key) + ROWS - 1) / ROWS * ROWS;
+            keys = (least(TILE, z->keys - at.key) + ROWS - 1) / ROWS * ROWS;
     bool diagonal = is_diagonal(z, at);
     int64_t step = diagonal ? ROWS : keys;
 
     for (int64_t key = 0; key < keys; key += step) {
-        int64_t first = diagonal ? key : 0;
+        int64_t before = diagonal ? key - ahead_of(z, at) : 0;
+        int64_t first = before > 0 ? before / ROWS * ROWS : 0;
 
+        if (first >= rows) return;
         multiply_turned((struct product){.a = {weights + first * TILE + key, TILE},
                                          .b = {of + first * z->stride, z->stride},
                                          .c = {to + (at.key + key) * z->stride, z->stride},
@@ -462,12 +489,13 @@ static void spread(const struct sizes *z, struct place at, float *weights, float
  * scale, in out. */
 static void backward_tile(const struct sizes *z, const struct room *room, int64_t query)
 {
-    int64_t end = z->causal ? query + 1 : z->positions;
+    int64_t end = end_of_keys(z, query);
     struct place at = {.query = query};
 
     memset(room->out, 0, (size_t)(TILE * z->stride) * sizeof *room->out);
     for (at.key = first_tile(z, query); at.key < end; at.key += TILE) {
         for (at.row = 0; at.row < rows_of(z, query); at.row += ROWS) {
+            if (keys_of(z, at) <= 0) continue;
             slope(z, room, at);
             multiply((struct product){.a = {room->slopes + at.row * TILE, TILE},
                                       .b = {room->keys + at.key * z->stride, z->stride},

@@ -3,27 +3,37 @@
  *
  * Included by cpu/attention.c only, once for each precision. Tensors are [n][position][head][size]. */
 
-/* Rows of one head in a tensor: where row 0 is, and the next. */
+/* Rows of one head in a tensor: where row 0 is, the next, and how many. */
 struct KERNEL(rows) {
     SCALAR *at;
-    int64_t stride;
+    int64_t stride, count;
 };
 
-/* Sample n's rows of a head in a tensor whose rows have `width` channels; of none at all where there is no tensor. */
+/* Sample n's rows of a head of queries, or of keys, in a tensor whose rows have `width` channels; of none at all where
+ * there is no tensor. */
 static struct KERNEL(rows) KERNEL(rows_at)(const struct sizes *z, const void *tensor, int64_t width,
                                            int64_t n, int64_t head)
 {
     SCALAR *base = (SCALAR *)(uintptr_t)tensor;
 
     if (base != NULL) base += n * z->positions * width + head * z->size;
-    return (struct KERNEL(rows)){base, width};
+    return (struct KERNEL(rows)){base, width, z->positions};
+}
+
+static struct KERNEL(rows) KERNEL(keys_at)(const struct sizes *z, const void *tensor, int64_t width,
+                                           int64_t n, int64_t head)
+{
+    SCALAR *base = (SCALAR *)(uintptr_t)tensor;
+
+    if (base != NULL) base += n * z->keys * width + head * z->size;
+    return (struct KERNEL(rows)){base, width, z->keys};
 }
 
 /* TILE rows from position `first` on, times a factor; zeros behind the sequence's end and in rows' padding. */
 static void KERNEL(take)(const struct sizes *z, struct KERNEL(rows) from, int64_t first,
                          float factor, float *to)
 {
-    int64_t rows = least(TILE, z->positions - first);
+    int64_t rows = least(TILE, from.count - first);
 
     for (int64_t r = 0; r < rows; r++, to += z->stride) {
         const SCALAR *row = from.at + (first + r) * from.stride;
@@ -41,7 +51,7 @@ static void KERNEL(take)(const struct sizes *z, struct KERNEL(rows) from, int64_
 static void KERNEL(take_turned)(const struct sizes *z, struct KERNEL(rows) from, int64_t first,
                                 float *to)
 {
-    int64_t rows = least(TILE, z->positions - first);
+    int64_t rows = least(TILE, from.count - first);
 
     if (rows < TILE) memset(to, 0, (size_t)(TILE * z->size) * sizeof *to);
     for (int64_t r = 0; r < rows; r++) {
@@ -69,7 +79,7 @@ static void KERNEL(forward_head)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, const struct room *room,
                                  int64_t n, int64_t head)
 {
-    struct sizes z = sizes_of(local);
+    struct sizes z = sizes_of(local, args->first_position);
     struct KERNEL(rows) x = KERNEL(rows_at)(&z, args->at.x[0], local->slice[0], n, head);
     struct KERNEL(rows) y = KERNEL(rows_at)(&z, args->at.y, local->slice[0], n, head);
     float *logarithms = args->at.saved;
@@ -91,15 +101,15 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
 {
     struct ghp_range units = ghp_share_of(share, local->n * local->heads.n_kv, 1);
     struct room room = room_of(local, args, share.part, false);
-    struct sizes z = sizes_of(local);
+    struct sizes z = sizes_of(local, args->first_position);
     int64_t group = local->heads.n / local->heads.n_kv;
 
     for (int64_t unit = units.first; unit < units.end; unit++) {
         int64_t n = unit / local->heads.n_kv, kv = unit % local->heads.n_kv;
-        struct KERNEL(rows) keys = KERNEL(rows_at)(&z, args->at.x[1], local->slice[1], n, kv);
-        struct KERNEL(rows) values = KERNEL(rows_at)(&z, args->at.x[2], local->slice[2], n, kv);
+        struct KERNEL(rows) keys = KERNEL(keys_at)(&z, args->at.x[1], local->slice[1], n, kv);
+        struct KERNEL(rows) values = KERNEL(keys_at)(&z, args->at.x[2], local->slice[2], n, kv);
 
-        for (int64_t key = 0; key < z.positions; key += TILE) {
+        for (int64_t key = 0; key < z.keys; key += TILE) {
             KERNEL(take_turned)(&z, keys, key, room.turned_keys + key * z.size);
             KERNEL(take)(&z, values, key, 1.0f, room.values + key * z.stride);
         }
@@ -135,7 +145,7 @@ static void KERNEL(backward_head)(const struct ghp_local *local,
                                   const struct ghp_kernel_arguments *args, const struct room *room,
                                   int64_t n, int64_t head)
 {
-    struct sizes z = sizes_of(local);
+    struct sizes z = sizes_of(local, args->first_position);
     struct KERNEL(rows) x = KERNEL(rows_at)(&z, args->at.x[0], local->slice[0], n, head);
     struct KERNEL(rows) y = KERNEL(rows_at)(&z, args->at.y, local->slice[0], n, head);
     struct KERNEL(rows) dy = KERNEL(rows_at)(&z, args->at.dy, local->slice[0], n, head);
@@ -158,18 +168,18 @@ static void KERNEL(backward)(const struct ghp_local *local, const struct ghp_ker
 {
     struct ghp_range units = ghp_share_of(share, local->n * local->heads.n_kv, 1);
     struct room room = room_of(local, args, share.part, true);
-    struct sizes z = sizes_of(local);
+    struct sizes z = sizes_of(local, args->first_position);
     int64_t group = local->heads.n / local->heads.n_kv, width = local->slice[1];
     size_t bytes = (size_t)(z.tiles * TILE * z.stride) * sizeof(float);
 
     for (int64_t unit = units.first; unit < units.end; unit++) {
         int64_t n = unit / local->heads.n_kv, kv = unit % local->heads.n_kv;
-        struct KERNEL(rows) keys = KERNEL(rows_at)(&z, args->at.x[1], width, n, kv);
-        struct KERNEL(rows) values = KERNEL(rows_at)(&z, args->at.x[2], width, n, kv);
-        struct KERNEL(rows) dkeys = KERNEL(rows_at)(&z, args->at.dx[1], width, n, kv);
-        struct KERNEL(rows) dvalues = KERNEL(rows_at)(&z, args->at.dx[2], width, n, kv);
+        struct KERNEL(rows) keys = KERNEL(keys_at)(&z, args->at.x[1], width, n, kv);
+        struct KERNEL(rows) values = KERNEL(keys_at)(&z, args->at.x[2], width, n, kv);
+        struct KERNEL(rows) dkeys = KERNEL(keys_at)(&z, args->at.dx[1], width, n, kv);
+        struct KERNEL(rows) dvalues = KERNEL(keys_at)(&z, args->at.dx[2], width, n, kv);
 
-        for (int64_t key = 0; key < z.positions; key += TILE) {
+        for (int64_t key = 0; key < z.keys; key += TILE) {
             KERNEL(take_turned)(&z, keys, key, room.turned_keys + key * z.size);
             KERNEL(take_turned)(&z, values, key, room.turned_values + key * z.size);
             KERNEL(take)(&z, keys, key, 1.0f, room.keys + key * z.stride);
@@ -178,7 +188,7 @@ static void KERNEL(backward)(const struct ghp_local *local, const struct ghp_ker
         memset(room.dvalues, 0, bytes);
         for (int64_t head = kv * group; head < (kv + 1) * group; head++)
             KERNEL(backward_head)(local, args, &room, n, head);
-        for (int64_t p = 0; p < z.positions; p++) {
+        for (int64_t p = 0; p < z.keys; p++) {
             if (dkeys.at != NULL) KERNEL(put)(&z, room.dkeys + p * z.stride, 1.0f, dkeys, p);
             if (dvalues.at != NULL) KERNEL(put)(&z, room.dvalues + p * z.stride, 1.0f, dvalues, p);
         }

@@ -116,7 +116,7 @@ static void KERNEL(turn)(const struct ghp_local *local, const struct ghp_kernel_
     SCALAR *to = sign > 0 ? args->at.y : args->at.dx[0];
 
     for (int64_t p = positions.first; p < positions.end; p++) {
-        if (p % PACE == 0) begin(local, &turns, p);
+        if (p % PACE == 0) begin(local, &turns, args->first_position + p);
         advance(&turns, sign);
         for (int64_t n = 0; n < local->n; n++) {
             int64_t at = (n * local->h + p) * local->c;

@@ -8,23 +8,28 @@
 
 #include <math.h>
 
-/* One query: of sample n, head, position. */
+/* One query: of sample n, head, row; its position in the sequence of the keys. */
 struct query {
-    int64_t n, head, position;
+    int64_t n, head, row, position;
 };
 
 static int64_t keys_seen(const struct ghp_local *local, struct query q)
 {
-    return local->heads.causal ? q.position + 1 : local->h;
+    return local->heads.causal ? q.position + 1 : ghp_attention_keys(local);
 }
 
-/* The head's channels in a tensor of so many heads, at a position of the query's sample. */
-static int64_t row_of(const struct ghp_local *local, struct query q, int64_t heads,
-                      int64_t position)
+/* The query's channels. */
+static int64_t own_row(const struct ghp_local *local, struct query q)
 {
-    int64_t head = q.head / (local->heads.n / heads);
+    return ((q.n * local->h + q.row) * local->heads.n + q.head) * local->heads.size;
+}
 
-    return ((q.n * local->h + position) * heads + head) * local->heads.size;
+/* Those of the keys, or values, at a position of the query's sample. */
+static int64_t key_row(const struct ghp_local *local, struct query q, int64_t position)
+{
+    int64_t heads = local->heads.n_kv, head = q.head / (local->heads.n / heads);
+
+    return ((q.n * ghp_attention_keys(local) + position) * heads + head) * local->heads.size;
 }
 
 static double product(int64_t n, const double *a, const double *b)
@@ -38,7 +43,7 @@ static double product(int64_t n, const double *a, const double *b)
 
 static int64_t saved_at(const struct ghp_local *local, struct query q)
 {
-    return (q.n * local->heads.n + q.head) * local->h + q.position;
+    return (q.n * local->heads.n + q.head) * local->h + q.row;
 }
 
 static int64_t first_seen(const struct ghp_local *local, struct query q)
@@ -55,8 +60,7 @@ static void score(const struct ghp_local *local, const struct ghp_kernel_argumen
 
     for (int64_t i = first_seen(local, q); i < keys_seen(local, q); i++) {
         scores[i] = ghp_attention_scale(&local->heads) *
-                    product(local->heads.size, x + row_of(local, q, local->heads.n, q.position),
-                            keys + row_of(local, q, local->heads.n_kv, i));
+                    product(local->heads.size, x + own_row(local, q), keys + key_row(local, q, i));
         if (cap > 0) scores[i] = cap * tanh(scores[i] / cap);
     }
 }
@@ -64,7 +68,7 @@ static void score(const struct ghp_local *local, const struct ghp_kernel_argumen
 static void forward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                           struct query q)
 {
-    double *y = (double *)args->at.y + row_of(local, q, local->heads.n, q.position);
+    double *y = (double *)args->at.y + own_row(local, q);
     double *saved = args->at.saved, *scores = args->at.scratch, greatest = -HUGE_VAL, sum = 0.0;
     const double *values = args->at.x[2];
     int64_t size = local->heads.size, first = first_seen(local, q), seen = keys_seen(local, q);
@@ -78,7 +82,7 @@ static void forward_query(const struct ghp_local *local, const struct ghp_kernel
         y[c] = 0.0;
     for (int64_t i = first; i < seen; i++)
         ghp_reference_add_scaled(size, exp(scores[i] - greatest) / sum,
-                                 values + row_of(local, q, local->heads.n_kv, i), y);
+                                 values + key_row(local, q, i), y);
     if (saved != NULL) saved[saved_at(local, q)] = greatest + log(sum);
 }
 
@@ -87,7 +91,7 @@ static void forward_query(const struct ghp_local *local, const struct ghp_kernel
 static void backward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct query q)
 {
-    int64_t size = local->heads.size, mine = row_of(local, q, local->heads.n, q.position);
+    int64_t size = local->heads.size, mine = own_row(local, q);
     const double *x = (const double *)args->at.x[0] + mine, *keys = args->at.x[1];
     const double *dy = (const double *)args->at.dy + mine, *values = args->at.x[2];
     double *dx = args->at.dx[0], *dkeys = args->at.dx[1], *dvalues = args->at.dx[2];
@@ -96,7 +100,7 @@ static void backward_query(const struct ghp_local *local, const struct ghp_kerne
 
     score(local, args, q, scores);
     for (int64_t i = first_seen(local, q); i < keys_seen(local, q); i++) {
-        int64_t theirs = row_of(local, q, local->heads.n_kv, i);
+        int64_t theirs = key_row(local, q, i);
         double p = exp(scores[i] - ((double *)args->at.saved)[saved_at(local, q)]);
         double slope =
             p * (product(size, dy, values + theirs) - mean) * ghp_attention_scale(&local->heads);
@@ -112,10 +116,12 @@ static void each_query(const struct ghp_local *local, const struct ghp_kernel_ar
                        void run(const struct ghp_local *local,
                                 const struct ghp_kernel_arguments *args, struct query q))
 {
+    int64_t offset = ghp_attention_offset(local, args->first_position);
+
     for (int64_t n = 0; n < local->n; n++)
         for (int64_t head = 0; head < local->heads.n; head++)
-            for (int64_t position = 0; position < local->h; position++)
-                run(local, args, (struct query){n, head, position});
+            for (int64_t row = 0; row < local->h; row++)
+                run(local, args, (struct query){n, head, row, offset + row});
 }
 
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
@@ -126,10 +132,10 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
 static void backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
     for (int input = 0; input < local->n_inputs; input++) {
+        int64_t positions = input == 0 ? local->h : ghp_attention_keys(local);
         double *dx = args->at.dx[input];
 
-        for (int64_t i = 0; dx != NULL && i < ghp_reference_pixels(local) * local->slice[input];
-             i++)
+        for (int64_t i = 0; dx != NULL && i < local->n * positions * local->slice[input]; i++)
             dx[i] = 0.0;
     }
     each_query(local, args, backward_query);
@@ -137,7 +143,7 @@ static void backward(const struct ghp_local *local, const struct ghp_kernel_argu
 
 static int64_t scores_of_a_query(const struct ghp_local *local)
 {
-    return local->h;
+    return ghp_attention_keys(local);
 }
 
 const struct ghp_reference_kernel ghp_reference_attention[] = {

@@ -3,7 +3,8 @@
 #include "executor/backend/reference/reference.h"
 
 /* sign: 1 as the definition, -1 back. */
-static void turn(const struct ghp_local *local, double sign, const double *from, double *to)
+static void turn(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                 double sign, const double *from, double *to)
 {
     int64_t size = local->heads.size, half = local->heads.turned / 2;
     double amplitude = local->heads.amplitude;
@@ -11,7 +12,8 @@ static void turn(const struct ghp_local *local, double sign, const double *from,
     for (int64_t row = 0; row < local->n * local->h; row++)
         for (int64_t head = 0; head < local->c / size; head++) {
             for (int64_t i = 0; i < half; i++) {
-                double angle = (double)(row % local->h) * ghp_rotary_angle(&local->heads, i);
+                double angle = (double)(args->first_position + row % local->h) *
+                               ghp_rotary_angle(&local->heads, i);
                 int64_t at = row * local->c + head * size + i;
                 double a = from[at], b = from[at + half];
 
@@ -25,12 +27,12 @@ static void turn(const struct ghp_local *local, double sign, const double *from,
 
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    turn(local, 1.0, args->at.x[0], args->at.y);
+    turn(local, args, 1.0, args->at.x[0], args->at.y);
 }
 
 static void backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    turn(local, -1.0, args->at.dy, args->at.dx[0]);
+    turn(local, args, -1.0, args->at.dy, args->at.dx[0]);
 }
 
 const struct ghp_reference_kernel ghp_reference_rotary[] = {

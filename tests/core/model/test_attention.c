@@ -110,6 +110,14 @@ static void test_divided(void)
     CHECK_EQ(ghp_layer_flops(it), 2 * 2 * (4 * 4 / 2) * 24);
     CHECK_EQ(2 * ghp_local_flops(&local, GHP_PASS_BACKWARD_DATA),
              5 * ghp_local_flops(&local, GHP_PASS_FORWARD));
+    /* of four positions the last two queries: three keys of the first, all of the second, as pairs and a half each */
+    local = ghp_local_of(&model, at, (struct ghp_split){.kind = GHP_SPLIT_POSITION, .tp_size = 2},
+                         problem);
+    ghp_local_key(&local, key);
+    CHECK_TEXT(key, "attention n4 c40 h2 w1 heads6 kv2 size4 keys4 causal");
+    CHECK_EQ(ghp_local_in_elements(&local), 4 * (2 * 24 + 4 * 2 * 8));
+    CHECK_EQ(ghp_local_saved_bytes(&local, 2), 4 * 6 * 2 * 4);
+    CHECK_EQ(ghp_local_flops(&local, GHP_PASS_FORWARD), 2 * 4 * (4 * 4 - 2 * 2) * 24);
     ghp_model_release(&model);
     if (!CHECK_STATUS(parse(24, ATTENTION("\"heads\":6,\"window\":2"), &model), GHP_OK)) return;
     /* one key of the first position, two of each other */

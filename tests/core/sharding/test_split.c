@@ -172,8 +172,16 @@ static void test_positions(void)
     norm.in = norm.out = ghp_shape_image(12, 6, 1);
     CHECK_STATUS(ghp_split_check(&norm, two, problem), GHP_ERR_INPUT);
     CHECK_MESSAGE("use one of data, full");
-    norm.op = GHP_OP_ATTENTION;
+    norm.op = GHP_OP_ATTENTION; /* keys and values whole, and summands of their gradients */
     norm.in = norm.out = ghp_shape_sequence(12, 6);
+    CHECK_STATUS(ghp_split_check(&norm, two, problem), GHP_OK);
+    for (int slot = 0; slot < 3; slot++) {
+        struct ghp_layouts at = ghp_split_layouts_at(&norm, slot, two);
+        CHECK_EQ(at.x.kind, slot == 0 ? GHP_LAYOUT_SEQUENCE : GHP_LAYOUT_FULL);
+        CHECK_EQ(at.dx.kind, slot == 0 ? GHP_LAYOUT_SEQUENCE : GHP_LAYOUT_PARTIAL);
+        CHECK(at.y.kind == GHP_LAYOUT_SEQUENCE && at.dy.kind == GHP_LAYOUT_SEQUENCE);
+    }
+    norm.op = GHP_OP_LINEAR;
     CHECK_STATUS(ghp_split_check(&norm, two, problem), GHP_ERR_INPUT);
     CHECK_EQ(ghp_split_sharers(two), 1);
     CHECK_EQ(ghp_split_sharers((struct ghp_split){.kind = GHP_SPLIT_FULL, .tp_size = 2}), 2);

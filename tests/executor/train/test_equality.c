@@ -81,7 +81,8 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
     free(splits);
 }
 
-/* Tensor parallelism, and between its pairs of products each worker its positions. */
+/* Tensor parallelism, and between its pairs of products each worker its positions; each worker its positions wherever it
+ * can, with the attention's keys and values gathered. */
 static void check_sequence(struct bench *b)
 {
     struct ghp_split *splits;
@@ -89,6 +90,12 @@ static void check_sequence(struct bench *b)
     if (workers == 1 || b->model.layers[0].out.axes != GHP_AXES_SEQUENCE) return;
     splits = case_sequence_splits(&b->model, b->rank_plan.lowering.problem, workers);
     check_splits(b, splits, "tensor and sequence");
+    free(splits);
+    splits = case_position_splits(&b->model, b->rank_plan.lowering.problem, workers);
+    for (int i = 0; i < b->model.n_layers; i++)
+        if (b->model.layers[i].op == GHP_OP_ATTENTION || b->model.layers[i].op == GHP_OP_ROTARY)
+            CHECK_EQ(splits[i].kind, GHP_SPLIT_POSITION);
+    check_splits(b, splits, "positions");
     free(splits);
 }
 

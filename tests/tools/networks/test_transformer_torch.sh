@@ -49,9 +49,11 @@ positions='wpe=position:4,*ln_*=position:4,*add_?=position:4' # between the pair
 llama_heads='*.?_proj=out:2,*.?_rotary=channel:2,*.self_attn.heads=channel:2,*.o_proj=in:2' # of 2 key/value heads
 llama_features='*.gate_proj=out:4,*.up_proj=out:4,*.mlp.act=channel:4,*.mlp.gated=channel:4,*.down_proj=in:4'
 llama_vocabulary='embed_tokens=rows:4,lm_head=out:4,loss=channel:4'
+llama_context='*.?_rotary=position:4,*.self_attn.heads=position:4'
 llama_positions='*norm=position:4,*add_?=position:4'
 
 trained gpt.64.64.none.all 4 --force "$heads,$features,$vocabulary,$positions"
+trained llama.64.64.37.context 4 --force "$llama_context,$llama_positions" # 2 key/value heads for 4 workers
 trained gpt.48.32.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 # less than the context
 trained gpt-tied.64.64.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 --force wte=rows:2 # copies of the table
 trained gpt-odd.64.64.none.rows 4 --force 'wte=rows:4,loss=channel:4' # 257 rows
@@ -80,6 +82,7 @@ for bits in 32 64; do
     trained gpt.64.64.none.vocabulary 4 --force "$vocabulary"
     trained gpt.64.64.none.positions 4 --force "$heads,$features,$positions,loss=position:4"
     trained gpt.64.64.37.positions 4 --force "$heads,$features,$positions,loss=position:4"
+    trained gpt.64.64.none.context 4 --force "$positions,*attn.heads=position:2,loss=position:2"
     trained gpt-tied.64.64.37.rows 4 --force "$heads,$features,wte=rows:4,loss=channel:4"
     trained gpt-tied.64.64.none.channels 4 --force wte=out:4
     trained llama-tied.64.64.none.stages 4 --stages 2,layers.1.input_layernorm:2 --micro-batches 4

@@ -2,6 +2,7 @@
  * softmax of the products.
  *
  * Inputs are queries, keys and values; a head of keys and values may serve several heads of queries. */
+#include "core/model/attention.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
@@ -106,14 +107,24 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     return GHP_OK;
 }
 
+/* Twice the pairs of causal queries and keys among the first so many positions: a query sees half of them; of a window's
+ * before it is full half of it, then all. */
+static int64_t pairs_before(const struct ghp_local *local, int64_t positions)
+{
+    int64_t window = local->heads.window;
+
+    return window > 0 && window < positions ? window * (2 * positions - window)
+                                            : positions * positions;
+}
+
 /* Scores, and the mean of the values by them. Backward: scores again, and the gradients of probabilities, queries, keys
- * and values. A causal query sees half of the positions; of a window's before it is full half of it, then all. */
+ * and values. Of divided positions those of the last worker, who waits for nobody: its causal queries see most. */
 static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
 {
-    int64_t h = local->h, window = local->heads.window,
-            pairs = local->heads.causal ? h * h : 2 * h * h;
-
-    if (window > 0 && window < h) pairs = window * (2 * h - window);
+    int64_t keys = ghp_attention_keys(local);
+    int64_t pairs = local->heads.causal
+                        ? pairs_before(local, keys) - pairs_before(local, keys - local->h)
+                        : 2 * local->h * keys;
     int64_t product = local->n * pairs * local->k;
 
     return product * (pass == GHP_PASS_FORWARD ? 2 : 5);
@@ -141,17 +152,19 @@ static void localize(const struct ghp_model *model, const struct ghp_layer *laye
         local->slice[i] = model->layers[layer->inputs[i]].out.c / parts;
         local->c += local->slice[i];
     }
+    if (local->h < layer->in.h) local->keys = layer->in.h;
 }
 
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
-    char window[32] = "";
+    char window[32] = "", keys[32] = "";
 
     if (local->heads.window > 0)
         snprintf(window, sizeof window, " window%" PRId64, local->heads.window);
-    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s", local->heads.n,
-             local->heads.n_kv, local->heads.size, local->heads.causal ? " causal" : "", window,
-             local->heads.softcap > 0 ? " capped" : "");
+    if (local->keys > 0) snprintf(keys, sizeof keys, " keys%" PRId64, local->keys);
+    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s%s", local->heads.n,
+             local->heads.n_kv, local->heads.size, keys, local->heads.causal ? " causal" : "",
+             window, local->heads.softcap > 0 ? " capped" : "");
 }
 
 const struct ghp_op_facts ghp_op_facts_attention = {
@@ -166,6 +179,8 @@ const struct ghp_op_facts ghp_op_facts_attention = {
     .flops = flops,
     .saved_bytes = {saved_bytes},
     .divides = divides,
+    .by_position = true,
+    .whole_inputs = 1u << 1 | 1u << 2, /* keys and values */
     .localize = localize,
     .key = key,
 };

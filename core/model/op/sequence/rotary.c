@@ -150,5 +150,6 @@ const struct ghp_op_facts ghp_op_facts_rotary = {
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},
     .in_place = ghp_in_place_always,
     .divides = divides,
+    .by_position = true,
     .key = key,
 };

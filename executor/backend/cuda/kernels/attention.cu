@@ -12,7 +12,8 @@ namespace
 {
 
 struct attention_job {
-    int64_t n, positions, heads, kv_heads, size; // kv_heads of keys and values divide heads
+    int64_t n, positions, heads, kv_heads, size; // positions of queries; kv_heads of keys and values divide heads
+    int64_t keys, offset; // positions of keys and values; of the first query among them
     bool causal;
     int64_t window; // keys that a query sees at most; 0: all before it
     float scale;
@@ -67,12 +68,19 @@ template <typename T> __device__ __forceinline__ float dot(int64_t n, const T *a
     return sum;
 }
 
-// A head's row in a tensor of so many heads.
+// A head's row of queries; of keys or values.
 template <typename T>
 __device__ __forceinline__ const T *row_of(const attention_job &j, const void *tensor, int64_t n,
-                                           int64_t heads, int64_t position, int64_t head)
+                                           int64_t position, int64_t head)
 {
-    return (const T *)tensor + ((n * j.positions + position) * heads + head) * j.size;
+    return (const T *)tensor + ((n * j.positions + position) * j.heads + head) * j.size;
+}
+
+template <typename T>
+__device__ __forceinline__ const T *key_row_of(const attention_job &j, const void *tensor, int64_t n,
+                                               int64_t position, int64_t kv)
+{
+    return (const T *)tensor + ((n * j.keys + position) * j.kv_heads + kv) * j.size;
 }
 
 // Sample, head of queries, position: the number of a saved logarithm.
@@ -108,15 +116,30 @@ __device__ __forceinline__ void put_row(T *row, const float (&sum)[kWide], float
         if (channel + 32 * w < size) row[channel + 32 * w] = narrow<T>(sum[w] * factor);
 }
 
-__device__ __forceinline__ int64_t first_key(const attention_job &j, int64_t position)
+// The first key that a query sees, and one behind the last.
+__device__ __forceinline__ int64_t first_key(const attention_job &j, Query q)
 {
+    int64_t position = j.offset + q.position;
+
     return j.window > 0 && position >= j.window ? position + 1 - j.window : 0;
 }
 
-// One behind the last query that sees a key.
-__device__ __forceinline__ int64_t end_query(const attention_job &j, int64_t position)
+__device__ __forceinline__ int64_t end_key(const attention_job &j, Query q)
 {
-    return j.window > 0 && position + j.window < j.positions ? position + j.window : j.positions;
+    return j.causal ? j.offset + q.position + 1 : j.keys;
+}
+
+// The first query that sees a key, and one behind the last.
+__device__ __forceinline__ int64_t first_query(const attention_job &j, int64_t key)
+{
+    return j.causal && key > j.offset ? key - j.offset : 0;
+}
+
+__device__ __forceinline__ int64_t end_query(const attention_job &j, int64_t key)
+{
+    int64_t end = key + j.window - j.offset;
+
+    return j.window > 0 && end < j.positions ? end : j.positions;
 }
 
 __device__ __forceinline__ float capped(const attention_job &j, float score)
@@ -129,15 +152,15 @@ __device__ __forceinline__ float capped(const attention_job &j, float score)
 template <typename T> __device__ void forward_round(const attention_job &j, Query q, int64_t channel)
 {
     __shared__ float room[kWarps][32];
-    const T *x = row_of<T>(j, j.x[0], q.n, j.heads, q.position, q.head);
-    int64_t seen = j.causal ? q.position + 1 : j.positions, kv = q.head / (j.heads / j.kv_heads);
+    const T *x = row_of<T>(j, j.x[0], q.n, q.position, q.head);
+    int64_t seen = end_key(j, q), kv = q.head / (j.heads / j.kv_heads);
     int64_t stride = j.kv_heads * j.size;
     float greatest = kHidden, total = 0, sum[kWide] = {};
 
-    for (int64_t first = first_key(j, q.position); first < seen; first += 32) {
+    for (int64_t first = first_key(j, q); first < seen; first += 32) {
         int64_t rows = seen - first < 32 ? seen - first : 32;
-        const T *keys = row_of<T>(j, j.x[1], q.n, j.kv_heads, first, kv);
-        const T *values = row_of<T>(j, j.x[2], q.n, j.kv_heads, first, kv);
+        const T *keys = key_row_of<T>(j, j.x[1], q.n, first, kv);
+        const T *values = key_row_of<T>(j, j.x[2], q.n, first, kv);
         float score = lane_of() < rows ? capped(j, j.scale * dot(j.size, x, keys + lane_of() * stride)) : kHidden;
         const float *all = shared_by_warp(room, score);
         float now = greatest;
@@ -154,7 +177,7 @@ template <typename T> __device__ void forward_round(const attention_job &j, Quer
         greatest = now;
         add_rows(all, values, stride, rows, channel, j.size, sum);
     }
-    put_row((T *)row_of<T>(j, j.y, q.n, j.heads, q.position, q.head), sum, 1.0f / total, channel, j.size);
+    put_row((T *)row_of<T>(j, j.y, q.n, q.position, q.head), sum, 1.0f / total, channel, j.size);
     if (channel == 0 && j.logarithms != nullptr) j.logarithms[number_of(j, q)] = greatest + logf(total);
 }
 
@@ -177,8 +200,8 @@ template <typename T> __global__ void attention_means_kernel(attention_job j)
     for (int64_t i = first_item(); i < queries; i += item_stride()) {
         Query q = query_of(j, i);
 
-        j.means[i] = dot(j.size, row_of<T>(j, j.y, q.n, j.heads, q.position, q.head),
-                         row_of<T>(j, j.dy, q.n, j.heads, q.position, q.head));
+        j.means[i] = dot(j.size, row_of<T>(j, j.y, q.n, q.position, q.head),
+                         row_of<T>(j, j.dy, q.n, q.position, q.head));
     }
 }
 
@@ -189,9 +212,9 @@ struct Weights { // of one query and one key: the probability, and its score's g
 template <typename T>
 __device__ __forceinline__ Weights weights_of(const attention_job &j, Query q, const T *key, const T *value)
 {
-    float score = capped(j, j.scale * dot(j.size, row_of<T>(j, j.x[0], q.n, j.heads, q.position, q.head), key));
+    float score = capped(j, j.scale * dot(j.size, row_of<T>(j, j.x[0], q.n, q.position, q.head), key));
     float p = expf(score - j.logarithms[number_of(j, q)]);
-    float of_p = dot(j.size, row_of<T>(j, j.dy, q.n, j.heads, q.position, q.head), value);
+    float of_p = dot(j.size, row_of<T>(j, j.dy, q.n, q.position, q.head), value);
     float slope = j.cap > 0 ? j.scale * (1.0f - score / j.cap * (score / j.cap)) : j.scale;
 
     return {p, p * (of_p - j.means[number_of(j, q)]) * slope};
@@ -199,22 +222,22 @@ __device__ __forceinline__ Weights weights_of(const attention_job &j, Query q, c
 
 template <typename T> __device__ void queries_round(const attention_job &j, Query q, int64_t channel)
 {
-    int64_t seen = j.causal ? q.position + 1 : j.positions, kv = q.head / (j.heads / j.kv_heads);
+    int64_t seen = end_key(j, q), kv = q.head / (j.heads / j.kv_heads);
     int64_t stride = j.kv_heads * j.size;
     __shared__ float room[kWarps][32];
     float sum[kWide] = {};
 
-    for (int64_t first = first_key(j, q.position); first < seen; first += 32) {
+    for (int64_t first = first_key(j, q); first < seen; first += 32) {
         int64_t rows = seen - first < 32 ? seen - first : 32;
-        const T *keys = row_of<T>(j, j.x[1], q.n, j.kv_heads, first, kv);
-        const T *values = row_of<T>(j, j.x[2], q.n, j.kv_heads, first, kv);
+        const T *keys = key_row_of<T>(j, j.x[1], q.n, first, kv);
+        const T *values = key_row_of<T>(j, j.x[2], q.n, first, kv);
         Weights mine = {0, 0};
 
         if (lane_of() < rows)
             mine = weights_of<T>(j, q, keys + lane_of() * stride, values + lane_of() * stride);
         add_rows(shared_by_warp(room, mine.slope), keys, stride, rows, channel, j.size, sum);
     }
-    put_row((T *)row_of<T>(j, j.dx[0], q.n, j.heads, q.position, q.head), sum, 1.0f, channel, j.size);
+    put_row((T *)row_of<T>(j, j.dx[0], q.n, q.position, q.head), sum, 1.0f, channel, j.size);
 }
 
 template <typename T> __global__ void attention_queries_kernel(attention_job j)
@@ -230,36 +253,36 @@ template <typename T> __global__ void attention_queries_kernel(attention_job j)
 template <typename T>
 __device__ void keys_round(const attention_job &j, int64_t n, int64_t kv, int64_t position, int64_t channel)
 {
-    const T *key = row_of<T>(j, j.x[1], n, j.kv_heads, position, kv);
-    const T *value = row_of<T>(j, j.x[2], n, j.kv_heads, position, kv);
+    const T *key = key_row_of<T>(j, j.x[1], n, position, kv);
+    const T *value = key_row_of<T>(j, j.x[2], n, position, kv);
     int64_t group = j.heads / j.kv_heads, stride = j.heads * j.size, end = end_query(j, position);
     __shared__ float room[2][kWarps][32];
     float of_key[kWide] = {}, of_value[kWide] = {};
 
     for (int64_t head = kv * group; head < (kv + 1) * group; head++)
-        for (int64_t first = j.causal ? position : 0; first < end; first += 32) {
+        for (int64_t first = first_query(j, position); first < end; first += 32) {
             int64_t rows = end - first < 32 ? end - first : 32;
             Weights mine = {0, 0};
 
             if (lane_of() < rows) mine = weights_of<T>(j, {n, head, first + lane_of()}, key, value);
-            add_rows(shared_by_warp(room[0], mine.slope), row_of<T>(j, j.x[0], n, j.heads, first, head),
+            add_rows(shared_by_warp(room[0], mine.slope), row_of<T>(j, j.x[0], n, first, head),
                      stride, rows, channel, j.size, of_key);
-            add_rows(shared_by_warp(room[1], mine.p), row_of<T>(j, j.dy, n, j.heads, first, head), stride,
+            add_rows(shared_by_warp(room[1], mine.p), row_of<T>(j, j.dy, n, first, head), stride,
                      rows, channel, j.size, of_value);
         }
     if (j.dx[1] != nullptr)
-        put_row((T *)row_of<T>(j, j.dx[1], n, j.kv_heads, position, kv), of_key, 1.0f, channel, j.size);
+        put_row((T *)key_row_of<T>(j, j.dx[1], n, position, kv), of_key, 1.0f, channel, j.size);
     if (j.dx[2] != nullptr)
-        put_row((T *)row_of<T>(j, j.dx[2], n, j.kv_heads, position, kv), of_value, 1.0f, channel, j.size);
+        put_row((T *)key_row_of<T>(j, j.dx[2], n, position, kv), of_value, 1.0f, channel, j.size);
 }
 
 template <typename T> __global__ void attention_keys_kernel(attention_job j)
 {
-    int64_t keys = j.n * j.kv_heads * j.positions;
+    int64_t keys = j.n * j.kv_heads * j.keys;
 
     for (int64_t i = first_warp(); i < keys; i += (int64_t)gridDim.x * kWarps)
         for (int64_t channel = lane_of(); channel - lane_of() < j.size; channel += kChannels)
-            keys_round<T>(j, i / j.positions / j.kv_heads, i / j.positions % j.kv_heads, i % j.positions,
+            keys_round<T>(j, i / j.keys / j.kv_heads, i / j.keys % j.kv_heads, i % j.keys,
                           channel);
 }
 
@@ -269,6 +292,8 @@ attention_job attention_job_of(const struct ghp_local *l, const struct ghp_kerne
 
     job.n = l->n;
     job.positions = l->h;
+    job.keys = ghp_attention_keys(l);
+    job.offset = ghp_attention_offset(l, args->first_position);
     job.heads = l->heads.n;
     job.kv_heads = l->heads.n_kv;
     job.size = l->heads.size;
@@ -307,7 +332,7 @@ cudaError_t attention_data(struct ghp_launch launch, const struct ghp_local *loc
                            const struct ghp_kernel_arguments *args)
 {
     attention_job job = attention_job_of(local, args);
-    int64_t queries = job.n * job.heads * job.positions, keys = job.n * job.kv_heads * job.positions;
+    int64_t queries = job.n * job.heads * job.positions, keys = job.n * job.kv_heads * job.keys;
 
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;

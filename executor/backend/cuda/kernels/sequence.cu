@@ -10,6 +10,7 @@ namespace
 // the rest of a head stays. `to` may be `from`.
 struct rotary_job {
     int64_t n, positions, heads, pairs, size;
+    int64_t first_position; // of the sequence
     struct ghp_heads turns;
     float sign;
     const void *from;
@@ -27,7 +28,7 @@ template <typename T> __global__ void rotary_kernel(rotary_job j)
         double real = 0, imaginary = 0;
 
         if (pair < j.pairs)
-            sincos((double)position * ghp_rotary_angle(&j.turns, pair), &imaginary, &real);
+            sincos((double)(j.first_position + position) * ghp_rotary_angle(&j.turns, pair), &imaginary, &real);
         float cosine = (float)(j.turns.amplitude * real),
               sine = j.sign * (float)(j.turns.amplitude * imaginary);
         for (int64_t n = 0; n < j.n; n++)
@@ -46,13 +47,14 @@ template <typename T> __global__ void rotary_kernel(rotary_job j)
     }
 }
 
-cudaError_t rotate(struct ghp_launch launch, const struct ghp_local *l, float sign, const void *from,
-                   void *to)
+cudaError_t rotate(struct ghp_launch launch, const struct ghp_local *l, int64_t first_position, float sign,
+                   const void *from, void *to)
 {
     rotary_job job = {};
 
     job.n = l->n;
     job.positions = l->h;
+    job.first_position = first_position;
     job.heads = l->c / l->heads.size;
     job.pairs = l->heads.turned / 2;
     job.size = l->heads.size;
@@ -69,13 +71,13 @@ cudaError_t rotate(struct ghp_launch launch, const struct ghp_local *l, float si
 cudaError_t rotary_forward(struct ghp_launch launch, const struct ghp_local *local,
                            const struct ghp_kernel_arguments *args)
 {
-    return rotate(launch, local, 1.0f, args->at.x[0], args->at.y);
+    return rotate(launch, local, args->first_position, 1.0f, args->at.x[0], args->at.y);
 }
 
 cudaError_t rotary_data(struct ghp_launch launch, const struct ghp_local *local,
                         const struct ghp_kernel_arguments *args)
 {
-    return rotate(launch, local, -1.0f, args->at.dy, args->at.dx[0]);
+    return rotate(launch, local, args->first_position, -1.0f, args->at.dy, args->at.dx[0]);
 }
 
 } // namespace
