@@ -215,23 +215,24 @@ enum ghp_status ghp_sharding_check(const struct ghp_layer *layer, struct ghp_spl
     if (split.sharding == GHP_SHARDING_NONE) return GHP_OK;
     if (layer->n_params == 0 && layer->tied == 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' has no parameters to shard by '%s'; leave its \"shard\" out",
-                        layer->name, name);
+                        "layer '%s' has no parameters to shard by '%s'; leave its \"shard\" or "
+                        "'+%s' out",
+                        layer->name, name, name);
     if (layer->fixed)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' is frozen, and has no gradients to shard by '%s'; leave its "
-                        "\"shard\" out",
-                        layer->name, name);
+                        "\"shard\" or '+%s' out",
+                        layer->name, name, name);
     if (ghp_op_of(layer->op)->has_batch_statistics)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' takes statistics of a batch, and its few parameters cannot be "
-                        "sharded by '%s'; leave its \"shard\" out",
-                        layer->name, name);
+                        "sharded by '%s'; leave its \"shard\" or '+%s' out",
+                        layer->name, name, name);
     if (problem.workers / ghp_split_sharers(split) > 1) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "no two workers hold the same parameters of layer '%s', so there is nothing to "
-                    "shard by '%s'; leave its \"shard\" out, or use a smaller TP size",
-                    layer->name, name);
+                    "shard by '%s'; leave its \"shard\" or '+%s' out, or use a smaller TP size",
+                    layer->name, name, name);
 }
 
 enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split split,
@@ -458,7 +459,7 @@ enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
             text);
     if (plus != NULL && !read_sharding(plus + 1, &split->sharding))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "cannot read split '%s'; behind the plus, use none, gradients, step, "
+                        "cannot read split '%s'; after the plus, use none, gradients, step, "
                         "micro-batch or pass",
                         text);
     split->tp_size = (int)tp_size;

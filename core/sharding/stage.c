@@ -440,10 +440,11 @@ enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
 
     if (split.sharding == GHP_SHARDING_NONE) return GHP_OK;
     if (ghp_stage_partner(model, staging, layer) >= 0)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' shares its parameters with another stage, so they cannot be "
-                        "sharded by '%s'; leave its \"shard\" out, or have both in one stage",
-                        model->layers[layer].name, name);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' shares its parameters with another stage, so they cannot be "
+            "sharded by '%s'; leave its \"shard\" or '+%s' out, or have both in one stage",
+            model->layers[layer].name, name, name);
     if (staging == NULL || !ghp_staging_defers_weights(staging)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the schedule '%s' defers weight gradients, and those of layer '%s' are "

@@ -27,6 +27,11 @@ enum ghp_status ghp_fail_memory(const struct ghp_plan_context *s, const struct g
     if (fail_splits(s) != GHP_OK)
         return GHP_FAIL(GHP_ERR_INFEASIBLE, "no plan of '%s': %s", s->model->name,
                         ghp_status_message());
+    if (!r->proven && r->least_bytes == 0)
+        return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                        "no plan of '%s' was found in the time; give a longer --time-limit, or "
+                        "narrow the search by --strategy, --sync, --shard or --force",
+                        s->model->name);
     if (!r->proven)
         return GHP_FAIL(
             GHP_ERR_INFEASIBLE,
@@ -74,13 +79,15 @@ enum ghp_status ghp_fail_all(const struct ghp_plan_context *s,
                                     .least_bytes = shared->least_bytes,
                                     .least_proven = shared->least_proven};
 
-    if (recomputed->least_bytes > 0 && recomputed->least_bytes < all.least_bytes) {
+    if (recomputed->least_bytes > 0 &&
+        (all.least_bytes == 0 || recomputed->least_bytes < all.least_bytes)) {
         all.least_proven = false;
         all.least_bytes = recomputed->least_bytes;
     }
     if (stages->least_bytes > 0) {
         all.least_proven = all.least_proven && stages->least_proven;
-        if (stages->least_bytes < all.least_bytes) all.least_bytes = stages->least_bytes;
+        if (all.least_bytes == 0 || stages->least_bytes < all.least_bytes)
+            all.least_bytes = stages->least_bytes;
     }
     return ghp_fail_memory(s, &all);
 }

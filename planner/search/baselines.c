@@ -147,11 +147,32 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
     return GHP_OK;
 }
 
+/* Where parameters cannot be sharded as a split's text says, or are not to be: why. GHP_OK: it does not say so. */
+static enum ghp_status fail_sharding(const struct ghp_instance *in, int v, const char *text)
+{
+    const struct ghp_model *model = in->lowering->model;
+    struct ghp_split split;
+    const char *name;
+
+    if (strchr(text, '+') == NULL) return GHP_OK;
+    GHP_TRY(ghp_split_parse(text, &split));
+    name = ghp_param_sharding_names[split.sharding];
+    if (split.sharding == GHP_SHARDING_NONE) return GHP_OK;
+    GHP_TRY(ghp_stage_check_sharding(model, in->lowering->staging, v, split));
+    GHP_TRY(ghp_split_check(&model->layers[v], split, in->problem[in->stage[v]]));
+    if ((in->lowering->shardings >> split.sharding & 1) != 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--force shards the parameters of layer '%s' by '%s', which --shard does not "
+                    "offer; give --shard %s or auto",
+                    model->layers[v].name, name, name);
+}
+
 static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const char *text)
 {
     char list[512] = "";
     size_t used = 0;
 
+    GHP_TRY(fail_sharding(domain->instance, v, text));
     for (int i = 0; i < domain->instance->n_choices[v] && used + GHP_SPLIT_TEXT_BYTES < sizeof list;
          i++) {
         char one[GHP_SPLIT_TEXT_BYTES];
