@@ -38,10 +38,25 @@ static enum ghp_status read_item(void *file, int i, int element_bytes, void *val
     return ghp_hf_weights_read(file, i, element_bytes, values);
 }
 
+static bool is_named(const char *path)
+{
+    return ghp_hf_names(path) || ghp_hf_is_adapter(path);
+}
+
+/* All tensors are as ghp has them; an adapter is of the network or of none. */
+static enum ghp_status orientation_of(const char *path, const void *file,
+                                      const struct ghp_model *model, bool *oriented)
+{
+    (void)path;
+    *oriented = false;
+    return ghp_hf_weights_check_lora(file, model);
+}
+
 const struct ghp_init_ops ghp_init_huggingface = {.text = "FOLDER",
-                                                  .names = ghp_hf_names,
+                                                  .names = is_named,
                                                   .open = open_file,
                                                   .close = close_file,
+                                                  .orientation = orientation_of,
                                                   .count = count_items,
                                                   .item = item_of,
                                                   .read = read_item};

@@ -2,18 +2,18 @@
  * adapter_config.json and adapter_model.safetensors. */
 #include "core/model/lora.h"
 #include "core/model/safetensors.h"
+#include "onnx/huggingface/adapter.h"
 #include "onnx/huggingface/family.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/huggingface/recognise.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 enum { NAME_BYTES = 2 * GHP_HF_NAME };
-
-static const char wrapper[] = "base_model.model."; /* what PEFT wraps a network in */
 
 struct item { /* a matrix in the file */
     char name[NAME_BYTES];
@@ -61,7 +61,7 @@ static void add_item(struct adapter *a, const char *module, const char *part,
     struct item *item = &a->items[a->n++];
 
     item->param = &layer->params[0];
-    snprintf(item->name, sizeof item->name, "%s%.96s.%s.weight", wrapper, module, part);
+    snprintf(item->name, sizeof item->name, GHP_HF_WRAPPER "%.96s.%s.weight", module, part);
 }
 
 /* Refuses a network of which more is trained. */
@@ -149,6 +149,14 @@ static enum ghp_status save_tensors(const char *folder, const struct adapter *a,
     return status;
 }
 
+/* PEFT declares a whole number, and takes any. */
+static json_t *alpha_json(double alpha)
+{
+    double whole = round(alpha);
+
+    return fabs(alpha - whole) <= 1e-9 * alpha ? json_integer((json_int_t)whole) : json_real(alpha);
+}
+
 static enum ghp_status save_config(const char *folder, struct adapter *a)
 {
     const struct ghp_hf_recognised *r = a->network;
@@ -156,11 +164,11 @@ static enum ghp_status save_config(const char *folder, struct adapter *a)
     bool text = r != NULL && r->config.channels == 0;
     char path[PATH_MAX];
     json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:I, s:f, s:O, s:s, s:f, s:b, s:b}", "peft_type", "LORA", "task_type",
+        "{s:s, s:o, s:o, s:I, s:o, s:O, s:s, s:f, s:b, s:b}", "peft_type", "LORA", "task_type",
         text ? json_string("CAUSAL_LM") : json_null(), "base_model_name_or_path",
         whole ? json_string(r->origin.place.path) : json_null(), "r", (json_int_t)a->rank,
-        "lora_alpha", a->scale * (double)a->rank, "target_modules", a->modules, "bias", "none",
-        "lora_dropout", 0.0, "fan_in_fan_out", 0, "inference_mode", 1);
+        "lora_alpha", alpha_json(a->scale * (double)a->rank), "target_modules", a->modules, "bias",
+        "none", "lora_dropout", 0.0, "fan_in_fan_out", 0, "inference_mode", 1);
     enum ghp_status status;
 
     snprintf(path, sizeof path, "%s/adapter_config.json", folder);

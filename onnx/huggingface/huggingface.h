@@ -50,6 +50,14 @@ struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *weights, i
 enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *weights, int i, int element_bytes,
                                     void *values);
 
+/* Whether the path is a folder of the PEFT library; ghp_hf_weights_open takes that too, and gives the parameters of the
+ * network that its config names with those of its matrices. */
+bool ghp_hf_is_adapter(const char *path);
+/* Whether a network has matrices of the adapter's rank and factor. Returns GHP_OK (also without an adapter);
+ * GHP_ERR_INPUT. */
+enum ghp_status ghp_hf_weights_check_lora(const struct ghp_hf_weights *weights,
+                                          const struct ghp_model *model);
+
 /* All values of a tensor of the files, in their order, by its number in struct ghp_hf_network. */
 enum ghp_status ghp_hf_weights_read_tensor(struct ghp_hf_weights *weights, int tensor,
                                            float *values);

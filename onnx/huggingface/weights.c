@@ -1,14 +1,17 @@
 /* onnx/huggingface/weights.c - the weights of a folder under ghp's names; see huggingface.h. */
+#include "core/model/lora.h"
+#include "onnx/huggingface/adapter.h"
 #include "onnx/huggingface/family.h"
 #include "onnx/huggingface/files.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/huggingface/place.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct item { /* a parameter: a part of a tensor */
+struct item { /* a parameter: a part of a tensor; or tensor -1: tensor `part` of the adapter */
     int tensor, part;
 };
 
@@ -20,6 +23,7 @@ struct ghp_hf_weights {
     bool *used;   /* per tensor of the files: the network has it */
     int n;
     struct item *items;
+    struct ghp_hf_adapter adapter; /* zeroed: none */
 };
 
 /* ---- the file against the network ---- */
@@ -102,8 +106,12 @@ static enum ghp_status check_rest(const struct ghp_hf_weights *w)
 
 static enum ghp_status list_items(struct ghp_hf_weights *w)
 {
-    w->items = ghp_alloc((size_t)w->network.n_tensors * GHP_HF_PARTS, sizeof *w->items);
+    int added = w->adapter.file != NULL ? ghp_safetensors_count(w->adapter.file) : 0;
+
+    w->items = ghp_alloc((size_t)(w->network.n_tensors * GHP_HF_PARTS + added), sizeof *w->items);
     if (w->items == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < added; i++)
+        w->items[w->n++] = (struct item){.tensor = -1, .part = i};
     for (int i = 0; i < w->network.n_tensors; i++)
         for (int j = 0; j < w->network.tensors[i].n_parts; j++)
             w->items[w->n++] = (struct item){.tensor = i, .part = j};
@@ -114,6 +122,10 @@ static enum ghp_status open_file(struct ghp_hf_weights *w, const char *path)
 {
     struct ghp_hf_place place;
 
+    if (ghp_hf_is_adapter(path)) {
+        GHP_TRY(ghp_hf_adapter_open(path, &w->adapter));
+        path = w->adapter.base;
+    }
     GHP_TRY(ghp_hf_place_open(path, &w->config, &w->network));
     ghp_hf_place_find(path, &place);
     if (place.known != NULL)
@@ -126,6 +138,8 @@ static enum ghp_status open_file(struct ghp_hf_weights *w, const char *path)
     for (int i = 0; i < w->network.n_tensors; i++)
         GHP_TRY(find_tensor(w, i));
     GHP_TRY(check_rest(w));
+    if (w->adapter.file != NULL)
+        GHP_TRY(ghp_hf_adapter_name(&w->adapter, &w->network, w->config.family));
     return list_items(w);
 }
 
@@ -148,6 +162,7 @@ void ghp_hf_weights_close(struct ghp_hf_weights *w)
 {
     if (w == NULL) return;
     ghp_hf_files_close(w->files);
+    ghp_hf_adapter_release(&w->adapter);
     ghp_hf_network_release(&w->network);
     free(w->entries);
     free(w->used);
@@ -162,8 +177,46 @@ int ghp_hf_weights_count(const struct ghp_hf_weights *w)
     return w->n;
 }
 
+static struct ghp_hf_weight adapter_item(const struct ghp_hf_adapter *a, int i)
+{
+    const struct ghp_safetensor *entry = ghp_safetensors_item(a->file, i);
+    struct ghp_hf_weight weight = {.name = a->params[i], .n_dims = entry->n_dims};
+
+    memcpy(weight.dims, entry->dims, sizeof weight.dims);
+    return weight;
+}
+
+enum ghp_status ghp_hf_weights_check_lora(const struct ghp_hf_weights *w,
+                                          const struct ghp_model *model)
+{
+    const struct ghp_hf_adapter *a = &w->adapter;
+    struct ghp_lora_parts parts;
+    int n = 0;
+
+    for (int i = 0; i < model->n_layers && a->file != NULL; i++) {
+        if (!ghp_lora_of(model, &model->layers[i], &parts)) continue;
+        n++;
+        /* a file may have an alpha that was computed from the factor */
+        if (parts.a->out.c != a->rank ||
+            fabs(parts.scale * (double)a->rank - a->alpha) > 1e-9 * a->alpha)
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "'%s' has rank %lld and alpha %g, and the plan's matrices rank %lld and "
+                "alpha %g; plan with --lora %lld:%g",
+                a->folder, (long long)a->rank, a->alpha, (long long)parts.a->out.c,
+                parts.scale * (double)parts.a->out.c, (long long)a->rank, a->alpha);
+    }
+    if (n > 0 || a->file == NULL) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has low-rank matrices, and the network none; plan it with --lora "
+                    "%lld:%g and its --lora-targets",
+                    a->folder, (long long)a->rank, a->alpha);
+}
+
 struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *w, int i)
 {
+    if (w->items[i].tensor < 0) return adapter_item(&w->adapter, w->items[i].part);
+
     const struct ghp_hf_tensor *t = &w->network.tensors[w->items[i].tensor];
     const struct ghp_hf_part *part = &t->parts[w->items[i].part];
 
@@ -202,11 +255,16 @@ enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *w, int i, int element
                                     void *values)
 {
     const struct item *item = &w->items[i];
-    const struct ghp_hf_tensor *t = &w->network.tensors[item->tensor];
+    const struct ghp_hf_tensor *t = &w->network.tensors[item->tensor < 0 ? 0 : item->tensor];
     size_t elements = (size_t)(t->dims[0] * (t->n_dims == 2 ? t->dims[1] : 1));
-    void *whole = ghp_alloc(elements, (size_t)element_bytes);
+    void *whole;
     enum ghp_status status;
 
+    if (item->tensor < 0)
+        return ghp_safetensors_read(w->adapter.file,
+                                    ghp_safetensors_item(w->adapter.file, item->part),
+                                    element_bytes, values);
+    whole = ghp_alloc(elements, (size_t)element_bytes);
     if (whole == NULL) return GHP_NO_MEMORY();
     status = ghp_hf_files_read(w->files, w->entries[item->tensor], element_bytes, whole);
     if (status == GHP_OK) take_part(t, item->part, element_bytes, whole, values);

@@ -2,6 +2,7 @@
 
   * the network begins as it was; the loss of every step of AdamW is PyTorch's, on one worker and on several
   * --export-peft writes an adapter that PEFT reads, and with its loss; --export-hf writes the merged network
+  * --init reads it again, and an adapter that PEFT wrote
   * what cannot be done is refused
 """
 import json
@@ -152,6 +153,29 @@ def check_training():
     print(f"losses differ by {worst:.1e} of them")
 
 
+def evaluated(name, init):
+    """The loss of the weights of `init` on the text."""
+    done = tool("ghp-run", name, "--evaluate", "--init", init, "--data", "bytes:text", "--threads", "1", "--numerics", "exact",
+                "--json", ranks=1)
+    return json.loads(done.stdout)["loss"]
+
+
+def check_read():
+    """An adapter is read again with the network that its config names: ghp's own, and one that PEFT wrote."""
+    plan("lora.plan", 1, *LORA)
+    network = with_adapter("adapter")
+    close("read", [evaluated("lora.plan", "adapter")], [loss_of(network).item()])
+    if peft:
+        train(network)
+        network.save_pretrained("theirs")
+        close("PEFT's", [evaluated("lora.plan", "theirs")], [loss_of(network).item()])
+    plan("other.plan", 1, "--lora", f"{RANK}")
+    refused(1, f"plan with --lora {RANK}:{ALPHA}", "ghp-run", "other.plan", "--evaluate", "--init", "adapter", "--data",
+            "bytes:text")
+    refused(1, f"plan it with --lora {RANK}:{ALPHA}", "ghp-run", "full.plan", "--evaluate", "--init", "adapter", "--data",
+            "bytes:text")
+
+
 def check_fixed():
     """All but the matrices stays, bit by bit, and nothing is kept for its updates."""
     before = safetensors.torch.load_file("first.checkpoint/checkpoint.safetensors")
@@ -202,5 +226,6 @@ tool("ghp-profile", "--analytic", "F=1e10,bandwidth=1e8,latency=1e-6", "--model"
 check_first()
 check_training()
 check_fixed()
+check_read()
 check_frozen()
 check_refusals()
