@@ -180,30 +180,53 @@ static enum ghp_resize way_of(const struct ghp_onnx_node *node, const int64_t pi
     return GHP_RESIZE_COUNT;
 }
 
-static enum ghp_status read_resize(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+static enum ghp_status put_resized(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   struct ghp_onnx_array *x, enum ghp_resize way,
+                                   const int64_t pixels[2])
 {
-    struct ghp_layer like = {.op = GHP_OP_RESIZE, .n_inputs = 1};
-    struct ghp_onnx_array *x, made;
-    int64_t pixels[2];
+    struct ghp_layer like = {.op = GHP_OP_RESIZE, .n_inputs = 1, .resize = way};
+    struct ghp_onnx_array made;
     int layer;
 
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    GHP_TRY(find_pixels(im, node, x, pixels));
-    if (repeats(node, x, pixels)) return repeat(im, node, x, pixels);
-    like.resize = way_of(node, pixels);
-    if (like.resize == GHP_RESIZE_COUNT)
-        return ghp_onnx_fail(
-            im, node,
-            "resizes by '%.20s' and '%.30s'; ghp has nn.Upsample's modes 'nearest' and 'bilinear', "
-            "without antialias",
-            ghp_onnx_text(node, "mode", "nearest"),
-            ghp_onnx_text(node, "coordinate_transformation_mode", "half_pixel"));
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     like.out.h = pixels[0];
     like.out.w = pixels[1];
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, 4, (int64_t[]){0, x->dims[1], pixels[0], pixels[1]});
     return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* Means over areas, said by onnx/pattern/adaptive.c: from so many pixels to so many. */
+static enum ghp_status read_area(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 struct ghp_onnx_array *x)
+{
+    const struct ghp_onnx_attribute *pixels = ghp_onnx_attribute(node, "pixels");
+
+    if (pixels->kind != GHP_ONNX_INTS || pixels->n != 4 || x->n != 4 ||
+        pixels->ints[0] != x->dims[2] || pixels->ints[1] != x->dims[3])
+        return ghp_onnx_fail(im, node, "pools other pixels than its input has; repair the file");
+    return put_resized(im, node, x, GHP_RESIZE_AREA, pixels->ints + 2);
+}
+
+static enum ghp_status read_resize(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_array *x;
+    enum ghp_resize way;
+    int64_t pixels[2];
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    if (ghp_onnx_attribute(node, "pixels") != NULL) return read_area(im, node, x);
+    GHP_TRY(find_pixels(im, node, x, pixels));
+    if (repeats(node, x, pixels)) return repeat(im, node, x, pixels);
+    way = way_of(node, pixels);
+    if (way == GHP_RESIZE_COUNT)
+        return ghp_onnx_fail(
+            im, node,
+            "resizes by '%.20s' and '%.30s'; ghp has nn.Upsample's modes 'nearest' and 'bilinear', "
+            "without antialias",
+            ghp_onnx_text(node, "mode", "nearest"),
+            ghp_onnx_text(node, "coordinate_transformation_mode", "half_pixel"));
+    return put_resized(im, node, x, way, pixels);
 }
 
 static enum ghp_status read_depth_to_space(struct ghp_onnx_import *im,
@@ -360,7 +383,7 @@ const struct ghp_onnx_operator ghp_onnx_view[] = {
     {.name = "Resize",
      .since = 10,
      .attributes = "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
-                   "extrapolation_value keep_aspect_ratio_policy mode nearest_mode ",
+                   "extrapolation_value keep_aspect_ratio_policy mode nearest_mode pixels ",
      .read = read_resize,
      .op = GHP_OP_RESIZE,
      .write = write_resize},

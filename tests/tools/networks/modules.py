@@ -171,5 +171,7 @@ MODULES = {
             SMALL),
     "gated": (Gated, SMALL),
     "tables": (Tables, SMALL),
+    "adaptive": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.AdaptiveAvgPool2d((5, 3)), nn.Flatten(),
+                                       nn.Linear(120, CLASSES)), (3, 12, 10)),
     "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
 }
