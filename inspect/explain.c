@@ -87,6 +87,24 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
     ghp_display_sheet(report, sheet);
 }
 
+/* The layouts of inputs that lie otherwise than the first: an attention's keys and values. */
+static void put_whole_inputs(struct ghp_display *report, const struct ghp_plan *plan, int layer)
+{
+    const struct ghp_layer *l = &plan->model.layers[layer];
+    struct ghp_layout first = ghp_split_layouts(plan->splits[layer]).x;
+
+    for (int slot = 0; slot < l->n_inputs; slot++) {
+        struct ghp_layouts at = ghp_split_layouts_at(l, slot, plan->splits[layer]);
+        char x[64], dx[64];
+
+        if (ghp_layout_same(at.x, first)) continue;
+        ghp_layout_format(at.x, x, sizeof x);
+        ghp_layout_format(at.dx, dx, sizeof dx);
+        ghp_display_line(report, "it reads '%s' as %s; its gradient is %s",
+                         plan->model.layers[l->inputs[slot]].name, x, dx);
+    }
+}
+
 /* placement: of the stage that owns the layer. */
 static void put_layouts(struct ghp_display *report, const struct ghp_plan *plan, int layer,
                         const struct ghp_placement *placement)
@@ -104,6 +122,7 @@ static void put_layouts(struct ghp_display *report, const struct ghp_plan *plan,
     ghp_display_text(report, "local", key);
     ghp_display_line(report, "each worker computes %s; x %s -> y %s; dy %s -> dx %s", key, x, y, dy,
                      dx);
+    put_whole_inputs(report, plan, layer);
 }
 
 /* "ranks 0, 2, .. 6" */

@@ -183,6 +183,8 @@ mistake positions-of-another core/sharding/stage.c \
     core/sharding/stage core/sharding/transfer executor/engine/reshard:np2
 mistake mask-of-first-positions executor/engine/kernel_arguments.c \
     's/.first_position = at.first_position,//' executor/train/equality:np2
+mistake queries-of-first-positions core/model/attention.h \
+    's/? first_position : 0/? 0 * first_position : 0/' executor/train/equality:np2
 # a reader looks into the slot beside the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \
     's/ chunk % (uint32_t)shared->slots/ (chunk + (uint32_t)(rank != shared->index)) % (uint32_t)shared->slots/' \
