@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=300 label=emulated
+# tests/emulated/test_graphs.sh - steps of several micro-batches are recorded as graphs and played, by one worker and by
+# two over NCCL. They train to the loss that a processor reaches by the same plan.
+set -u
+. "$(dirname "$0")/../tools/scratch.sh"
+cat >small.json <<'JSON'
+{"format": "ghp.model/1", "name": "small", "input": {"channels": 1, "height": 4, "width": 4},
+ "layers": [{"name": "conv", "op": "conv2d", "channels": 8, "kernel": 3, "pad": 1}, {"name": "act", "op": "gelu"},
+            {"name": "norm", "op": "layer_norm"}, {"name": "gate", "op": "silu"},
+            {"name": "flat", "op": "flatten"}, {"name": "fc1", "op": "linear", "features": 6},
+            {"name": "relu", "op": "relu"}, {"name": "fc2", "op": "linear", "features": 4},
+            {"name": "loss", "op": "softmax_cross_entropy"}]}
+JSON
+analytic small.json profile.json
+steps=5
+
+# on WORKERS: the plan's run on the emulated GPU
+on() {
+    GHP_EMULATED_GPUS=$1 mpirun --oversubscribe --bind-to none -n "$1" "$GHP_EMULATED_BIN/ghp-run" plan.json \
+        --backend cuda --steps $steps >out 2>err </dev/null || fail "$what: $(cat err)"
+}
+
+# loss: of the last step
+loss() { sed -n 's/.*; loss .* -> \([0-9.]*\)$/\1/p' out; }
+
+# same WORKERS WHAT OPTIONS...: all steps but the first are played, and the loss is a processor's
+same() {
+    local got graphs
+    what="$1 workers, $2"
+    "$GHP_BIN/ghp-plan" small.json --profile profile.json --workers "$1" --batch 8 -o plan.json "${@:3}" >out 2>&1 ||
+        fail "$what: $(cat out)"
+    if [ "$1" -eq 1 ]; then
+        rm -f count
+        GHP_EMULATED_COUNT=$PWD/count on 1
+        read -r _ graphs _ <count
+        [ "$graphs" -eq $((steps - 1)) ] || fail "$what: $graphs graphs of $steps steps"
+    else # one that cannot record shows that both would
+        GHP_EMULATED_CAPTURE=1 on "$1"
+        grep -q 'enqueued one by one' err || fail "$what: nothing is recorded"
+    fi
+    on "$1" # streams as late as they may be
+    got=$(loss)
+    ranks "$1" run plan.json --steps $steps || fail "$what, on a processor: $(cat err)"
+    [ -n "$got" ] && [ "$got" = "$(loss)" ] || fail "$what: loss $got, on a processor $(loss)"
+}
+
+same 1 micro-batches --micro-batches 2
+same 2 micro-batches --micro-batches 2 --strategy data
+if full; then
+    same 1 "four micro-batches" --micro-batches 4 --optimizer adamw --clip-norm 1
+    same 2 sharded --micro-batches 2 --sync sharded --strategy data
+fi
+[ $failures -eq 0 ]
