@@ -4,9 +4,10 @@
 // A warp takes 32 keys (or queries) at a time, one a lane, for the products, then 32 kWide channels of a head, kWide a
 // lane, for the sums; larger heads take several rounds. Maximum and sum of a softmax run along, so that no tensor of
 // positions by positions is made. Every sum has one order: the same bits every time.
-#include "core/model/attention.h"
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
+
+#include "core/model/attention.h" // after row.h, which declares the functions of core as C's
 
 namespace
 {
