@@ -3,6 +3,7 @@
 
 #include "core/optimizer/optimizer.h"
 #include "core/plan/plan.h"
+#include "planner/expect/degrees.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,82 +21,6 @@ static const struct {
     {"oneflow-gpt", ALL_BYTES, 2},
     {"", (int64_t)25 << 20, 1}, /* torch.nn.parallel.DistributedDataParallel, bucket_cap_mb */
 };
-
-/* Whether a linear layer ends a pair: its inputs are divided, as Megatron-LM's RowParallelLinear. */
-static bool is_second(const char *name)
-{
-    static const char *const ends[] = {"c_proj", "o_proj", "down_proj", NULL};
-
-    for (int i = 0; ends[i] != NULL; i++)
-        if (strstr(name, ends[i]) != NULL) return true;
-    return false;
-}
-
-/* Tensor parallelism in transformers: Shoeybi et al., arXiv 1909.08053, section 3. */
-static enum ghp_split_kind transformer_split(const struct ghp_model *model,
-                                             const struct ghp_layer *layer)
-{
-    switch (layer->op) {
-    case GHP_OP_BIAS:
-        layer = &model->layers[layer->inputs[0]];
-        return layer->op == GHP_OP_LINEAR && !is_second(layer->name) ? GHP_SPLIT_CHANNEL
-                                                                     : GHP_SPLIT_FULL;
-    case GHP_OP_LINEAR: return is_second(layer->name) ? GHP_SPLIT_IN : GHP_SPLIT_OUT;
-    case GHP_OP_EMBEDDING: return GHP_SPLIT_ROWS;
-    case GHP_OP_ATTENTION:
-    case GHP_OP_ROTARY:
-    case GHP_OP_GELU:
-    case GHP_OP_SILU:
-    case GHP_OP_MUL:
-    case GHP_OP_SOFTMAX_CE: return GHP_SPLIT_CHANNEL;
-    default: return GHP_SPLIT_FULL;
-    }
-}
-
-/* Filters of convolutions and rows of linear layers, each layer's outputs gathered where the next reads them. */
-static enum ghp_split_kind filter_split(const struct ghp_layer *layer)
-{
-    switch (layer->op) {
-    case GHP_OP_CONV2D:
-    case GHP_OP_LINEAR: return GHP_SPLIT_OUT;
-    case GHP_OP_SOFTMAX_CE: return GHP_SPLIT_FULL;
-    default: return GHP_SPLIT_CHANNEL;
-    }
-}
-
-static bool is_transformer(const struct ghp_model *model)
-{
-    for (int v = 0; v < model->n_layers; v++)
-        if (model->layers[v].op == GHP_OP_ATTENTION) return true;
-    return false;
-}
-
-static void set_splits(struct ghp_run_case *item, int tp)
-{
-    bool transformer = is_transformer(&item->model);
-
-    for (int v = 0; v < item->model.n_layers; v++) {
-        const struct ghp_layer *layer = &item->model.layers[v];
-
-        item->splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-        if (tp < 2 || layer->op == GHP_OP_INPUT) continue;
-        item->splits[v].kind =
-            transformer ? transformer_split(&item->model, layer) : filter_split(layer);
-        item->splits[v].tp_size = tp;
-        if (ghp_split_check(layer, item->splits[v], item->lowering.problem) == GHP_OK) continue;
-        item->splits[v].kind = GHP_SPLIT_FULL;
-        if (ghp_split_check(layer, item->splits[v], item->lowering.problem) != GHP_OK)
-            ghp_run_case_refuse(item, "layer '%s' cannot be divided among %d", layer->name, tp);
-    }
-}
-
-/* Whether a block of a transformer begins with the layer. */
-static bool begins_block(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-
-    return dot != NULL && (strcmp(dot, ".ln_1") == 0 || strcmp(dot, ".input_layernorm") == 0);
-}
 
 /* Words of the sharding column. PyTorch's FSDP names its strategies in torch.distributed.fsdp.ShardingStrategy. */
 static const struct {
@@ -139,7 +64,7 @@ static void set_sharding(struct ghp_run_case *item)
         struct ghp_split split = item->splits[v];
 
         split.sharding = sharding;
-        blocks += begins_block(layer->name);
+        blocks += ghp_begins_block(layer->name);
         if ((layer->op != GHP_OP_LINEAR && layer->op != GHP_OP_EMBEDDING) ||
             ghp_sharding_check(layer, split, item->lowering.problem) != GHP_OK)
             continue;
@@ -149,49 +74,6 @@ static void set_sharding(struct ghp_run_case *item)
     if (blocks == 0 || sharded < blocks) return;
     item->machine.intra.latency_s *= (double)blocks / sharded;
     item->machine.inter.latency_s *= (double)blocks / sharded;
-}
-
-/* Stages of as many blocks each; what is before the blocks is the first's, what is after them the last's. */
-static void set_stages(struct ghp_run_case *item, int pp)
-{
-    struct ghp_staging *staging = &item->staging;
-    int blocks = 0, seen = 0;
-
-    staging->n = 1;
-    staging->stage[0] = (struct ghp_stage){0, item->devices / pp, 0};
-    for (int v = 0; v < item->model.n_layers; v++)
-        blocks += begins_block(item->model.layers[v].name);
-    if (pp > GHP_MAX_STAGES || (pp > 1 && (blocks < pp || blocks % pp != 0))) {
-        ghp_run_case_refuse(item, "%d blocks do not make %d equal stages of at most %d", blocks, pp,
-                            GHP_MAX_STAGES);
-        return;
-    }
-    for (int v = 0; v < item->model.n_layers && pp > 1; v++) {
-        if (!begins_block(item->model.layers[v].name)) continue;
-        if (seen > 0 && seen % (blocks / pp) == 0)
-            staging->stage[staging->n++] = (struct ghp_stage){v, item->devices / pp, 0};
-        seen++;
-    }
-}
-
-/* Of each block all but its last sum, which is kept as the next block's input. */
-static void set_recompute(struct ghp_run_case *item)
-{
-    bool inside = false;
-
-    if (!ghp_run_row_has(item->row, GHP_COLUMN_RECOMPUTE, "full")) return;
-    for (int v = 0; v < item->model.n_layers; v++) {
-        const struct ghp_layer *layer = &item->model.layers[v];
-        bool last = v + 1 < item->model.n_layers &&
-                    (begins_block(item->model.layers[v + 1].name) ||
-                     strcmp(item->model.layers[v + 1].name, "ln_f") == 0 ||
-                     strcmp(item->model.layers[v + 1].name, "model.norm") == 0);
-
-        if (begins_block(layer->name)) inside = true;
-        item->recompute[v] = inside && !last && ghp_stage_may_recompute(layer);
-        if (last) inside = false;
-    }
-    item->staging.recompute = item->recompute;
 }
 
 /* Micro-batches: as the row says, or else the global batch over what all replicas take at once. Tensor parallelism
@@ -236,29 +118,23 @@ enum ghp_status ghp_run_case_plan(struct ghp_run_case *item)
     int tp = (int)ghp_run_row_number(row, GHP_COLUMN_TP, 1);
     int pp = (int)ghp_run_row_number(row, GHP_COLUMN_PP, 1);
     int64_t batch = ghp_run_row_number(row, GHP_COLUMN_GLOBAL_BATCH, 0);
+    int replicas = tp > 0 && pp > 0 ? item->devices / (tp * pp) : 0;
+    struct ghp_degrees degrees = {tp, pp, ghp_run_row_has(row, GHP_COLUMN_RECOMPUTE, "full")};
 
     item->lowering = (struct ghp_lowering){.model = &item->model,
                                            .problem = {item->devices, batch},
                                            .element_bytes = item->precision.element_bytes};
-    if (tp < 1 || pp < 1 || item->devices % (tp * pp) != 0) {
-        ghp_run_case_refuse(item, "%d devices are not whole replicas of %d x %d", item->devices, tp,
-                            pp);
-        return GHP_OK;
-    }
-    if (batch % item->devices != 0 && pp == 1 && batch % (item->devices / tp) != 0) {
-        ghp_run_case_refuse(item, "a batch of %lld does not come out on %d devices",
-                            (long long)batch, item->devices);
-        return GHP_OK;
-    }
     item->splits = ghp_alloc((size_t)item->model.n_layers, sizeof *item->splits);
     item->recompute = ghp_alloc((size_t)item->model.n_layers, sizeof *item->recompute);
     if (item->splits == NULL || item->recompute == NULL) return GHP_NO_MEMORY();
-    set_stages(item, pp);
-    item->staging.micro_batches = micro_batches(item, item->devices / (tp * pp));
-    set_recompute(item);
-    if (ghp_staging_check(&item->staging, &item->model, item->lowering.problem) != GHP_OK)
+    if (ghp_degrees_staging(&item->model, item->lowering.problem, &degrees,
+                            micro_batches(item, replicas > 0 ? replicas : 1), item->recompute,
+                            &item->staging) != GHP_OK ||
+        ghp_degrees_splits(&item->model, item->lowering.problem, &degrees, item->splits) !=
+            GHP_OK) {
         ghp_run_case_refuse(item, "%s", ghp_status_message());
-    set_splits(item, tp);
+        return GHP_OK;
+    }
     set_sharding(item);
     item->lowering.staging = ghp_staging_trivial(&item->staging) && item->staging.recompute == NULL
                                  ? NULL
@@ -266,6 +142,6 @@ enum ghp_status ghp_run_case_plan(struct ghp_run_case *item)
     item->stores_scores = stores_scores(row);
     item->lowering.method.bucket_bytes = bucket_bytes(item, tp);
     if (ghp_run_row_has(row, GHP_COLUMN_PRECISION, "fp16")) item->lowering.reduced_bytes = 2;
-    if (is_transformer(&item->model)) item->lowering.method.optimizer = &ghp_optimizer_adamw;
+    if (ghp_has_attention(&item->model)) item->lowering.method.optimizer = &ghp_optimizer_adamw;
     return GHP_OK;
 }

@@ -20,7 +20,9 @@ enum { NODES_MOST = 16, CHANGES_SHOWN = 3 };
 static const char *const precisions[] = {"float", "double", "tf32", "bf16", NULL};
 static const char *machine_name, *network_name, *nodes_text = "1", *measured_text;
 static int64_t batch, micro_batches = 1;
-static int precision, way;
+static int64_t tensor = 1, pipeline = 1;
+static int precision, way, sharding;
+static bool recompute;
 static bool json;
 
 static const struct ghp_opt options[] = {
@@ -67,6 +69,29 @@ static const struct ghp_opt options[] = {
      .target = &way,
      .choices = ghp_expect_ways,
      .help = "data parallelism, the same with a sharded update, or the plan that ghp-plan finds"},
+    {.name = "tensor",
+     .kind = GHP_OPT_INT,
+     .target = &tensor,
+     .argument = "T",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "workers that divide each layer, Megatron-LM's tensor parallelism"},
+    {.name = "pipeline",
+     .kind = GHP_OPT_INT,
+     .target = &pipeline,
+     .argument = "P",
+     .min = 1,
+     .max = GHP_MAX_STAGES,
+     .help = "stages of as many blocks of a transformer each"},
+    {.name = "shard",
+     .kind = GHP_OPT_CHOICE,
+     .target = &sharding,
+     .choices = ghp_param_sharding_names,
+     .help = "what of the parameters is sharded, as of ghp-plan: pass is FSDP, gradients ZeRO-2"},
+    {.name = "recompute",
+     .kind = GHP_OPT_FLAG,
+     .target = &recompute,
+     .help = "compute each block of a transformer again in the backward pass"},
     GHP_NETWORK_OPTION,
     GHP_BATCH_NORM_OPTION,
     GHP_TUNING_OPTIONS,
@@ -176,6 +201,9 @@ static enum ghp_status check(const char *const *files, int n_files)
                         "no machine given; add --machine MACHINE, one that --machine list shows");
     if (batch == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
+    if (way == GHP_EXPECT_OWN && (tensor > 1 || pipeline > 1 || sharding > 0 || recompute))
+        return GHP_FAIL(GHP_ERR_USAGE, "--plan ghp chooses what is divided; leave --tensor, "
+                                       "--pipeline, --shard and --recompute out");
     if (way == GHP_EXPECT_OWN && micro_batches > 1)
         return GHP_FAIL(GHP_ERR_USAGE, "--plan ghp is of whole batches; leave --micro-batches out");
     return GHP_OK;
@@ -193,7 +221,9 @@ static enum ghp_status read_question(const char *path, struct question *q)
                                   .batch = batch,
                                   .micro_batches = (int)micro_batches,
                                   .precision = ghp_precision_of(precision),
-                                  .way = (enum ghp_expect_way)way};
+                                  .way = (enum ghp_expect_way)way,
+                                  .degrees = {(int)tensor, (int)pipeline, recompute},
+                                  .sharding = (enum ghp_param_sharding)sharding};
     GHP_TRY(read_measured(q));
     if (q->n_nodes > 1 && (q->measured_s > 0 || json))
         return GHP_FAIL(GHP_ERR_USAGE, "--%s is of one number of nodes; give --nodes %d",
@@ -238,15 +268,33 @@ static void print_measured(const struct question *q, const struct ghp_expected *
             : "");
 }
 
+/* "data, tensor 4, pipeline 2, shard pass, recompute". */
+enum { PLAN_TEXT_SIZE = 128 };
+static const char *format_plan(char text[PLAN_TEXT_SIZE])
+{
+    size_t used = (size_t)snprintf(text, PLAN_TEXT_SIZE, "%s", ghp_expect_ways[way]);
+
+    if (tensor > 1)
+        used += (size_t)snprintf(text + used, PLAN_TEXT_SIZE - used, ", tensor %d", (int)tensor);
+    if (pipeline > 1)
+        used +=
+            (size_t)snprintf(text + used, PLAN_TEXT_SIZE - used, ", pipeline %d", (int)pipeline);
+    if (sharding > 0)
+        used += (size_t)snprintf(text + used, PLAN_TEXT_SIZE - used, ", shard %s",
+                                 ghp_param_sharding_names[sharding]);
+    if (recompute) snprintf(text + used, PLAN_TEXT_SIZE - used, ", recompute");
+    return text;
+}
+
 static void print_answer(const struct question *q, const struct answer *a)
 {
     const struct ghp_expected *e = &a->expected;
     int64_t tokens = ghp_model_tokens(&q->model);
-    char memory[32];
+    char memory[32], plan[PLAN_TEXT_SIZE];
 
     printf("# %s on %d node(s) of %s, %d workers, batch %lld, %s, plan %s\n# %s\n", q->model.name,
            q->setup.nodes, machine_name, ghp_setup_workers(&q->setup), (long long)q->setup.batch,
-           ghp_precision_name(q->setup.precision), ghp_expect_ways[way], ghp_peak_sentence());
+           ghp_precision_name(q->setup.precision), format_plan(plan), ghp_peak_sentence());
     printf("step        %.1f ms; with 90 %% it is %.1f to %.1f ms, as published trainings were\n",
            1e3 * e->at.step_s, 1e3 * e->range.low_s, 1e3 * e->range.high_s);
     printf("rate        %.1f samples/s", rate_of(q, e->at.step_s));
@@ -288,6 +336,10 @@ static enum ghp_status print_json(const struct question *q, const struct answer 
     ghp_json_put(root, "workers", json_integer(ghp_setup_workers(&q->setup)), &failed);
     ghp_json_put(root, "global_batch", json_integer(q->setup.batch), &failed);
     ghp_json_put(root, "plan", json_string(ghp_expect_ways[way]), &failed);
+    ghp_json_put(root, "tensor", json_integer(tensor), &failed);
+    ghp_json_put(root, "pipeline", json_integer(pipeline), &failed);
+    ghp_json_put(root, "shard", json_string(ghp_param_sharding_names[sharding]), &failed);
+    ghp_json_put(root, "recompute", json_boolean(recompute), &failed);
     ghp_json_put(root, "step_s", json_real(e->at.step_s), &failed);
     ghp_json_put(root, "low_s", json_real(e->range.low_s), &failed);
     ghp_json_put(root, "high_s", json_real(e->range.high_s), &failed);
@@ -316,7 +368,8 @@ static enum ghp_status answer_one(const struct question *q)
     two.nodes = 2;
     GHP_TRY(ghp_expect_step(&q->setup, &a.expected));
     a.n_changes = ghp_expect_changes(&q->setup, &a.expected, a.changes);
-    if (q->setup.batch % (ghp_setup_workers(&two) * q->setup.micro_batches) == 0)
+    if (q->setup.batch % (ghp_setup_workers(&two) * q->setup.micro_batches) == 0 &&
+        tensor * pipeline == 1)
         GHP_TRY(ghp_expect_second_node(&q->setup, &a.second_node_Bps));
     if (json) return print_json(q, &a);
     print_answer(q, &a);
@@ -330,10 +383,11 @@ static enum ghp_status print_table(struct question *q)
                                            {"waits", "ms"}, {"MFU", "%"}};
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status = GHP_OK;
+    char plan[PLAN_TEXT_SIZE];
 
     ghp_table_note(t, "%s on nodes of %s, batch %lld, %s, plan %s", q->model.name, machine_name,
                    (long long)q->setup.batch, ghp_precision_name(q->setup.precision),
-                   ghp_expect_ways[way]);
+                   format_plan(plan));
     ghp_table_note(t, "%s", ghp_peak_sentence());
     for (size_t c = 0; c < sizeof names / sizeof names[0]; c++)
         ghp_table_column(t, names[c][0], names[c][1], 'r');

@@ -34,27 +34,44 @@ static enum ghp_status open_profile(const struct ghp_setup *setup, struct ghp_pr
     return status;
 }
 
+/* Shards the parameters of all layers that can be. */
+static void shard(const struct ghp_setup *setup, struct ghp_problem problem,
+                  struct ghp_split *splits)
+{
+    for (int v = 0; v < setup->model->n_layers; v++) {
+        struct ghp_split split = splits[v];
+
+        split.sharding = setup->sharding;
+        if (ghp_sharding_check(&setup->model->layers[v], split, problem) == GHP_OK)
+            splits[v] = split;
+    }
+}
+
 static enum ghp_status predict_data(const struct ghp_setup *setup,
                                     const struct ghp_profile *profile,
                                     struct ghp_prediction *predicted)
 {
     struct ghp_problem problem = {ghp_setup_workers(setup), setup->batch};
     struct ghp_lowering lowering = ghp_lowering_of(setup->model, problem, profile);
-    struct ghp_staging staging = {
-        .n = 1, .stage = {{0, problem.workers, 0}}, .micro_batches = setup->micro_batches};
+    struct ghp_degrees degrees = setup->degrees;
+    struct ghp_staging staging = {0};
     struct ghp_split *splits = ghp_alloc((size_t)setup->model->n_layers, sizeof *splits);
-    enum ghp_status status = GHP_OK;
+    bool *recompute = ghp_alloc((size_t)setup->model->n_layers, sizeof *recompute);
+    enum ghp_status status = splits == NULL || recompute == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
-    if (splits == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < setup->model->n_layers; v++)
-        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    degrees.tensor += degrees.tensor == 0;
+    degrees.pipeline += degrees.pipeline == 0;
     lowering.method.bucket_bytes = BUCKET_BYTES;
-    if (setup->way == GHP_EXPECT_SHARDED) status = ghp_sync_parse("sharded", &lowering.method.sync);
-    if (setup->micro_batches > 1) {
-        if (status == GHP_OK) status = ghp_staging_check(&staging, setup->model, problem);
-        lowering.staging = &staging;
-    }
+    if (setup->way == GHP_EXPECT_SHARDED && status == GHP_OK)
+        status = ghp_sync_parse("sharded", &lowering.method.sync);
+    if (status == GHP_OK)
+        status = ghp_degrees_staging(setup->model, problem, &degrees, setup->micro_batches,
+                                     recompute, &staging);
+    if (status == GHP_OK) status = ghp_degrees_splits(setup->model, problem, &degrees, splits);
+    if (status == GHP_OK) shard(setup, problem, splits);
+    if (!ghp_staging_trivial(&staging) || degrees.recompute) lowering.staging = &staging;
     if (status == GHP_OK) status = ghp_plan_predict(&lowering, splits, profile, predicted);
+    free(recompute);
     free(splits);
     return status;
 }
@@ -210,6 +227,8 @@ int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected 
     to.way = GHP_EXPECT_SHARDED;
     if (setup->way == GHP_EXPECT_DATA) try_change(&c, to, "a sharded update");
     to.way = GHP_EXPECT_OWN;
+    to.degrees = (struct ghp_degrees){0};
+    to.sharding = GHP_SHARDING_NONE;
     if (setup->way != GHP_EXPECT_OWN && setup->micro_batches == 1)
         try_change(&c, to, "split layers as ghp-plan would");
     qsort(changes, (size_t)c.n, sizeof *changes, by_gain);

@@ -10,6 +10,7 @@
 
 #include "core/cost/machine.h"
 #include "core/plan/range.h"
+#include "planner/expect/degrees.h"
 
 enum ghp_expect_way { GHP_EXPECT_DATA, GHP_EXPECT_SHARDED, GHP_EXPECT_OWN };
 extern const char *const ghp_expect_ways[]; /* their names; NULL ends */
@@ -22,6 +23,8 @@ struct ghp_setup {
     int micro_batches; /* 1: gradients are not added up over parts of the batch */
     struct ghp_precision precision;
     enum ghp_expect_way way;
+    struct ghp_degrees degrees;       /* zeroed: of one each; not with GHP_EXPECT_OWN */
+    enum ghp_param_sharding sharding; /* of all that can be; not with GHP_EXPECT_OWN */
 };
 
 struct ghp_expected {

@@ -33,6 +33,17 @@ done
     fail "three times as long is not slow"
 
 [ "$("${expect[@]}" --nodes 1,2,4 --network eth-100 | grep -c '^ *[124] ')" = 3 ] || fail "no table of three rows"
+# degrees, sharded parameters and recomputation: less memory, and more seconds where blocks are computed again
+"${expect[@]}" --shard pass --recompute --json >fsdp || fail "sharded and recomputed: exit $?"
+awk -v m="$(number peak_bytes one)" -v f="$(number peak_bytes fsdp)" -v s="$a" -v t="$(number step_s fsdp)" \
+    'BEGIN { exit !(f < 0.8 * m && s < t && t < 2 * s) }' || fail "sharded and recomputed: $(cat fsdp) beside $(cat one)"
+"${expect[@]}" --tensor 2 --pipeline 2 --micro-batches 4 >out || fail "degrees: exit $?"
+grep -q 'plan data, tensor 2, pipeline 2$' out || fail "degrees are not named: $(head -1 out)"
+denied 1 'not whole replicas of 1 x 5' "${expect[@]}" --pipeline 5
+denied 1 'has no blocks of a transformer to recompute' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/alexnet.json" \
+    --machine h100-sxm-8 --batch 64 --recompute
+denied 2 'leave --tensor, --pipeline, --shard and --recompute out' "${expect[@]}" --tensor 2 --plan ghp
+
 denied 2 "cannot read --measured '5 apples'" "${expect[@]}" --measured '5 apples'
 denied 2 "cannot read --nodes '1,,2'" "${expect[@]}" --nodes 1,,2
 denied 1 'add --network NAME' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16.json" --machine xeon-8180-2 --nodes 2 --batch 64

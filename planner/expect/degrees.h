@@ -1,0 +1,37 @@
+/* planner/expect/degrees.h - a plan by its degrees, as other systems say it: tensor and pipeline parallelism, and whole
+ * blocks recomputed. The degree of data parallelism is what is left of the workers.
+ *
+ * Tested  tests/tools/plan/test_expect.sh, tests/tools/bench/test_published_runs.sh */
+#ifndef GHP_PLANNER_EXPECT_DEGREES_H
+#define GHP_PLANNER_EXPECT_DEGREES_H
+
+#include "core/sharding/stage.h"
+
+struct ghp_degrees {
+    int tensor, pipeline; /* >= 1 */
+    bool recompute;       /* of each block of a transformer all but its output */
+};
+
+/* Whether a block of a transformer begins with a layer of that name. */
+bool ghp_begins_block(const char *name);
+
+bool ghp_has_attention(const struct ghp_model *model);
+
+/* Transformers as in Shoeybi et al., arXiv 1909.08053, section 3; of other networks filters and rows of linear layers.
+ *
+ * splits   one a layer
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT: a layer cannot be divided so */
+enum ghp_status ghp_degrees_splits(const struct ghp_model *model, struct ghp_problem problem,
+                                   const struct ghp_degrees *degrees, struct ghp_split *splits);
+
+/* Stages of as many blocks each.
+ *
+ * recompute   one a layer, borrowed by the staging if the degrees recompute
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT: workers, batch or blocks do not come out */
+enum ghp_status ghp_degrees_staging(const struct ghp_model *model, struct ghp_problem problem,
+                                    const struct ghp_degrees *degrees, int micro_batches,
+                                    bool *recompute, struct ghp_staging *staging);
+
+#endif
