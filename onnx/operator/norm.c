@@ -11,6 +11,15 @@
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+/* Of ghp's own files: a frozen one says its mode, and others do not. */
+static bool is_frozen(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    return strcmp(im->file->producer, "ghp") == 0 &&
+           ghp_onnx_attribute(node, "training_mode") != NULL &&
+           ghp_onnx_int(node, "training_mode", 0) == 0;
+}
 
 static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
@@ -27,7 +36,10 @@ static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct 
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
     like.fixed = ghp_onnx_has_fixed_scale(im->file, node);
     like.norm.epsilon = ghp_onnx_real(node, "epsilon", 1e-5);
-    like.norm.momentum = ghp_onnx_tidy(1 - kept);
+    if (is_frozen(im, node))
+        like.op = GHP_OP_FROZEN_BATCH_NORM;
+    else
+        like.norm.momentum = ghp_onnx_tidy(1 - kept);
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &from));
@@ -256,7 +268,12 @@ static enum ghp_status write_batch_norm(struct ghp_onnx_export *ex, int i)
         GHP_TRY(ghp_export_param(ex, &l->states[s], 0));
     node = ghp_export_node(ex, "BatchNormalization", l->name, inputs);
     ghp_export_real(ex, node, "epsilon", l->norm.epsilon);
-    if (l->op == GHP_OP_BATCH_NORM) ghp_export_real(ex, node, "momentum", 1 - l->norm.momentum);
+    if (l->op == GHP_OP_BATCH_NORM) {
+        ghp_export_real(ex, node, "momentum", 1 - l->norm.momentum);
+        return GHP_OK;
+    }
+    ghp_export_since(ex, 14);
+    ghp_export_int(ex, node, "training_mode", 0);
     return GHP_OK;
 }
 
