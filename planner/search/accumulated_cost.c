@@ -177,3 +177,18 @@ double ghp_constraints_most_between(const struct ghp_instance *in, int from_item
     }
     return sum;
 }
+
+double ghp_constraints_reduced(const struct ghp_instance *in,
+                               const struct ghp_constraint *constraint,
+                               const struct ghp_accumulated_cost *accumulated)
+{
+    const double *before = accumulated->reduce;
+    int aside[2];
+
+    if (constraint->from_item > constraint->to_item) return 0;
+    if (constraint->waiting_update < 0) /* all that the stream does */
+        return before[constraint->to_item + 1] - before[constraint->from_item];
+    ghp_instance_aside(in, constraint->from_item, constraint->to_item, aside);
+    return before[aside[0]] - before[constraint->from_item] + before[constraint->to_item + 1] -
+           before[aside[1]];
+}

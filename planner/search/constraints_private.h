@@ -40,8 +40,6 @@ static inline int ghp_constraints_backward_begin(const struct ghp_instance *in, 
 /* The most that reductions of these items can take. */
 double ghp_constraints_most_between(const struct ghp_instance *in, int from_item, int to_item);
 
-/* ---- search/constraints.c ---- */
-
 /* Seconds of reductions and gathers that a time constraint covers. */
 double ghp_constraints_reduced(const struct ghp_instance *in,
                                const struct ghp_constraint *constraint,
