@@ -343,6 +343,31 @@ static enum ghp_status search_least(struct evaluate *j, struct ghp_branch_result
     return status;
 }
 
+/* Tries data parallelism with all parameters sharded alike, by each kind that is offered: what fits starts the searches,
+ * which would come to it late among many layers and splits. */
+static enum ghp_status try_sharded(struct evaluate *j)
+{
+    const struct ghp_instance *in = j->job->instance;
+    int *choice = ghp_alloc((size_t)in->n_layers, sizeof *choice);
+    enum ghp_status status = choice == NULL ? GHP_NO_MEMORY() : GHP_OK;
+
+    for (int s = GHP_SHARDING_COUNT - 1; s > GHP_SHARDING_NONE && status == GHP_OK; s--) {
+        double value;
+
+        if ((in->lowering->shardings >> s & 1) == 0) continue;
+        for (int v = 0; v < in->n_layers; v++) {
+            const struct ghp_split *of = &in->choices[in->first_choice[v]];
+
+            choice[v] = 0; /* data comes first, by each sharding */
+            for (int i = 1; i < in->n_choices[v] && ghp_split_alike(of[i], of[0]); i++)
+                if ((int)of[i].sharding == s) choice[v] = i;
+        }
+        if (ghp_domain_has(j->job->domain, choice)) status = evaluate_plan(j, choice, &value);
+    }
+    free(choice);
+    return status;
+}
+
 /* The search with a limit that the fastest plan breaks. */
 static enum ghp_status search_limited(struct evaluate *j)
 {
@@ -354,6 +379,7 @@ static enum ghp_status search_limited(struct evaluate *j)
     enum ghp_status status;
 
     GHP_TRY(ghp_memory_init(j->job->instance));
+    GHP_TRY(try_sharded(j));
     GHP_TRY_GOTO(status, search_least(j, &least), done);
     if (least.value > (double)j->job->limit_bytes) {
         r->least_bytes = (int64_t)least.value;
