@@ -135,6 +135,15 @@ mistake push-not-added executor/engine/server.c \
     's/drops ? 1 : s->workers/1/' executor/engine/server:np3
 mistake cut-of-another executor/engine/server.c \
     's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/engine/server:np3
+# sharded weights: another worker's shard, a wait after the pass that reads what is gathered, a gradient whose buffer
+# may be another's before its reduction is over
+mistake weight-shard-of-another core/program/buffer_assignment_private.c \
+    's/bucket->shard_offset = offset;/bucket->shard_offset = 0 * offset;/' executor/train/sharding:np2
+mistake gather-waited-late core/program/lower_gather.c \
+    's/return put_wait(g, read, &copy, reader.point, use->gather);/return put_wait(g, i + 1, \&copy, reader.point, use->gather);/' \
+    executor/train/sharding:np2
+mistake gradient-freed-early core/program/kind/transfer.c \
+    's/instr->at.x\[0\] = what->at.x\[0\];/if (what->stream == GHP_STREAM_TRANSFER) &/' executor/train/sharding:np2
 # samples by norms: weights of other chances, a sum that misses changes, chances without their floor, gradients
 # unweighted
 mistake chances-forget-uniform executor/data/sampler.c 's/ + s->uniform;$/;/' executor/data/sampler
