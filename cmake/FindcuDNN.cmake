@@ -1,5 +1,5 @@
 # cmake/FindcuDNN.cmake - cuDNN's headers, and its library where it is there: defines cuDNN_FOUND, cuDNN_VERSION,
-# cuDNN_INCLUDE_DIR and cuDNN_LIBRARY (opened at run time, never linked: docs/gpu.md).
+# cuDNN_INCLUDE_DIR and cuDNN_LIBRARY (opened at run time, never linked: docs/how-to/gpu.md).
 include(GhpNvidia)
 ghp_find_nvidia(cuDNN HEADER cudnn.h LIBRARY cudnn SONAME libcudnn.so.9)
 ghp_nvidia_version(cuDNN_VERSION "${cuDNN_INCLUDE_DIR}/cudnn_version.h" CUDNN)

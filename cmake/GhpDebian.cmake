@@ -1,5 +1,5 @@
 # cmake/GhpDebian.cmake - Debian packages: `cpack -G DEB` in the build folder makes ghp_*.deb, with the tools and
-# libghp, and ghp-dev_*.deb, what programs are built with against it (docs/installation.md).
+# libghp, and ghp-dev_*.deb, what programs are built with against it (docs/how-to/installation.md).
 #
 # CPack runs this file a second time, as a script on what it has installed for the packages: man pages are compressed,
 # and the licence stands as Debian wants it.

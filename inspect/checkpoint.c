@@ -1,6 +1,6 @@
 /* inspect/checkpoint.c - see inspect.h: what a training left on disk, and whether it can be gone on from.
  *
- * Reads the file's own words (docs/formats.md, ghp.checkpoint/1); values are read for the checksum, and for whether they
+ * Reads the file's own words (docs/reference/formats.md, ghp.checkpoint/1); values are read for the checksum, and for whether they
  * are finite. */
 #include "inspect/inspect.h"
 

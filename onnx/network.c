@@ -66,7 +66,7 @@ enum ghp_status ghp_network_check_name(const char *path)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "'%s' is PyTorch's, which ghp does not read; export the module to ONNX with "
-            "torch.onnx.export, as docs/from-pytorch.md does, and give that file",
+            "torch.onnx.export, as docs/how-to/from-pytorch.md does, and give that file",
             path);
     if (there && S_ISREG(info.st_mode) && ends(path, ".safetensors"))
         return GHP_FAIL(

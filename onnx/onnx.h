@@ -1,7 +1,7 @@
 /* onnx/onnx.h - networks in ONNX files, opsets 7 to 24.
  *
  * onnx/network.h takes a path that ends in .onnx to ghp_onnx_load, so every tool reads ONNX where it reads models. What
- * is mapped to what, and what is refused and why: docs/onnx.md.
+ * is mapped to what, and what is refused and why: docs/reference/onnx.md.
  *
  * Tested  tests/onnx/test_import.c, tests/executor/engine/test_onnx_nodes.c (ONNX's own test vectors) */
 #ifndef GHP_ONNX_ONNX_H

@@ -99,7 +99,7 @@ static void warn_of_unsure(const struct ghp_onnx_import *import)
     else
         ghp_warn("%s: the file does not say whether '%.96s' and %d more tensors are parameters; "
                  "ghp trains them: export with dynamo=True, or name the parameters in the metadata "
-                 "'ghp.parameters' (docs/from-pytorch.md)",
+                 "'ghp.parameters' (docs/how-to/from-pytorch.md)",
                  import->file->path, unsure->tensor, unsure->n - 1);
 }
 
@@ -180,7 +180,7 @@ static void note_unsaid(const struct ghp_onnx_import *import)
              "requires_grad=False%s; before you save the program, set "
              "program.model.metadata_props[\"ghp.parameters\"] = json.dumps([n for n, p in "
              "module.named_parameters(remove_duplicate=False) if p.requires_grad]) "
-             "(docs/from-pytorch.md)",
+             "(docs/how-to/from-pytorch.md)",
              import->file->path,
              dynamo ? ""
                     : ", nor with dynamo=False torch.no_grad(), detach(), divisor_override and "

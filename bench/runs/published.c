@@ -36,7 +36,7 @@ int main(int argc, char **argv)
         status = n_files > 0 ? ghp_runs_report(file, models)
                              : GHP_FAIL(GHP_ERR_USAGE, "no file of published runs is named; give "
                                                        "one with the columns that "
-                                                       "docs/published-runs.md lists");
+                                                       "docs/results/published-runs.md lists");
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);
 }

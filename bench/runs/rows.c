@@ -80,7 +80,7 @@ static enum ghp_status find_columns(const char *path, const struct fields *head,
         if (place[c] < 0)
             return GHP_FAIL(
                 GHP_ERR_FORMAT,
-                "%s has no column '%s' in its first line; docs/published-runs.md lists the "
+                "%s has no column '%s' in its first line; docs/results/published-runs.md lists the "
                 "columns",
                 path, names[c]);
     }

@@ -24,7 +24,7 @@ enum ghp_source {
 
 /* What an operation takes with its tensors in these formats. */
 struct ghp_op_memory_format {
-    bool x, y; /* blocked: docs/cpu.md */
+    bool x, y; /* blocked: docs/explanation/cpu.md */
     double seconds;
     char algorithm[64];
 };
@@ -171,7 +171,7 @@ struct ghp_contention ghp_contention_of(const struct ghp_program *program);
 
 /* Seconds of a costed instruction there: the contention's part in proportion to the others that run it too, and all
  * of what
- * workers do alone divided by their speed. Source   docs/time-model.md 3. Tested tests/core/cost/test_profile.c */
+ * workers do alone divided by their speed. Source   docs/explanation/time-model.md 3. Tested tests/core/cost/test_profile.c */
 double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
                           struct ghp_contention contention);
 
@@ -230,12 +230,12 @@ enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
 
 /* Seconds for a collective over `ranks` while all groups of the same kind run at once. Entries: log-byte interpolation;
  * beyond them the analytic model of the machine's links, scaled to meet the nearest entry. Source
- * docs/time-model.md. */
+ * docs/explanation/time-model.md. */
 enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_cost *cost);
 
-/* Seconds for a transfer between two stages, in all groups at once. Source docs/stages.md 4. */
+/* Seconds for a transfer between two stages, in all groups at once. Source docs/explanation/stages.md 4. */
 enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
                                      const struct ghp_transfer *transfer, struct ghp_cost *cost);
 

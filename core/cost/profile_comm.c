@@ -210,7 +210,7 @@ static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *ma
     return link;
 }
 
-/* Source   docs/time-model.md 3 */
+/* Source   docs/explanation/time-model.md 3 */
 static double analytic_of(enum ghp_comm_op op, int64_t bytes, int count, struct ghp_link link)
 {
     double n = count, volume = (double)bytes;

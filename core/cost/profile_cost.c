@@ -214,7 +214,7 @@ static double score_bytes(const struct ghp_profile *profile, const struct ghp_lo
  *
  *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
  *
- * Source   docs/time-model.md 3 */
+ * Source   docs/explanation/time-model.md 3 */
 static enum ghp_status analytic_cost(const struct ghp_profile *profile,
                                      const struct ghp_local *local, enum ghp_pass pass,
                                      struct ghp_cost *cost)

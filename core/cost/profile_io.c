@@ -366,7 +366,7 @@ static enum ghp_status read_has(const struct ghp_node *at, struct ghp_profile *p
         name = json_string_value(item.value);
         if (name == NULL || !ghp_op_find(name, &op))
             return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "this is no operation; name those of docs/formats.md");
+                                 "this is no operation; name those of docs/reference/formats.md");
         profile->has[op] = true;
     }
     return GHP_OK;

@@ -30,7 +30,7 @@ void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
 /* Between these shares of the step by the rules of thumb lie nine tenths of the steps of published runs, of each family
  * as many.
  *
- * Source   docs/published-runs.md, which bench/published prints */
+ * Source   docs/results/published-runs.md, which bench/published prints */
 extern const double ghp_peak_range[2];
 
 /* Nodes that so many workers fill, a GPU for each; 1 where the machine has none. */

@@ -59,7 +59,7 @@ double ghp_profile_entry_analytic_s(const struct ghp_profile *profile,
  *
  *     max(1, N / S) * bytes / bandwidth + latency
  *
- * Source   docs/time-model.md 3 */
+ * Source   docs/explanation/time-model.md 3 */
 struct ghp_exchange {
     int n;
     struct ghp_exchanged {

@@ -7,7 +7,7 @@
  * messages (or, without those, all-gathers of two) were measured at that size and distance, their ratio to the same
  * analytic model is taken over.
  *
- * Source   docs/stages.md 4
+ * Source   docs/explanation/stages.md 4
  * Tested   tests/core/sharding/test_transfer.c */
 #include "core/cost/profile_private.h"
 

@@ -28,7 +28,7 @@ struct ghp_timing {
 
 /* Costs every instruction and simulates steps until the period repeats.
  * Returns GHP_ERR_MISSING where the profile has no cost.
- * Source docs/time-model.md. Tested tests/core/cost/test_simulate.c */
+ * Source docs/explanation/time-model.md. Tested tests/core/cost/test_simulate.c */
 enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
                              struct ghp_timing *timing);
 

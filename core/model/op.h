@@ -13,9 +13,9 @@
  *   4. onnx/operator           its row: how it is written as ONNX, and how it is read; without, it is refused;
  *   5. tests                   executor/op_define.c (its definition); where it takes sizes or several inputs, also
  *                              core/model/test_ops.c (its keys) and executor/op_case.c (shapes);
- *   6. docs/formats.md         its row in the table of operations.
+ *   6. docs/reference/formats.md         its row in the table of operations.
  *
- * docs/tour.md lists the files. Tested  tests/core/model/test_ops.c, tests/core/model/test_model.c */
+ * docs/developers/tour.md lists the files. Tested  tests/core/model/test_ops.c, tests/core/model/test_model.c */
 #ifndef GHP_CORE_MODEL_OP_H
 #define GHP_CORE_MODEL_OP_H
 

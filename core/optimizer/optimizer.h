@@ -60,7 +60,7 @@ struct ghp_optimizer {
     double usual_rate;                    /* learning rate */
     /* How far weights may be off in a verification, in double and in float. Where a weight moves by about the rate
      * however small its gradient is, rounding decides how it moves by a gradient that is zero but for rounding
-     * (docs/exactness.md). */
+     * (docs/explanation/exactness.md). */
     double double_limit, float_limit;
     const struct ghp_hyperparameter *hyperparameters;
     /* Sets what follows from the others and from t, the updates up to this one, >= 1; NULL: nothing does. */

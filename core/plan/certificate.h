@@ -1,7 +1,7 @@
 /* core/plan/certificate.h - what is proven of a plan: its simulated step, the lower bound of all plans, and the gap.
  *
  * The three numbers are of one search. What was found by trial on top of it is not in its bound, and the status says
- * so (docs/planner.md 2, Buckets).
+ * so (docs/explanation/planner.md 2, Buckets).
  *
  * Tested  tests/core/plan/test_plan.c, tests/planner/make/test_certificate.c */
 #ifndef GHP_CORE_PLAN_CERTIFICATE_H

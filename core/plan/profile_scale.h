@@ -18,7 +18,7 @@ enum ghp_status ghp_profile_copy(const struct ghp_profile *from, struct ghp_prof
 
 /* Scales one link of the machine, and each measured collective that this link bounds.
  *
- *     seconds' = seconds * analytic_of(link') / analytic_of(link)         docs/time-model.md 3
+ *     seconds' = seconds * analytic_of(link') / analytic_of(link)         docs/explanation/time-model.md 3
  *
  * with the link as the groups of the entry shared it while they were measured. Entries keep their order, so a
  * finalized profile stays finalized and plans can be costed by it. Its hash is 0 until it is finalized again, as it is

@@ -3,7 +3,7 @@
  * What was measured on the machine itself errs as in the lab; the rule of thumb for a machine that nobody measured errs as
  * on published runs. Rates that somebody gave have no error to go by.
  *
- * Source  docs/time-model.md, "The range with 90 %"
+ * Source  docs/explanation/time-model.md, "The range with 90 %"
  * Tested  tests/core/plan/test_range.c */
 #ifndef GHP_CORE_PLAN_RANGE_H
 #define GHP_CORE_PLAN_RANGE_H

@@ -18,7 +18,7 @@
  * own. A backend without a kernel for all of them runs them one after the other, in the same order. So the profiler
  * measures an operation together with what follows it in its network where its backend does so, and a bias or a ReLU
  * that every layer of its kind hands to another as taking no time. Where a plan divides such a convolution by input
- * channels its parts must be summed before the bias, which then costs what no profile says (docs/cpu.md). */
+ * channels its parts must be summed before the bias, which then costs what no profile says (docs/explanation/cpu.md). */
 #ifndef GHP_CORE_PROGRAM_FUSE_H
 #define GHP_CORE_PROGRAM_FUSE_H
 

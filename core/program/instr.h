@@ -89,7 +89,7 @@ struct ghp_operands { /* buffer ids, -1: none */
     int saved, stats, labels, metrics, scratch;
 };
 
-/* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/cpu.md). */
+/* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/explanation/cpu.md). */
 struct ghp_nchw16c {
     bool requested; /* false: nobody says anything */
     bool x, y;      /* x and dx; y and dy */

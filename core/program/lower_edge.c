@@ -5,7 +5,7 @@
 
 #include "core/program/fuse.h"
 
-/* Bytes exchanged and copied by one step; docs/time-model.md has the table. */
+/* Bytes exchanged and copied by one step; docs/explanation/time-model.md has the table. */
 static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struct ghp_instr *instr)
 {
     const struct ghp_reshard_step *step = &instr->step;

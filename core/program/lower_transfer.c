@@ -121,7 +121,7 @@ enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_ste
 }
 
 /* Schedule steps after which a send is waited for: to a neighbour one, past stages as many as its receiver may be
- * behind (docs/stages.md 3). */
+ * behind (docs/explanation/stages.md 3). */
 static int patience_of(const struct ghp_instr *send)
 {
     int distance = abs(send->transfer.to_stage - send->transfer.from_stage);

@@ -1,4 +1,4 @@
-/* core/program/memory_format.h - which of a program's tensors lie in blocks of channels (docs/cpu.md), so that kernels
+/* core/program/memory_format.h - which of a program's tensors lie in blocks of channels (docs/explanation/cpu.md), so that kernels
  * that want blocks need not reorder. Of activations: decided for a whole program, for each connected piece of its
  * tensors at once. Weights, with their gradients and momentum, are decided by the layer's own shape, for all who hold
  * copies or share sums must agree.

@@ -14,7 +14,7 @@ static inline int64_t ghp_align(int64_t bytes)
     return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
 }
 
-/* Tensors lie plain, [n][h][w][c], or in blocks of so many channels (docs/cpu.md), [n][c / 16][h][w][16]; these need
+/* Tensors lie plain, [n][h][w][c], or in blocks of so many channels (docs/explanation/cpu.md), [n][c / 16][h][w][16]; these need
  * whole blocks. */
 enum { GHP_BLOCK_CHANNELS = 16 };
 bool ghp_whole_blocks(int64_t channels);

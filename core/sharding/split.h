@@ -15,7 +15,7 @@
  * in memory, [i ceil(C/m), ...), and those from C on are padding. Weights of padding are zeros and stay so; no kernel
  * reads logits of padding, and their gradients are zeros. No reshard, checkpoint or report contains any.
  * So the number of groups G and the group size K = N/G do not enter: any K that all TP sizes divide describes the same
- * program, and the canonical G is the largest (docs/time-model.md). */
+ * program, and the canonical G is the largest (docs/explanation/time-model.md). */
 #ifndef GHP_CORE_SHARDING_SPLIT_H
 #define GHP_CORE_SHARDING_SPLIT_H
 

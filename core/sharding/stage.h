@@ -3,7 +3,7 @@
  *
  * A group is a list of stages; a stage is a contiguous part of the network and some of the group's workers; a step goes
  * through it in micro-batches. One stage with all workers and one micro-batch is what a plan without stages is: a NULL
- * or zeroed staging. docs/stages.md has the rules.
+ * or zeroed staging. docs/explanation/stages.md has the rules.
  *
  * The workers of a stage in all groups are *numbered* in the order of their ranks; inside a stage splits, layouts and
  * subgroups are as core/sharding/split.h has them, with these numbers in place of ranks. A *placement* is one

@@ -136,7 +136,7 @@ static const struct ghp_tool tool = {
         "kills it. Exit code 1: given up, with the reason; 2 also where ghp-run refuses its "
         "options; 5: the\n"
         "training diverged, and would again.\n"
-        "See docs/recovery.md."};
+        "See docs/how-to/recovery.md."};
 
 static volatile sig_atomic_t stop_requests;
 

@@ -13,7 +13,7 @@
  *
  * Call order: open -> connect -> run -> close.
  *
- * Source   docs/synchronisers.md
+ * Source   docs/reference/synchronisers.md
  * Tested   tests/executor/mixing/test_mix_served.c */
 #ifndef GHP_EXECUTOR_MIXING_MIX_SERVER_H
 #define GHP_EXECUTOR_MIXING_MIX_SERVER_H

@@ -19,7 +19,7 @@
  * Call order: open -> connect -> begin -> start -> mix ... -> settle -> move -> start -> mix ... -> close. One
  * thread.
  *
- * Source   docs/synchronisers.md
+ * Source   docs/reference/synchronisers.md
  * Tested   tests/executor/mixing */
 #ifndef GHP_EXECUTOR_MIXING_MIXER_H
 #define GHP_EXECUTOR_MIXING_MIXER_H

@@ -6,7 +6,7 @@
  *     NAME@S           either, for samples of S positions in place of the whole context
  *
  * onnx/network.h takes such a path to ghp_hf_load, so every tool reads folders where it reads models. What is mapped to
- * what, and what is refused: docs/huggingface.md.
+ * what, and what is refused: docs/how-to/huggingface.md.
  *
  * Tested  tests/onnx/huggingface/test_weights.c, tests/onnx/huggingface/test_save.c,
  * tests/tools/networks/test_huggingface.sh */

@@ -4,7 +4,7 @@
  * finds it (cmake/GhpTables.cmake), and nothing else names an operator. An operator without a row is refused by its
  * name when a graph is read, an operation without one when a network is written.
  *
- * To add an operation: a row with its two functions, and its line in docs/onnx.md.
+ * To add an operation: a row with its two functions, and its line in docs/reference/onnx.md.
  *
  * Tested  tests/onnx/test_operators.c */
 #ifndef GHP_ONNX_OPERATOR_OPERATOR_H

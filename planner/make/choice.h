@@ -3,7 +3,7 @@
  * Plans without stages lead. Stages lead where they are faster by more than their prediction's error; what was found by
  * trial where it is faster by more than data parallelism's (any gain will do with --no-simplify). The lead gets its
  * bucket size. Without stages, a baseline is taken that buckets make faster; data parallelism where the fastest plan
- * beats it by no more than the error (docs/planner.md 6); and a layer's second best where buckets make it faster than
+ * beats it by no more than the error (docs/explanation/planner.md 6); and a layer's second best where buckets make it faster than
  * the plan it was found for.
  *
  * Order: ghp_lead_of after each search, ghp_choice_make, ghp_choice_find_second_best, ghp_choice_margin.

@@ -4,11 +4,11 @@
  *     1. layer preference: a layer prefers data parallelism where reducing its weights' gradient over all workers
  *        moves fewer bytes than gathering its activations over a group; the front ends with the last layer before
  *        which all prefer data
- *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (docs/time-model.md 4), in the logarithm
+ *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (docs/explanation/time-model.md 4), in the logarithm
  *     3. stages: K_m grows from 1 while the step falls; then one stage, if it is faster
  * The rear is split `out` as far as it divides. Every step of a rule is evaluated by the simulation.
  *
- * Source   docs/stages.md 6 (reconstructed: the paper's own rules were not available)
+ * Source   docs/explanation/stages.md 6 (reconstructed: the paper's own rules were not available)
  * Tested   tests/planner/pipeline/test_partition.c */
 #ifndef GHP_PLANNER_PIPELINE_HEURISTIC_H
 #define GHP_PLANNER_PIPELINE_HEURISTIC_H

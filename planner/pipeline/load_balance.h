@@ -8,7 +8,7 @@
  * others are faster by one part in a hundred: a profile of these workers has timed the operations over just so many
  * samples.
  *
- * Source   docs/stages.md 7
+ * Source   docs/explanation/stages.md 7
  * Tested   tests/planner/pipeline/test_load_balance.c (brute force over share vectors) */
 #ifndef GHP_PLANNER_PIPELINE_LOAD_BALANCE_H
 #define GHP_PLANNER_PIPELINE_LOAD_BALANCE_H

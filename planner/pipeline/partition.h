@@ -11,7 +11,7 @@
  * 64 of them; u a power of two up to `max_micro_batches`; equal shares where they come out, else the largest block size
  * that does; both schedules.
  *
- * Source   docs/stages.md 6
+ * Source   docs/explanation/stages.md 6
  * Tested   tests/planner/pipeline/test_partition.c (brute force) */
 #ifndef GHP_PLANNER_PIPELINE_PARTITION_H
 #define GHP_PLANNER_PIPELINE_PARTITION_H

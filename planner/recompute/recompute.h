@@ -6,7 +6,7 @@
  * backward part, which a set frees of its own layers alone. The sets that both leave open are lowered, placed and
  * simulated, those that free most by the second first, until none is left or the time is.
  *
- * Source   docs/stages.md 8
+ * Source   docs/explanation/stages.md 8
  * Tested   tests/planner/recompute/test_recompute.c (brute force over all sets) */
 #ifndef GHP_PLANNER_RECOMPUTE_RECOMPUTE_H
 #define GHP_PLANNER_RECOMPUTE_RECOMPUTE_H

@@ -14,7 +14,7 @@
  * metrics, then, with a synchroniser that gathers weights, the layers' gathers from the first to the last. Constraints
  * (planner/search/constraints.h) are sums over slots and items.
  *
- * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the
+ * With micro-batches (docs/explanation/stages.md) the forward slots are the first one's (with the updates), the backward slots the
  * last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all its other work.
  * Where weight gradients are deferred, those that a stage may make after its last backward step lie in one slot a stage
  * more, its *tail*, which no other stage waits for.

@@ -3,7 +3,7 @@
  * A *prefix* is a plan's choices up to some layer. Of two prefixes that leave the same choices to later layers, the one
  * none of whose five partial paths is longer is at least as good, however they go on; the other is dropped. So is one
  * that no end can bring below the cutoff: `prefix_bound.h` bounds its ends. What is left at the last layer is the plan
- * whose longest constraint is shortest (docs/planner.md 4).
+ * whose longest constraint is shortest (docs/explanation/planner.md 4).
  *
  * For the step without a memory limit, without stages, slowdowns or gathers; ghp_prefix_takes says so. Where a layer
  * has more prefixes than allowed, the most promising ones go on, and the result is a good plan and no proof.

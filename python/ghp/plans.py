@@ -93,11 +93,11 @@ class _Shown:
 
 
 class Run(_Shown):
-    """What ghp-run --run wrote of a training. `data` is the file's content (docs/formats.md)."""
+    """What ghp-run --run wrote of a training. `data` is the file's content (docs/reference/formats.md)."""
 
 
 class Plan(_Shown):
-    """A plan, for ghp-run and for PyTorch. `data` is the file's content (docs/formats.md).
+    """A plan, for ghp-run and for PyTorch. `data` is the file's content (docs/reference/formats.md).
 
     step_s       predicted seconds of a step
     baselines    the same of data parallelism ("data"), "model", "owt", and of data parallelism whose batch norms take

@@ -3,7 +3,7 @@
 # in, mixed and staged plans on 1, 2 and 4 workers, in float, tf32 and bf16, over NCCL and over MPI through host memory.
 # Workers may share one GPU: NCCL is then told that each is a host of its own.
 #
-# Deliberate faults are caught in every precision, but for the one that no first gradient shows (docs/exactness.md). All
+# Deliberate faults are caught in every precision, but for the one that no first gradient shows (docs/explanation/exactness.md). All
 # that is by exact numerics, which verification takes unless told otherwise; data and mixed plans are verified by fast
 # ones too: by the timed algorithms and fused kernels that train.
 #
@@ -68,7 +68,7 @@ caught() {
 }
 
 # verify N PLAN PRECISION TRANSPORT NUMERICS
-# In float and tf32 a decision within rounding of its threshold may fall the other way (docs/exactness.md): the next
+# In float and tf32 a decision within rounding of its threshold may fall the other way (docs/explanation/exactness.md): the next
 # seed.
 verify() {
     local n=$1 file=$2 precision=$3 transport=$4 numerics=$5 seed code

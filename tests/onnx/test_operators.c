@@ -1,5 +1,5 @@
 /* tests/onnx/test_operators.c - the rows of operators: one reads each operator, one writes each operation, and
- * docs/onnx.md names all of them. */
+ * docs/reference/onnx.md names all of them. */
 #include "core/base/file.h"
 #include "onnx/operator/operator.h"
 #include "tests/check.h"
@@ -24,7 +24,7 @@ CHECK_TEST(operators)
     char *page = NULL, known[1024];
     int n = 0;
 
-    if (!CHECK_STATUS(ghp_file_read(GHP_SOURCE_DIR "/docs/onnx.md", &page, NULL), GHP_OK))
+    if (!CHECK_STATUS(ghp_file_read(GHP_SOURCE_DIR "/docs/reference/onnx.md", &page, NULL), GHP_OK))
         return check_end();
     ghp_onnx_operator_instead("Bernoulli", known, sizeof known);
     CHECK(names(known, "Dropout"));

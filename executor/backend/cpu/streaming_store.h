@@ -3,7 +3,7 @@
  *
  * A store to a line that is in no cache reads the line first, which costs as much as to write it; a tensor that the
  * caches cannot hold until somebody reads it is better written straight to memory. A processor that sees where loads
- * go asks for lines itself, but only to the end of a page (docs/cpu.md has figures). */
+ * go asks for lines itself, but only to the end of a page (docs/explanation/cpu.md has figures). */
 #ifndef GHP_EXECUTOR_BACKEND_CPU_STREAMING_STORE_H
 #define GHP_EXECUTOR_BACKEND_CPU_STREAMING_STORE_H
 

@@ -1,5 +1,5 @@
 /* executor/backend/cuda/backend_cuda.c - the GPU backend: opening, kernels, sums. See backend_cuda_private.h,
- * docs/gpu.md.
+ * docs/how-to/gpu.md.
  *
  * Workers of a node take its GPUs in turns by their seats. */
 #include "executor/backend/cuda/backend_cuda_private.h"

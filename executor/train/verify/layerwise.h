@@ -15,7 +15,7 @@
  * is a small number, whatever the network. A wrong tensor's is what is wrong of it over the precision.
  *
  * Tested   tests/executor/train/verify/test_layerwise.c
- * Source   docs/exactness.md */
+ * Source   docs/explanation/exactness.md */
 #ifndef GHP_EXECUTOR_TRAIN_VERIFY_LAYERWISE_H
 #define GHP_EXECUTOR_TRAIN_VERIFY_LAYERWISE_H
 
@@ -38,7 +38,7 @@ enum ghp_verdict {
 
 extern const char *const ghp_verdict_names[GHP_VERDICT_COUNT];
 
-/* Ratios up to the first are rounding, from the second on a defect (docs/exactness.md has the figures). */
+/* Ratios up to the first are rounding, from the second on a defect (docs/explanation/exactness.md has the figures). */
 #define GHP_ROUNDING_RATIO 64.0
 #define GHP_DEFECT_RATIO 512.0
 

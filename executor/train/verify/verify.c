@@ -94,7 +94,7 @@ struct limits {
 
 /* Where a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise; after
  * some steps that is in all weights, so there the gradients are what is judged, as they are where the optimizer takes
- * their size away: docs/exactness.md has the figures. */
+ * their size away: docs/explanation/exactness.md has the figures. */
 static struct limits limits_of(struct ghp_precision precision,
                                const struct ghp_optimizer *optimizer)
 {

@@ -265,7 +265,7 @@ static int count_kind(const struct ghp_program *program, enum ghp_instr_kind kin
     return n;
 }
 
-/* Who reduces what, docs/time-model.md: an `in` split's bias is added once, after the reduction. */
+/* Who reduces what, docs/explanation/time-model.md: an `in` split's bias is added once, after the reduction. */
 static void test_who_reduces(void)
 {
     struct ghp_model model;

@@ -1,7 +1,7 @@
 /* ghp-test: np=4 np_full=2,3 timeout=300
  *
  * `lsgd`, whose workers are pulled to leaders. All of a group have the same leader's weights, whose own pull leaves its
- * bits; ties go to the first worker; every worker names the same leaders; bytes are those of docs/synchronisers.md.
+ * bits; ties go to the first worker; every worker names the same leaders; bytes are those of docs/reference/synchronisers.md.
  * Workers train to the weights of one process that trains the replicas in turn; one worker trains to the bits of SGD; a
  * training goes on from its checkpoint to the bits of one that nobody interrupted. Each is seen to fail with a fault. */
 #include "core/base/hash.h"
@@ -85,7 +85,7 @@ static void check_leaders(struct bench *b, enum ghp_fault fault)
     in_step_end(b, worker, splits);
 }
 
-/* Of 8 steps: the program's and docs/synchronisers.md's bytes, by all workers together. */
+/* Of 8 steps: the program's and docs/reference/synchronisers.md's bytes, by all workers together. */
 static void check_leader_bytes(struct bench *b)
 {
     int groups = workers % 2 == 0 ? 2 : 1, size = workers / groups;

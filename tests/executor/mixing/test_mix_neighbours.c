@@ -2,7 +2,7 @@
  *
  * `dgd`, whose workers take the weighted mean of their neighbours' weights. Mixing keeps the sum of all workers'
  * weights, and on the complete graph, without momentum, all go the way of one worker; bytes are those of
- * docs/synchronisers.md. Workers train to the weights of one process that trains the replicas in turn; one worker trains
+ * docs/reference/synchronisers.md. Workers train to the weights of one process that trains the replicas in turn; one worker trains
  * to the bits of SGD; a training goes on from its checkpoint to the bits of one that nobody interrupted. Each is seen to
  * fail with a fault. */
 #include "executor/state/parameters.h"

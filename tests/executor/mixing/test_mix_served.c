@@ -6,7 +6,7 @@
  * by `ssp:0` without momentum and decay the weights are those of one worker at the global batch.
  * By `easgd` an exchange keeps the sum of both sides' weights. By `aladdin` every message is counted at one trigger or
  * none yet, and without mixing the servers' weights are the workers' mean; one worker loses no step. Bytes are those of
- * docs/synchronisers.md. */
+ * docs/reference/synchronisers.md. */
 #include "tests/check.h"
 #include "tests/executor/mixing/mix_run.h"
 

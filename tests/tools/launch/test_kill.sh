@@ -121,7 +121,7 @@ check_same() {
 }
 
 # Under another plan and worker count, in double: sums of other order leave differences of some 1e-13 after so many
-# steps; 1e-10 leaves room. In float a relu within rounding of its kink may fall the other way (docs/exactness.md),
+# steps; 1e-10 leaves room. In float a relu within rounding of its kink may fall the other way (docs/explanation/exactness.md),
 # after which runs part, so there is nothing to hold it to.
 check_other() {
     local n=$1

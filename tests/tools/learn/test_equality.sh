@@ -21,7 +21,7 @@ launch() { ranks "$1" run "${@:2}"; }
 
 # verify WORKERS PLAN OPTIONS...: ten steps equal one worker's; prints the two differences. In float a ReLU or max pool
 # within rounding of its threshold may fall the other way in one of the runs, after which they part for good
-# (docs/exactness.md): such a run is far beyond its limits; then the next seed is tried.
+# (docs/explanation/exactness.md): such a run is far beyond its limits; then the next seed is tried.
 seeds="1 2 3 4 5 6 7 8"
 fault_seeds=1
 full && fault_seeds=$seeds

@@ -5,7 +5,7 @@
 # The images are not part of this tree: GHP_MNIST names their folder (t10k-images-idx3-ubyte.gz and labels), by default
 # shared/data/mnist beside the source tree; without them the test is skipped.
 # Bars: mean accuracy 98.5 %; means within 0.2 points (a seed's spread is about 0.1 points, four of 2 000 images); the
-# first 20 losses within 1e-5 (summation order; docs/exactness.md).
+# first 20 losses within 1e-5 (summation order; docs/explanation/exactness.md).
 # In full runs only; that a mixed plan trains like one worker is tools/equality's and executor/equality's in every run.
 set -u
 data=${GHP_MNIST:-$GHP_SOURCE/../shared/data/mnist}

@@ -2,7 +2,7 @@
 # ghp-test: timeout=3600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_exporters.sh - networks of torchvision as both of PyTorch's exporters write them: read, and
 # their gradients after one step beside PyTorch's, in double and float. Full runs take a network of each kind once;
-# GHP_EXPORTERS=all takes each in four ways and prints the table of docs/from-pytorch.md.
+# GHP_EXPORTERS=all takes each in four ways and prints the table of docs/how-to/from-pytorch.md.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
 set -u
 python=${GHP_PYTHON:-python3}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/networks/test_from_pytorch.sh - docs/from-pytorch.md: its files are written and its commands run, in the
+# tests/tools/networks/test_from_pytorch.sh - docs/how-to/from-pytorch.md: its files are written and its commands run, in the
 # order of the page. Wants a python3 (GHP_PYTHON) that has torch, onnx, onnxscript and safetensors.
 set -u
 python=$(command -v "${GHP_PYTHON:-python3}")
@@ -19,21 +19,17 @@ printf '#!/bin/sh\nexec "%s" -m torch.distributed.run "$@"\n' "$python" >bin/tor
 chmod +x bin/*
 PATH=$PWD/bin:$GHP_BIN:$PATH
 
-# Indented blocks, and commands inside a sentence that are one whole code span beginning with python or ghp-inspect, in
-# their order, as lines KIND TEXT: of a block that begins with '# NAME.py' that file's, else commands.
+# Fenced blocks of sh, and of python that begin with '# NAME.py', and commands inside a sentence that are one whole code
+# span beginning with python, in their order, as lines KIND TEXT: the file, or `command`.
 awk '
-    /^    / {
-        if (!inside) file = ($1 == "#" && $2 ~ /\.py$/ && NF == 2) ? $2 : "command"
-        inside = 1
-        for (; blank > 0; --blank) print file
-        print file " " substr($0, 5)
-        next
-    }
-    /^$/ { if (inside) ++blank; next }
+    /^```sh$/ { file = "command"; next }
+    /^```python$/ { file = "named below"; next }
+    /^```/ { file = ""; next }
+    file == "named below" { file = ($1 == "#" && $2 ~ /\.py$/ && NF == 2) ? $2 : "" }
+    file != "" { print file ($0 == "" ? "" : " " $0); next }
     {
-        inside = blank = 0
         if (match($0, /`python [a-z]+\.py`/)) print "command " substr($0, RSTART + 1, RLENGTH - 2)
-    }' "$GHP_SOURCE/docs/from-pytorch.md" >steps
+    }' "$GHP_SOURCE/docs/how-to/from-pytorch.md" >steps
 
 # Whether torchrun failed by what PyTorch 2.15 does on busy cores: a worker aborts at the interpreter's end, when all is
 # done and printed, since a thread of PyTorch is still there.

@@ -72,7 +72,7 @@ printf '\010\000\000\000\000\000\000\000{}      ' >empty.safetensors
 grep -q "no tensor 'conv1.weight'" err || fail "a checkpoint without tensors: $(cat err)"
 [ ! -e x.onnx ] || fail "half an export was left behind"
 
-# ---- published sizes (docs/onnx.md names the sources) ----
+# ---- published sizes (docs/reference/onnx.md names the sources) ----
 published() { # FILE PARAMETERS LEAST_MFLOP MOST_MFLOP
     [ -r "$networks/$1" ] || {
         echo "left out: $1 is not in '$networks'" >&2

@@ -35,7 +35,7 @@ run 2 data.json model.json --compare 4 || fail "a comparison exits $?: $(tail -n
 says out '^data.json  *data  *-  *[0-9.]*  *[0-9.]*  *-  *1.0000  1.0000  1.0000$'
 says out '^model.json  *model '
 says out "^winner '\(data\|model\).json'"
-says out 'interval.* 97.9 %' # ten rounds: docs/formats.md
+says out 'interval.* 97.9 %' # ten rounds: docs/reference/formats.md
 grep -q 'images/s' out && fail 'trained without --steps or --epochs'
 
 # the object: three plans, six rounds that are the six orders; medians lie within their rounds

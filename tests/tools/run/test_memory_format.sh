@@ -57,7 +57,7 @@ PY
     "$GHP_BIN/ghp-inspect" "$1.json" --verify >out 2>err || fail "$1 does not hold: $(cat err)"
     for numerics in exact fast; do
         passed=false
-        for seed in 1 2 3 4; do # a decision within rounding of its threshold may fall the other way: docs/exactness.md
+        for seed in 1 2 3 4; do # a decision within rounding of its threshold may fall the other way: docs/explanation/exactness.md
             ranks 2 run "$1.json" --verify 2 --numerics $numerics --threads 1 --lr 0.01 --seed $seed --json &&
                 passed=true && break
         done

@@ -28,7 +28,7 @@ refuse() {
 plan() { "$GHP_BIN/ghp-plan" "$1" --profile profile.json --batch $batch "${@:2}" -o plan.json >out 2>err; }
 
 # verify WORKERS OPTIONS...: ten steps ($steps) equal one worker's; in float the next seed where a decision falls the
-# other way within rounding (docs/exactness.md)
+# other way within rounding (docs/explanation/exactness.md)
 verify() {
     local seed w g code
     for ((seed = 1; seed <= 8 + batch / 4; seed++)); do
@@ -62,7 +62,7 @@ sound() {
 }
 
 # smallest WORKERS STAGES MICRO-BATCHES: the least batch that such a plan can have, times `least`: large networks make
-# so many decisions a sample that in float hardly a run over more agrees (docs/exactness.md)
+# so many decisions a sample that in float hardly a run over more agrees (docs/explanation/exactness.md)
 smallest() {
     awk -v n="$1" -v stages="$2" -v u="$3" -v least="$least" 'BEGIN {
         k = split(stages, stage, ",")
@@ -91,7 +91,7 @@ try() {
 
 # all MODEL A B C [float|deep]: separated roles, groups and pipelines cut at layers A, B and C; `float`: no double;
 # `deep`: in float one step, in double two, since batch norm over two samples makes of one turned decision another
-# network (docs/exactness.md)
+# network (docs/explanation/exactness.md)
 all() {
     local model=$1 a=$2 b=$3 c=$4
     analytic "$model" profile.json F=1e11,bandwidth=1e9,latency=2e-5

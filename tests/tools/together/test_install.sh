@@ -20,7 +20,7 @@ for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch g
     [ -s "$root/share/bash-completion/completions/$tool" ] || fail "$tool has no completions"
     (cd / && $tool --version >/dev/null) || fail "$tool does not start"
 done
-for file in LICENSE README.md tour.md formats.md schema/model.json schema/layer.json examples/plan.c; do
+for file in LICENSE README.md index.md developers/tour.md reference/formats.md schema/model.json schema/layer.json examples/plan.c; do
     [ -s "$root/share/doc/ghp/$file" ] || fail "doc/ghp/$file is not installed"
 done
 for folder in machines machines/network models plans; do

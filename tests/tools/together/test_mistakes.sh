@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 needs=ghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
-# tests/tools/together/test_mistakes.sh - the commands of docs/mistakes.md answer as the page says: ghp's last line,
+# tests/tools/together/test_mistakes.sh - the commands of docs/how-to/mistakes.md answer as the page says: ghp's last line,
 # said once, with that exit code; nothing on stdout, no file, and no control character.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -54,10 +54,10 @@ while IFS=$'\t' read -r command code text; do
     answers "$command" "$code" "$text"
     checked=$((checked + 1))
 done < <(awk '
-    /^    \$ / { command = substr($0, 7); text = ""; next }
-    /^    \[exit [0-9]+\]$/ { print command "\t" substr($2, 1, length($2) - 1) "\t" text; command = ""; next }
-    /^    / && command != "" { sub(/^ +/, ""); text = text (text == "" ? "" : " ") $0; next }
-' "$GHP_SOURCE/docs/mistakes.md")
-[ "$checked" = "$(grep -c '^    \$ ' "$GHP_SOURCE/docs/mistakes.md")" ] || fail "only $checked mistakes have an answer"
+    /^\$ / { command = substr($0, 3); text = ""; next }
+    /^\[exit [0-9]+\]$/ { print command "\t" substr($2, 1, length($2) - 1) "\t" text; command = ""; next }
+    command != "" { sub(/^ +/, ""); text = text (text == "" ? "" : " ") $0; next }
+' "$GHP_SOURCE/docs/how-to/mistakes.md")
+[ "$checked" = "$(grep -c '^\$ ' "$GHP_SOURCE/docs/how-to/mistakes.md")" ] || fail "only $checked mistakes have an answer"
 [ "$checked" -ge 40 ] || fail "only $checked mistakes are on the page"
 exit $((failures > 0))
