@@ -17,6 +17,14 @@ static bool makes_weights(const struct ghp_instr *instr)
            (instr->kind != GHP_INSTR_COMPUTE || instr->pass == GHP_PASS_BACKWARD_WEIGHT);
 }
 
+/* The last stage loads the labels, and this may be another one. */
+static void leave_labels_out(struct ghp_instr *load, const struct ghp_lowering *lowering)
+{
+    int64_t samples = ghp_layout_samples(load->layouts.y, lowering->problem);
+
+    load->bytes -= samples * ghp_model_labels(lowering->model) * (int64_t)sizeof(int32_t);
+}
+
 /* The least over a layer's splits, of each part. */
 static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
                                 const struct ghp_lowering *lowering, int layer, int tp_sizes,
@@ -40,6 +48,8 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
             struct ghp_cost cost;
 
             if (!in_line(&piece.instrs[k])) continue;
+            if (piece.instrs[k].kind == GHP_INSTR_LOAD)
+                leave_labels_out(&piece.instrs[k], lowering);
             status = ghp_profile_cost(lower_bounds->profile, &piece.instrs[k],
                                       lowering->problem.workers, &cost);
             /* where they are least: in a stage of one worker, or run by all at once */
