@@ -10,7 +10,8 @@
     optimizer.step()
 
 GROUPS x TENSOR_SIZE ranks. Each has its own samples of a batch. The layers of LAYERS are divided over TENSOR_SIZE
-ranks, by columns (their outputs) or rows (their inputs); all others are whole on every rank. Batch norms take the
+ranks, by columns (their outputs) or rows (their inputs). Parameters of SHARDED are sharded by FSDP2's fully_shard, and
+gathered for each pass or once for both. All others are whole on every rank. Batch norms take the
 statistics of all ranks' samples if GLOBAL_NORMS says so.
 """
 import types
@@ -19,6 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -78,7 +80,8 @@ def normalise(norm, x):
 
 
 def divide(module, mesh):
-    """Divides the parameters of LAYERS over the mesh's second dimension, in place."""
+    """Divides the parameters of LAYERS over the mesh's second dimension and shards those of SHARDED over its first, in
+    place."""
     styles = {}
     for norm in module.modules():
         if GLOBAL_NORMS and isinstance(norm, nn.modules.batchnorm._BatchNorm):
@@ -87,6 +90,12 @@ def divide(module, mesh):
         find_linear(module, name, tuple(features))
         style = ColwiseParallel if way == "column" else RowwiseParallel
         styles[name] = style(input_layouts=PLACEMENTS[comes], output_layouts=PLACEMENTS[goes])
+    for name, each_pass in SHARDED:
+        try:
+            layer = module.get_submodule(name)
+        except AttributeError:
+            raise ValueError("the module has no '%s', which the plan of %s shards" % (name, NAME)) from None
+        fully_shard(layer, mesh=mesh["data"], reshard_after_forward=each_pass)
     return parallelize_module(module, mesh["tensor"], styles)
 
 
@@ -101,6 +110,8 @@ def reduce_gradients(module, mesh):
     for parameter in module.parameters():
         if parameter.grad is None:
             continue
+        if isinstance(parameter, DTensor) and parameter.device_mesh.mesh_dim_names == ("data",):
+            continue  # fully_shard has done it
         if isinstance(parameter, DTensor):  # summed over the ranks that share it already
             whole = parameter.grad.redistribute(placements=parameter.placements)
             gradient = whole.to_local().contiguous()

@@ -6,6 +6,8 @@
  * the layer's name. */
 #include "inspect/report/report_private.h"
 
+#include "core/sharding/split.h"
+
 #include <stdlib.h>
 
 extern const char ghp_torch_py[];
@@ -121,6 +123,19 @@ static enum ghp_status find_global_norms(const struct ghp_plan *plan, bool *glob
                     local, others);
 }
 
+/* fully_shard and a layer's placements would divide the same parameters. */
+static enum ghp_status check_sharding(const struct ghp_plan *plan, int tp_size, const char *first)
+{
+    for (int i = 0; i < plan->model.n_layers && tp_size > 1; i++)
+        if (plan->splits[i].sharding != GHP_SHARDING_NONE)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "the parameters of '%s' are sharded and '%s' is split over %d workers, "
+                            "and PyTorch's file does one of these; plan with --shard none, or with "
+                            "--strategy data",
+                            plan->model.layers[i].name, first, tp_size);
+    return GHP_OK;
+}
+
 static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
 {
     const char *first = "";
@@ -141,7 +156,7 @@ static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
                         plan->method.sync.ops->name);
     for (int i = 0; i < plan->model.n_layers; i++)
         GHP_TRY(check_layer(plan, i, tp_size, &first));
-    return GHP_OK;
+    return check_sharding(plan, *tp_size, first);
 }
 
 /* ---- the file ---- */
@@ -159,6 +174,22 @@ static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int la
                  !out && parts[l->inputs[0]] ? "channel" : "batch",
                  out && parts[layer] ? "channel" : "batch", (long long)l->in.c,
                  (long long)l->out.c);
+}
+
+/* The modules whose parameters are sharded, and whether they are gathered for each pass. A bias is its module's. */
+static void put_sharded(struct ghp_page *page, const struct ghp_plan *plan)
+{
+    ghp_page_add(page, "SHARDED = [\n");
+    for (int i = 0; i < plan->model.n_layers; i++) {
+        const struct ghp_layer *l = &plan->model.layers[i];
+        enum ghp_param_sharding sharding = plan->splits[i].sharding;
+
+        if (sharding == GHP_SHARDING_NONE || l->op == GHP_OP_BIAS) continue;
+        ghp_page_add(page, "    (\"");
+        ghp_page_quote(page, l->name);
+        ghp_page_add(page, "\", %s),\n", sharding == GHP_SHARDING_PASS ? "True" : "False");
+    }
+    ghp_page_add(page, "]\n");
 }
 
 enum ghp_status ghp_report_save_torch(const struct ghp_report *report, const char *path)
@@ -184,6 +215,7 @@ enum ghp_status ghp_report_save_torch(const struct ghp_report *report, const cha
         if (is_linear(plan, i, GHP_SPLIT_OUT) || is_linear(plan, i, GHP_SPLIT_IN))
             put_layer(&page, plan, i, parts);
     ghp_page_add(&page, "]\n");
+    put_sharded(&page, plan);
     status = ghp_page_save(&page, path);
     ghp_page_release(&page);
     free(parts);

@@ -253,7 +253,7 @@ static void check_staged(const char *model, int element_bytes)
         choose_mode(&device, &carriers, pipeline == 0 ? STAGED : QUEUED);
         train(&device, splits, true, &got);
         compare(&got, &right, ghp_pipeline_names[pipeline]);
-        CHECK_EQ(locked_plays(), before);
+        CHECK((locked_plays() > before) == (staging.n < 2)); /* stages wait for each other */
     }
     free(splits);
     close_all(&carriers, &device, &host);

@@ -79,7 +79,10 @@ def train(network):
     dist.init_process_group("gloo")
     alone, module, mesh = make(network), make(network), plan.mesh("cpu")
     plan.divide(module, mesh)
-    divided = [p for p in module.parameters() if isinstance(p, DTensor)]
+    weights = {id(module.get_submodule(name).weight) for name, *_ in plan.SHARDED}
+    sharded = [p for p in module.parameters() if isinstance(p, DTensor) and p.device_mesh.mesh_dim_names == ("data",)]
+    assert weights <= {id(p) for p in sharded} and all(p.to_local().numel() < p.numel() or p.numel() < 4 for p in sharded)
+    divided = [p for p in module.parameters() if isinstance(p, DTensor) and id(p) not in {id(s) for s in sharded}]
     whole = sum(p.numel() == p.to_local().numel() for p in divided)  # biases of row-parallel layers
     assert len(divided) == 2 * len(plan.LAYERS) and whole == sum(way == "row" for _, way, *_ in plan.LAYERS), divided
     rates = {"lr": 0.1, "momentum": 0.9, "foreach": False}
@@ -103,8 +106,8 @@ def train(network):
     for (name, buffer), kept in zip(module.named_buffers(), alone.buffers()):
         assert (buffer - kept).double().norm() <= LIMIT * kept.double().norm(), name
     if dist.get_rank() == 0:
-        print("%s: %d layers over %d of %d ranks, losses off by %.1e" %
-              (network, len(plan.LAYERS), plan.TENSOR_SIZE, dist.get_world_size(), worst))
+        print("%s: %d layers over %d of %d ranks, %d sharded, losses off by %.1e" %
+              (network, len(plan.LAYERS), plan.TENSOR_SIZE, dist.get_world_size(), len(plan.SHARDED), worst))
     dist.destroy_process_group()
     return worst <= LIMIT
 

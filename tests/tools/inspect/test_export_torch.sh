@@ -29,6 +29,8 @@ cannot() {
 cannot "'conv1' \\(conv2d\\) is split out:2.*--force 'conv1=data'" --force 'conv1=out:2'
 cannot "'fc1' and 'fc2' are split over 2 and 4 workers" --force 'conv*=data,fc1=out:2,fc2=in:4'
 cannot 'stages' --stages 2 --micro-batches 2
+cannot "parameters of 'fc2' are sharded and 'fc1' is split over 2" --force 'conv*=data,fc1=out:2,fc2=data+pass,fc3=data' \
+    --shard auto
 cannot "synchronises by 'local'" --strategy data --sync local:2
 sed 's/"op": "batch_norm"/"op": "batch_norm", "statistics": "local:2"/' "$GHP_SOURCE/models/small-resnet.json" >ghost.json
 planned "$PWD/ghost.json" 2 --strategy data &&
@@ -43,10 +45,10 @@ denied 2 'about plans' "$GHP_BIN/ghp-inspect" "$lenet" --export-torch plan.py
     exit 1
 }
 
-# trains NETWORK FORCED: PyTorch on four ranks by the plan
+# trains NETWORK FORCED OPTION...: PyTorch on four ranks by the plan
 trains() {
     "$python" "$script" export "$1" >out 2>err || { fail "$1: $(tail -n 3 err)"; return; }
-    planned "$1.onnx" 4 --force "$2" || return
+    planned "$1.onnx" 4 --force "$2" "${@:3}" || return
     rm -f plan.py
     "$GHP_BIN/ghp-inspect" plan.json --export-torch plan.py >out 2>err || { fail "$1: $(cat err)"; return; }
     PYTHONPATH=$PWD timeout 300 "$python" -m torch.distributed.run --standalone --nproc-per-node 4 \
@@ -58,6 +60,9 @@ if full; then
     trains mlp '0=out:4,2=in:4,4=in:4,6=out:4'
     trains mlp '*=data'
 fi
+trains mlp '0=data+pass,2=data+step,4=data,6=data' --shard auto # FSDP2
+[ "$(grep -cE '^    \("[02]", (True|False)\),$' plan.py)" = 2 ] || fail "plan.py does not shard two layers"
+full && trains block '*=data' --shard pass
 trains normed '*=data'
 trains cnn '0=data,3=data,7=out:4,9=in:4,11=data'
 trains block 'up=out:2,down=in:2,head=data,q=data,k=data,v=data,o=data,embed=data'
