@@ -34,6 +34,6 @@ fi
 sed -n '/^```python$/,/^```$/{/^```/d;p}' "$GHP_SOURCE/docs/how-to/python.md" >page.py
 "$python" page.py >out 2>err || fail "docs/how-to/python.md: $(tail -3 err)"
 refusal=$(tail -1 out)
-grep -qF "\`$refusal\`" "$GHP_SOURCE/docs/how-to/python.md" || fail "docs/how-to/python.md: it prints '$refusal'"
+tr '\n' ' ' <"$GHP_SOURCE/docs/how-to/python.md" | grep -qF "\`$refusal\`" || fail "docs/how-to/python.md: it prints '$refusal'"
 ! full || "$python" "$GHP_SOURCE/tests/tools/python/door.py" >out 2>err || fail "$(tail -4 err)"
 [ $failures -eq 0 ]
