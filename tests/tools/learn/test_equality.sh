@@ -3,7 +3,7 @@
 # tests/tools/learn/test_equality.sh - every plan trains like one worker, through the tools: ten steps of `ghp-run
 # --verify` for pure data, pure model by output and by input channels, OWT and mixed groups, on 1, 2 and 4 workers, in
 # float on oneDNN and in double on the reference backend; repeated runs give equal bits; every deliberate fault is
-# caught. Of vgg-a-32 a full run has the mixed plans alone; with GHP_ALL=1 it has every plan, in double too (minutes).
+# caught. Of vgg-a-32 a full run has mixed plans in float alone; with GHP_ALL=1 it has every plan, in double too (minutes).
 set -u
 . "$(dirname "$0")/../scratch.sh"
 runs=0
@@ -24,7 +24,7 @@ launch() { ranks "$1" run "${@:2}"; }
 # (docs/explanation/exactness.md): such a run is far beyond its limits; then the next seed is tried.
 seeds="1 2 3 4 5 6 7 8"
 fault_seeds=1
-full && fault_seeds=$seeds
+full && fault_seeds="1 2 3 4"
 verify() {
     local seed w g
     for seed in $seeds; do
@@ -100,7 +100,7 @@ for model in $models; do
         fi
         for name in $names; do
             verify $n $model-$n-$name.json
-            [ "$model-$name" = vgg-a-32-mixed ] && [ "${GHP_ALL:-0}" != 1 ] && continue
+            [ "$model" = vgg-a-32 ] && [ "${GHP_ALL:-0}" != 1 ] && continue
             verify_double $n $model-$n-$name.json
         done
     done
