@@ -229,6 +229,11 @@ static enum ghp_status read_rope(const struct ghp_node *root, struct ghp_hf_conf
     config->rotary.amplitude = 1;
     GHP_TRY(read_rope_object(root, "rope_scaling", config));
     GHP_TRY(read_rope_object(root, "rope_parameters", config));
+    if (!(config->rotary_part >= 1e-6 && config->rotary_part <= 1))
+        return ghp_json_fail(root, GHP_ERR_INPUT,
+                             "rotary positions turn %g of a head's channels; give "
+                             "partial_rotary_factor, or rotary_pct, from 1e-6 to 1",
+                             config->rotary_part);
     if (config->rotary_part == 1 || config->family == GHP_HF_PHI3 ||
         config->family == GHP_HF_GPT_NEOX)
         return GHP_OK;

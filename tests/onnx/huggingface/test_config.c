@@ -115,6 +115,11 @@ static void check_refusals(void)
                   "\"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 2, "
                   "\"num_attention_heads\": 2, \"rope_parameters\": {\"rope_type\": \"dynamic\"}}",
                   "", GHP_ERR_FORMAT, "'rope_parameters.rope_type': unknown name 'dynamic'");
+    check_refused(
+        "{\"model_type\": \"gpt_neox\", \"vocab_size\": 7, \"max_position_embeddings\": 5, "
+        "\"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 2, "
+        "\"num_attention_heads\": 2, \"rotary_pct\": 1.5}",
+        "", GHP_ERR_INPUT, "turn 1.5 of a head's channels; give");
 }
 
 /* What transformers writes of every network, and others add: none of it changes what is computed. */
