@@ -31,8 +31,8 @@ struct ghp_coefficient { /* what a second of work counts, on the path and off it
     double reduce_off; /* on the path: 1 */
 };
 
-struct
-    ghp_coefficients { /* one variant without slowdowns; docs/explanation/planner.md derives them */
+/* One variant without slowdowns; docs/explanation/planner.md derives them. */
+struct ghp_coefficients {
     int n;
     struct ghp_coefficient variant[GHP_CONSTRAINT_VARIANTS];
 };

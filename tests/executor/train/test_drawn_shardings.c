@@ -181,7 +181,7 @@ static bool check_case(unsigned seed, struct tally *tally)
 
 CHECK_TEST(drawn_shardings)
 {
-    unsigned seed = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
+    unsigned seed = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
     struct tally tally = {0};
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
