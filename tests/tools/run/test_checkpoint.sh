@@ -63,11 +63,16 @@ mkdir black
 for part in images-idx3 labels-idx1; do cp black/train-$part-ubyte black/t10k-$part-ubyte; done
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync gosgd:0.5 -o free.json >out 2>&1 ||
     fail "no plan of asynchronous workers: $(cat out)"
-kept() { # kept PLAN FILES OPTION...: so many files are written
+# Asynchronous workers meet when the news of a due step has come to all, so they may be some steps past it: the last two
+# of 30 and 32 may be one.
+kept() { # kept PLAN FILES OPTION...: so many files are written, by asynchronous workers that or one less
+    local files
     rm -rf often
     ranks 2 run "$1" --epochs 4 --data "idx:$PWD/black" --normalise none --eval off --threads 1 --json --run run.json \
         --checkpoint often "${@:3}" || fail "$1, ${*:3}: $(cat err)"
-    grep -q "\"files\": $2,*$" run.json || fail "$1, ${*:3}: $(grep '"files"' run.json), not $2 files"
+    files=$(sed -n 's/.*"files": \([0-9]*\).*/\1/p' run.json)
+    [ "$files" = "$2" ] || { [ "$1" = free.json ] && [ "$2" -gt 2 ] && [ "$files" = $(($2 - 1)) ]; } ||
+        fail "$1, ${*:3}: '$files' files, not $2"
     "$GHP_BIN/ghp-inspect" often 2>&1 | grep -q '32 steps' || fail "$1, ${*:3}: the last checkpoint is not of the end"
 }
 for how in plan.json free.json; do
@@ -79,12 +84,23 @@ for how in plan.json free.json; do
 done
 
 # evaluations of 32 steps, 8 an epoch: after each epoch, and after every so many steps
-evaluated() { # evaluated PLAN WANT OPTION...: after which steps
+evaluated() { # evaluated PLAN DUE OPTION...: after the steps where one is due, by asynchronous workers there or later
     rm -f lines
     ranks 2 run "$1" --epochs 4 --data "idx:$PWD/black" --normalise none --threads 1 --metrics lines "${@:3}" ||
         fail "$1, ${*:3}: $(cat err)"
     got=$(echo $(sed -n 's/.*"step":\([0-9]*\),.*"test_loss".*/\1/p' lines))
-    [ "$got" = "$2" ] || fail "$1, ${*:3}: evaluated after '$got', not '$2'"
+    if [ "$1" = free.json ]; then
+        awk -v got="$got" -v due="$2" 'BEGIN {
+            dues = split(due, d); n = split(got, g); next_due = 1
+            for (i = 1; i <= n; i++) {
+                if (g[i] < d[next_due]) exit 1 # none was due
+                while (next_due <= dues && d[next_due] <= g[i]) next_due++
+            }
+            exit !(n > dues / 2 && g[n] == d[dues])
+        }' || fail "$1, ${*:3}: evaluated after '$got', due after '$2'"
+    else
+        [ "$got" = "$2" ] || fail "$1, ${*:3}: evaluated after '$got', not '$2'"
+    fi
 }
 for how in plan.json free.json; do
     evaluated $how '8 16 24 32'
