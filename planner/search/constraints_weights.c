@@ -169,7 +169,7 @@ static void coefficient_edge(const struct ghp_weights *w, const struct ghp_domai
                              struct ghp_frontier *f)
 {
     const struct ghp_instance *in = domain->instance;
-    int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_choices[to];
+    int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_classes[to];
     int forward = in->edge_slot[2 * e], backward = in->edge_slot[2 * e + 1];
     double wf[2] = {w->work[0][forward], w->work[1][forward]};
     double wb[2] = {w->work[0][backward], w->work[1][backward]};
@@ -181,10 +181,10 @@ static void coefficient_edge(const struct ghp_weights *w, const struct ghp_domai
         wf[k] += steady;
         wb[k] += steady;
     }
-    for (int a = 0; a < f->n_active[from]; a++)
-        for (int b = 0; b < f->n_active[to]; ++b, cost++) {
-            int pair = in->first_pair[e] + f->active[in->first_choice[from] + a] * n_to +
-                       f->active[in->first_choice[to] + b];
+    for (int a = 0; a < f->n_classes[from]; a++)
+        for (int b = 0; b < f->n_classes[to]; ++b, cost++) {
+            int pair = in->first_pair[e] + f->classes[in->first_choice[from] + a] * n_to +
+                       f->classes[in->first_choice[to] + b];
             const struct ghp_edge_cost *p = &in->edge[pair];
 
             *cost = wf[0] * p->forward_s[0] + wf[1] * p->forward_s[1] + wb[0] * p->backward_s[0] +

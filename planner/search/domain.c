@@ -143,15 +143,50 @@ static unsigned char get_bit(const unsigned char *byte, size_t *n)
     return flag;
 }
 
+/* Which classes of a layer have a choice in play; how many. */
+static int find_classes(const struct ghp_domain *domain, int layer, bool *in_play)
+{
+    const struct ghp_instance *in = domain->instance;
+    int n = 0;
+
+    memset(in_play, 0, GHP_MAX_CHOICES * sizeof *in_play);
+    for (int flat = in->first_choice[layer]; flat < in->first_choice[layer + 1]; flat++) {
+        n += domain->choice[flat] && !in_play[in->class_of[flat]];
+        in_play[in->class_of[flat]] |= domain->choice[flat];
+    }
+    return n;
+}
+
 static size_t count_packed(const struct ghp_domain *domain)
 {
     const struct ghp_instance *in = domain->instance;
+    bool in_play[GHP_MAX_CHOICES];
     size_t n = (size_t)in->first_choice[in->n_layers];
 
     for (int e = 0; e < in->n_edges; e++)
-        n += (size_t)ghp_domain_count(domain, in->edges[e].from) *
-             (size_t)ghp_domain_count(domain, in->edges[e].to);
+        n += (size_t)find_classes(domain, in->edges[e].from, in_play) *
+             (size_t)find_classes(domain, in->edges[e].to, in_play);
     return n;
+}
+
+/* Writes (or, to `bits` NULL, reads at *at) the flags of an edge's pairs whose classes are in play. */
+static void pass_pairs(const struct ghp_domain *domain, int e, struct bits *bits,
+                       const unsigned char *packed, size_t *at)
+{
+    const struct ghp_instance *in = domain->instance;
+    bool from[GHP_MAX_CHOICES], to[GHP_MAX_CHOICES];
+    unsigned char *pair = &domain->pair[in->first_pair[e]];
+
+    find_classes(domain, in->edges[e].from, from);
+    find_classes(domain, in->edges[e].to, to);
+    for (int a = 0; a < in->n_classes[in->edges[e].from]; a++)
+        for (int b = 0; b < in->n_classes[in->edges[e].to]; ++b, pair++) {
+            if (!from[a] || !to[b]) continue;
+            if (bits != NULL)
+                put_bit(bits, *pair);
+            else
+                *pair = get_bit(packed, at);
+        }
 }
 
 enum ghp_status ghp_domain_pack(const struct ghp_domain *domain, unsigned char **packed)
@@ -163,15 +198,8 @@ enum ghp_status ghp_domain_pack(const struct ghp_domain *domain, unsigned char *
     if (bits.byte == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         put_bit(&bits, domain->choice[i]);
-    for (int e = 0; e < in->n_edges; e++) {
-        const unsigned char *from = &domain->choice[in->first_choice[in->edges[e].from]];
-        const unsigned char *to = &domain->choice[in->first_choice[in->edges[e].to]];
-        const unsigned char *pair = &domain->pair[in->first_pair[e]];
-
-        for (int i = 0; i < in->n_choices[in->edges[e].from]; i++)
-            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, pair++)
-                if (from[i] && to[j]) put_bit(&bits, *pair);
-    }
+    for (int e = 0; e < in->n_edges; e++)
+        pass_pairs(domain, e, &bits, NULL, NULL);
     return GHP_OK;
 }
 
@@ -182,15 +210,8 @@ void ghp_domain_unpack(const unsigned char *packed, struct ghp_domain *domain)
 
     for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         domain->choice[i] = get_bit(packed, &n);
-    for (int e = 0; e < in->n_edges; e++) {
-        const unsigned char *from = &domain->choice[in->first_choice[in->edges[e].from]];
-        const unsigned char *to = &domain->choice[in->first_choice[in->edges[e].to]];
-        unsigned char *pair = &domain->pair[in->first_pair[e]];
-
-        for (int i = 0; i < in->n_choices[in->edges[e].from]; i++)
-            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, pair++)
-                if (from[i] && to[j]) *pair = get_bit(packed, &n);
-    }
+    for (int e = 0; e < in->n_edges; e++)
+        pass_pairs(domain, e, NULL, packed, &n);
 }
 
 void ghp_domain_limit_tp_size(struct ghp_domain *domain, int tp_size)

@@ -2,7 +2,7 @@
  *
  * A search narrows a copy of its parent's domain; a plan belongs to a domain when all its choices and pairs do, and
  * layers that share parameters hold the same parts of them.
- * Flags are indexed as in planner/search/instance.h (flat choice, flat pair).
+ * Flags are indexed as in planner/search/instance.h (flat choice, flat pair of classes).
  *
  * Tested  tests/planner/search/test_branch.c, test_exact.c */
 #ifndef GHP_PLANNER_SEARCH_DOMAIN_H
@@ -32,13 +32,13 @@ void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice); /* this c
 bool ghp_domain_fix_tied(struct ghp_domain *domain, int owner, int choice);
 void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice);
 
-/* A domain in few bytes: bits of its choices, and of the pairs of choices in play.
+/* A domain in few bytes: bits of its choices, and of the pairs of classes in play.
  *
  * packed   receives them; to be freed
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_domain_pack(const struct ghp_domain *domain, unsigned char **packed);
-/* Sets a domain of the same instance; pairs of choices that are not in play stay as they are. */
+/* Sets a domain of the same instance; pairs of classes that are not in play stay as they are. */
 void ghp_domain_unpack(const unsigned char *packed, struct ghp_domain *domain);
 
 /* Keeps only splits of this TP size's divisors. */

@@ -261,12 +261,13 @@ enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_d
     for (int e = 0; e < in->n_edges; e++) {
         int from = in->edges[e].from, to = in->edges[e].to;
 
-        for (int a = 0; a < f->n_active[from]; a++)
-            for (int b = 0; b < f->n_active[to]; b++)
-                if (f->edge_least[in->first_pair[e] + a * f->n_active[to] + b] - constant >= cutoff)
+        for (int a = 0; a < f->n_classes[from]; a++)
+            for (int b = 0; b < f->n_classes[to]; b++)
+                if (f->edge_least[in->first_pair[e] + a * f->n_classes[to] + b] - constant >=
+                    cutoff)
                     domain->pair[in->first_pair[e] +
-                                 f->active[in->first_choice[from] + a] * in->n_choices[to] +
-                                 f->active[in->first_choice[to] + b]] = 0;
+                                 f->classes[in->first_choice[from] + a] * in->n_classes[to] +
+                                 f->classes[in->first_choice[to] + b]] = 0;
     }
     return GHP_OK;
 }

@@ -21,11 +21,11 @@ enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph, struct
     *f = (struct ghp_frontier){.graph = *graph};
     if (f->graph.most_states == 0) f->graph.most_states = GHP_FRONTIER_MOST;
     f->n_active = ghp_alloc(nodes, sizeof *f->n_active);
-    f->active = ghp_alloc(choices, sizeof *f->active);
+    f->active = ghp_alloc(4 * choices + nodes, sizeof *f->active);
     f->next_edge = ghp_alloc(2 * (edges + nodes), sizeof *f->next_edge);
     f->folds = ghp_alloc(nodes, sizeof *f->folds);
     f->kept = ghp_alloc(4 * nodes + 1, sizeof *f->kept);
-    f->node_cost = ghp_alloc(2 * choices, sizeof *f->node_cost);
+    f->node_cost = ghp_alloc(4 * choices, sizeof *f->node_cost);
     f->edge_cost = ghp_alloc(2 * pairs, sizeof *f->edge_cost);
     f->steps = ghp_alloc(nodes, sizeof *f->steps);
     f->row = ghp_alloc((size_t)most, sizeof *f->row);
@@ -39,7 +39,13 @@ enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph, struct
     f->last = f->kept + nodes;
     f->digit = f->last + nodes;
     f->first_in = f->digit + nodes;
+    f->classes = f->active + choices;
+    f->place = f->classes + choices;
+    f->cheapest = f->place + choices;
+    f->n_classes = f->cheapest + choices;
     f->node_least = f->node_cost + choices;
+    f->class_cost = f->node_least + choices;
+    f->class_least = f->class_cost + choices;
     f->edge_least = f->edge_cost + pairs;
     return ghp_frontier_fold(f);
 }
@@ -90,12 +96,12 @@ static bool advance_frontier(struct ghp_frontier *f, int at)
     int kept = 0;
 
     s->stays = f->last[v] > v;
-    if (s->stays) stride = f->n_active[v];
+    if (s->stays) stride = f->n_classes[v];
     for (int k = s->n_before - 1; k >= 0; --k) {
         bool stays = f->last[s->before[k]] > v;
 
         s->kept_stride[k] = stays ? (int)stride : 0;
-        if (stays) stride *= f->n_active[s->before[k]];
+        if (stays) stride *= f->n_classes[s->before[k]];
         if (stride > f->graph.most_states) return false;
     }
     s->n_states_after = (int)stride;
@@ -118,7 +124,7 @@ static bool lay_out(struct ghp_frontier *f, int64_t *total)
         int v = f->kept[at];
 
         if (!advance_frontier(f, at)) return false;
-        if ((int64_t)s->n_states_before * f->n_active[v] > f->graph.most_states) return false;
+        if ((int64_t)s->n_states_before * f->n_classes[v] > f->graph.most_states) return false;
         hang_edges(f, s, v);
         s->table = *total;
         *total += s->n_states_after;
@@ -136,7 +142,7 @@ static enum ghp_status make_fold_room(struct ghp_frontier *f)
         struct ghp_frontier_fold *fold = &f->folds[k];
 
         fold->table = total;
-        total += (int64_t)f->n_active[fold->from] * f->n_active[fold->to];
+        total += (int64_t)f->n_classes[fold->from] * f->n_classes[fold->to];
     }
     if (total > f->fold_room) {
         free(f->fold_cost);
@@ -163,17 +169,31 @@ static enum ghp_status make_room(struct ghp_frontier *f, int64_t total)
     return f->room > 0 ? GHP_OK : GHP_NO_MEMORY();
 }
 
+/* The choices of a node that are in play, and their classes. */
+static void list_choices(struct ghp_frontier *f, int v, const unsigned char *in_play)
+{
+    const int first = f->graph.first_choice[v];
+    int n = 0, n_classes = 0;
+
+    for (int i = 0; i < f->graph.n_choices[v]; i++) {
+        int class = f->graph.class_of != NULL ? f->graph.class_of[first + i] : i;
+
+        if (in_play != NULL && !in_play[first + i]) continue;
+        if (n_classes == 0 || f->classes[first + n_classes - 1] != class)
+            f->classes[first + n_classes++] = class;
+        f->place[first + n] = n_classes - 1;
+        f->active[first + n++] = i;
+    }
+    f->n_active[v] = n;
+    f->n_classes[v] = n_classes;
+}
+
 enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const unsigned char *in_play, bool *fits)
 {
     int64_t total;
 
-    for (int v = 0; v < f->graph.n_nodes; v++) {
-        int first = f->graph.first_choice[v], n = 0;
-
-        for (int i = 0; i < f->graph.n_choices[v]; i++)
-            if (in_play == NULL || in_play[first + i]) f->active[first + n++] = i;
-        f->n_active[v] = n;
-    }
+    for (int v = 0; v < f->graph.n_nodes; v++)
+        list_choices(f, v, in_play);
     *fits = lay_out(f, &total);
     return *fits ? make_room(f, total) : GHP_OK;
 }
@@ -190,7 +210,7 @@ static void walk_next(struct walk *w)
 {
     for (int k = w->s->n_before - 1; k >= 0; --k) {
         w->after += w->s->kept_stride[k];
-        if (++w->digit[k] < w->f->n_active[w->s->before[k]]) return;
+        if (++w->digit[k] < w->f->n_classes[w->s->before[k]]) return;
         w->after -= w->digit[k] * w->s->kept_stride[k];
         w->digit[k] = 0;
     }
@@ -200,10 +220,10 @@ static void walk_next(struct walk *w)
 static void cost_row(const struct walk *w, int v)
 {
     const struct ghp_frontier *f = w->f;
-    const int n = f->n_active[v];
+    const int n = f->n_classes[v];
     double *restrict row = f->row;
 
-    memcpy(row, &f->node_cost[f->graph.first_choice[v]], (size_t)n * sizeof *row);
+    memcpy(row, &f->class_cost[f->graph.first_choice[v]], (size_t)n * sizeof *row);
     for (int k = 0; k < w->s->n_before; k++)
         for (int e = w->s->edges_at[k]; e >= 0; e = f->next_edge[e]) {
             const double *restrict cost = ghp_frontier_cost(f, e) + w->digit[k] * n;
@@ -246,7 +266,7 @@ static void take_node(struct ghp_frontier *f, int at, const double *before)
     double *value = &f->value[s->table];
     int *origin = &f->origin[s->table];
     struct walk w = {.f = f, .s = s};
-    const int n = f->n_active[v];
+    const int n = f->n_classes[v];
 
     for (int k = 0; k < s->n_states_after; k++)
         value[k] = INFINITY;
@@ -259,13 +279,31 @@ static void take_node(struct ghp_frontier *f, int at, const double *before)
     }
 }
 
+/* Each class costs what the cheapest of its choices does; of equal ones the first is taken. */
+static void cost_classes(struct ghp_frontier *f, int v)
+{
+    const int first = f->graph.first_choice[v];
+
+    for (int c = 0; c < f->n_classes[v]; c++)
+        f->class_cost[first + c] = INFINITY, f->cheapest[first + c] = -1;
+    for (int k = 0; k < f->n_active[v]; k++) {
+        int c = first + f->place[first + k];
+
+        if (f->cheapest[c] >= 0 && !(f->node_cost[first + k] < f->class_cost[c])) continue;
+        f->class_cost[c] = f->node_cost[first + k];
+        f->cheapest[c] = k;
+    }
+}
+
 static double forward_sweep(struct ghp_frontier *f)
 {
     static const double nothing = 0;
     const double *before = &nothing;
 
     for (int v = 0; v < f->graph.n_nodes; v++)
-        if (f->n_active[v] == 0) return INFINITY;
+        if (f->n_classes[v] == 0) return INFINITY;
+    for (int v = 0; v < f->graph.n_nodes; v++)
+        cost_classes(f, v);
     ghp_frontier_cost_folds(f);
     for (int at = 0; at < f->n_kept; at++) {
         take_node(f, at, before);
@@ -283,9 +321,9 @@ double ghp_frontier_solve(struct ghp_frontier *f, int *choice)
     for (int at = f->n_kept - 1; at >= 0; --at) {
         int origin = f->origin[f->steps[at].table + state], v = f->kept[at];
 
-        f->digit[v] = origin % f->n_active[v];
-        choice[v] = f->active[f->graph.first_choice[v] + f->digit[v]];
-        state = origin / f->n_active[v];
+        f->digit[v] = origin % f->n_classes[v];
+        choice[v] = ghp_frontier_cheapest(f, v);
+        state = origin / f->n_classes[v];
     }
     ghp_frontier_unfold(f, choice);
     return least;
@@ -310,7 +348,7 @@ static void untake_node(struct ghp_frontier *f, int at, double *behind)
     const int v = f->kept[at];
     const double *cost_to_go = &f->cost_to_go[s->table];
     struct walk w = {.f = f, .s = s};
-    const int n = f->n_active[v];
+    const int n = f->n_classes[v];
 
     for (int state = 0; state < s->n_states_before; ++state, walk_next(&w)) {
         double least = INFINITY;
@@ -321,12 +359,26 @@ static void untake_node(struct ghp_frontier *f, int at, double *behind)
                 f->row[j] += cost_to_go[w.after + (s->stays ? j : 0)];
                 least = f->row[j] < least ? f->row[j] : least;
             }
-            lower_to(&f->node_least[f->graph.first_choice[v]], f->row, before[state], n);
+            lower_to(&f->class_least[f->graph.first_choice[v]], f->row, before[state], n);
             for (int k = 0; k < s->n_before; k++)
                 for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
                     lower_to(ghp_frontier_least(f, e) + w.digit[k] * n, f->row, before[state], n);
         }
         if (behind != NULL) behind[state] = least;
+    }
+}
+
+/* A choice is dearer than its class by what it costs more itself. */
+static void least_of_choices(struct ghp_frontier *f, int v)
+{
+    const int first = f->graph.first_choice[v];
+
+    for (int k = 0; k < f->n_active[v]; k++) {
+        int c = first + f->place[first + k];
+
+        if (f->class_least[c] < INFINITY)
+            f->node_least[first + k] =
+                f->class_least[c] + (f->node_cost[first + k] - f->class_cost[c]);
     }
 }
 
@@ -336,7 +388,7 @@ double ghp_frontier_marginals(struct ghp_frontier *f)
     double least = forward_sweep(f);
 
     for (int i = 0; i < graph->first_choice[graph->n_nodes]; i++)
-        f->node_least[i] = INFINITY;
+        f->node_least[i] = f->class_least[i] = INFINITY;
     for (int i = 0; i < graph->first_pair[graph->n_edges]; i++)
         f->edge_least[i] = INFINITY;
     for (int64_t i = 0; i < f->fold_room; i++)
@@ -346,6 +398,8 @@ double ghp_frontier_marginals(struct ghp_frontier *f)
     for (int at = f->n_kept - 1; at >= 0; --at)
         untake_node(f, at, at > 0 ? &f->cost_to_go[f->steps[at - 1].table] : NULL);
     ghp_frontier_unfold_marginals(f);
+    for (int v = 0; v < graph->n_nodes; v++)
+        least_of_choices(f, v);
     return least;
 }
 
@@ -357,21 +411,21 @@ struct list {
     double below;
     int left; /* visits */
     bool all;
-    int *digit;  /* a node: its choice, counted among those in play */
-    int *choice; /* the same in the node's own numbering */
+    int *digit;  /* a node: its class, counted among those in play */
+    int *choice; /* its choice, in the node's own numbering */
 };
 
-/* Sum of the node's cost and its in-edges', the earlier nodes' choices given. */
-static double cost_here(const struct list *l, int at, int j)
+/* Sum of the cost of a node's k-th choice and of its in-edges, the earlier nodes' classes given. */
+static double cost_here(const struct list *l, int at, int k_own)
 {
     const struct ghp_frontier *f = l->f;
     const struct ghp_frontier_step *s = &f->steps[at];
-    const int v = f->kept[at];
-    double sum = f->node_cost[f->graph.first_choice[v] + j];
+    const int v = f->kept[at], j = f->place[f->graph.first_choice[v] + k_own];
+    double sum = f->node_cost[f->graph.first_choice[v] + k_own];
 
     for (int k = 0; k < s->n_before; k++)
         for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
-            sum += ghp_frontier_cost(f, e)[l->digit[s->before[k]] * f->n_active[v] + j];
+            sum += ghp_frontier_cost(f, e)[l->digit[s->before[k]] * f->n_classes[v] + j];
     return sum;
 }
 
@@ -388,13 +442,16 @@ static enum ghp_status list_folded(struct list *l, int number, double sum)
     }
     a = l->digit[fold->from];
     b = l->digit[fold->to];
-    for (int j = 0; j < f->n_active[fold->node] && l->all; j++) {
-        double here = sum + (ghp_frontier_through(f, fold, a, j, b) -
-                             f->fold_cost[fold->table + a * f->n_active[fold->to] + b]);
+    for (int k = 0; k < f->n_active[fold->node] && l->all; k++) {
+        int own = f->graph.first_choice[fold->node] + k, j = f->place[own];
+        double dearer = f->node_cost[own] - f->class_cost[f->graph.first_choice[fold->node] + j];
+        double here = sum + dearer +
+                      (ghp_frontier_through(f, fold, a, j, b) -
+                       f->fold_cost[fold->table + a * f->n_classes[fold->to] + b]);
 
         if (!(here < l->below)) continue;
         l->digit[fold->node] = j;
-        l->choice[fold->node] = f->active[f->graph.first_choice[fold->node] + j];
+        l->choice[fold->node] = f->active[own];
         GHP_TRY(list_folded(l, number - 1, here));
     }
     return GHP_OK;
@@ -411,12 +468,13 @@ static enum ghp_status list_from(struct list *l, int at, double sum)
     v = f->kept[at];
     for (int k = 0; k < s->n_before; k++)
         after += s->kept_stride[k] * l->digit[s->before[k]];
-    for (int j = 0; j < f->n_active[v] && l->all; j++) {
-        double here = sum + cost_here(l, at, j);
+    for (int k = 0; k < f->n_active[v] && l->all; k++) {
+        int own = f->graph.first_choice[v] + k, j = f->place[own];
+        double here = sum + cost_here(l, at, k);
 
         if (!(here + f->cost_to_go[s->table + after + (s->stays ? j : 0)] < l->below)) continue;
         l->digit[v] = j;
-        l->choice[v] = f->active[f->graph.first_choice[v] + j];
+        l->choice[v] = f->active[own];
         GHP_TRY(list_from(l, at + 1, here));
     }
     return GHP_OK;

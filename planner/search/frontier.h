@@ -11,6 +11,9 @@
  * choices of the nodes before and behind it the least of what is between. A branch is a chain, in which a node may fork
  * again to one that joins. The branches then cost their own tables, and not the product of all.
  *
+ * Choices of a node that cost the same on all its edges are a *class* (a split with its parameters kept or sharded).
+ * Tables are over classes, each as cheap as the cheapest of its choices in play; what is found is told of choices.
+ *
  * Not for wide graphs: a table has the product of the frontier's choice counts as entries, and ghp_frontier_set
  * refuses beyond GHP_FRONTIER_MOST.
  *
@@ -30,9 +33,11 @@ struct ghp_frontier_graph { /* borrowed */
     const struct ghp_edge *edges; /* from < to; their slots are not read */
     const int *n_choices;         /* a node */
     const int *first_choice;      /* n_nodes + 1: prefix sums of them */
-    const int *first_pair;        /* n_edges + 1: prefix sums of n_choices[from] n_choices[to] */
-    int most_states;              /* entries of one table; 0: GHP_FRONTIER_MOST */
-    bool unfolded;                /* fold nothing: every node has a step of its own */
+    const int *class_of;   /* a choice, by first_choice[v] + k: its class, ascending from 0 */
+                           /* in each node; NULL: each choice is a class of its own */
+    const int *first_pair; /* n_edges + 1: prefix sums of classes[from] classes[to] */
+    int most_states;       /* entries of one table; 0: GHP_FRONTIER_MOST */
+    bool unfolded;         /* fold nothing: every node has a step of its own */
 };
 
 struct ghp_frontier_step {          /* taking one node */
@@ -51,14 +56,18 @@ struct ghp_frontier_step {          /* taking one node */
 struct ghp_frontier_fold {
     int node, from, to; /* from: the one node before it; to: the one behind it */
     int in, out; /* the first edge of each side, of a fold before it or the graph; next_edge */
-    int64_t
-        table; /* of its costs, n_active[from] x n_active[to]; it is edge n_edges + its number */
+    /* of its costs, n_classes[from] x n_classes[to]; it is edge n_edges + its number */
+    int64_t table;
 };
 
 struct ghp_frontier {
     struct ghp_frontier_graph graph;
     int *n_active;  /* a node: choices in play */
     int *active;    /* first_choice[v] + k: the choice that is k-th in play */
+    int *n_classes; /* a node: classes in play, those of which some choice is */
+    int *classes;   /* first_choice[v] + c: the class that is c-th in play */
+    int *place;     /* first_choice[v] + k: where the class of the k-th choice is in that list */
+    int *cheapest;  /* first_choice[v] + c: the cheapest choice of a class, as a k */
     int *next_edge; /* an edge: the next between the same two nodes, -1: none */
     int n_folds, n_kept;
     struct ghp_frontier_fold *folds; /* each behind those that its edges are */
@@ -67,16 +76,17 @@ struct ghp_frontier {
     int *first_in, *in_edges; /* a node's edges from kept ones: first_in[v] .. first_in[v + 1] */
     double *fold_cost, *fold_least; /* their tables */
     int64_t fold_room;
-    int *digit;         /* a node's choice, counted among those in play */
+    int *digit;         /* a node's class, counted among those in play */
     double *node_cost;  /* first_choice[v] + k; may be INFINITY */
-    double *edge_cost;  /* first_pair[e] + a * n_active[to] + b; may be INFINITY */
+    double *edge_cost;  /* first_pair[e] + a * n_classes[to] + b, of classes; may be INFINITY */
     double *node_least; /* marginals, indexed as the costs */
     double *edge_least;
-    struct ghp_frontier_step *steps; /* a kept node */
-    double *value;                   /* all tables after each step */
-    int *origin; /* for each of those states: state before * n_active + own choice that gave it */
+    double *class_cost, *class_least; /* first_choice[v] + c */
+    struct ghp_frontier_step *steps;  /* a kept node */
+    double *value;                    /* all tables after each step */
+    int *origin; /* for each of those states: state before * n_classes + own class that gave it */
     double *cost_to_go; /* after each of those states: least sum of the rest (marginals) */
-    double *row;        /* one node's choices */
+    double *row;        /* one node's classes */
     int64_t room;       /* entries allocated in each of these tables */
 };
 

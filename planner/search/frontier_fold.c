@@ -216,7 +216,7 @@ enum ghp_status ghp_frontier_fold(struct ghp_frontier *f)
 static const double *cost_behind(const struct ghp_frontier *f, const struct ghp_frontier_fold *fold,
                                  int j)
 {
-    const int n = f->n_active[fold->to];
+    const int n = f->n_classes[fold->to];
     const double *first = ghp_frontier_cost(f, fold->out) + j * n;
 
     if (f->next_edge[fold->out] < 0) return first;
@@ -231,9 +231,9 @@ static const double *cost_behind(const struct ghp_frontier *f, const struct ghp_
 static void cost_fold(struct ghp_frontier *f, int number)
 {
     const struct ghp_frontier_fold *fold = &f->folds[number];
-    const double *node = &f->node_cost[f->graph.first_choice[fold->node]];
-    const int n = f->n_active[fold->node], n_from = f->n_active[fold->from];
-    const int n_to = f->n_active[fold->to];
+    const double *node = &f->class_cost[f->graph.first_choice[fold->node]];
+    const int n = f->n_classes[fold->node], n_from = f->n_classes[fold->from];
+    const int n_to = f->n_classes[fold->to];
     double *cost = &f->fold_cost[fold->table];
 
     for (int k = 0; k < n_from * n_to; k++)
@@ -266,11 +266,11 @@ void ghp_frontier_unfold(struct ghp_frontier *f, int *choice)
         const struct ghp_frontier_fold *fold = &f->folds[number];
         int a = f->digit[fold->from], b = f->digit[fold->to], best = 0;
 
-        for (int j = 1; j < f->n_active[fold->node]; j++)
+        for (int j = 1; j < f->n_classes[fold->node]; j++)
             if (ghp_frontier_through(f, fold, a, j, b) < ghp_frontier_through(f, fold, a, best, b))
                 best = j;
         f->digit[fold->node] = best;
-        choice[fold->node] = f->active[f->graph.first_choice[fold->node] + best];
+        choice[fold->node] = ghp_frontier_cheapest(f, fold->node);
     }
 }
 
@@ -287,10 +287,10 @@ static void lower_pairs(const struct ghp_frontier *f, int first, int pair, doubl
 static void unfold_marginals(struct ghp_frontier *f, int number)
 {
     const struct ghp_frontier_fold *fold = &f->folds[number];
-    const int n = f->n_active[fold->node], n_to = f->n_active[fold->to];
-    double *node = &f->node_least[f->graph.first_choice[fold->node]];
+    const int n = f->n_classes[fold->node], n_to = f->n_classes[fold->to];
+    double *node = &f->class_least[f->graph.first_choice[fold->node]];
 
-    for (int a = 0; a < f->n_active[fold->from]; a++)
+    for (int a = 0; a < f->n_classes[fold->from]; a++)
         for (int b = 0; b < n_to; b++) {
             int64_t at = fold->table + a * n_to + b;
 

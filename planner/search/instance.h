@@ -4,8 +4,9 @@
  * Every cost comes from the instructions that core/program/lower emits for that piece, so the sum over a plan's
  * pieces is the program that will run. Not a solver: an instance is filled once and then only read.
  *
- * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i. Pairs of edge e from u to v
- * are i * n_choices[v] + j; flat index first_pair[e] + that.
+ * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i. What an edge costs does not ask
+ * how parameters are sharded, so choices that differ in this alone are one *class*, and pairs are of classes: those of
+ * edge e from u to v are a * n_classes[v] + b; flat index first_pair[e] + that.
  *
  * A *slot* is a stretch of the compute stream in program order, 2 * point + half (core/program/program.h has the
  * points): a layer's backward point has two halves, before and after its reduction becomes ready; all others use half
@@ -55,7 +56,7 @@ struct ghp_edge_cost { /* seconds */
 struct ghp_p2p_transfer { /* of one micro-batch */
     int edge;             /* the first reader of the tensor in its stage */
     int from, to;         /* stages */
-    int first_pair;       /* cost of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
+    int first_pair;       /* cost of pair k: seconds[k], k as for edges */
     bool back;            /* a gradient goes back */
 };
 
@@ -99,6 +100,8 @@ struct ghp_instance {
     const struct ghp_edge *edges; /* of the model; ascending by consumer */
     int *n_choices;               /* a layer */
     int *first_choice;            /* n_layers + 1 */
+    int *n_classes;               /* a layer */
+    int *class_of;                /* flat choice: its class, ascending from 0 in each layer */
     int *first_pair;              /* n_edges + 1 */
     struct ghp_split *choices;    /* flat */
     struct ghp_layer_cost *layer; /* flat */
@@ -167,6 +170,9 @@ int ghp_instance_tied_choice(const struct ghp_instance *instance, int layer, int
 
 /* Gives a layer of a plan its choice i, and the layers that it shares parameters with the choices that go with it. */
 void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, int *choice);
+
+/* A choice of a layer, as a flat index, that stands for its class. */
+int ghp_instance_of_class(const struct ghp_instance *instance, int layer, int class);
 
 /* The flat pair index of an edge under a plan. */
 int ghp_instance_pair(const struct ghp_instance *instance, int edge, const int *choice);

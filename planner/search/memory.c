@@ -536,10 +536,11 @@ static enum ghp_status all_spans(struct maker *m)
     for (int e = 0; e < in->n_edges; e++) {
         int from = in->edges[e].from, to = in->edges[e].to, pair = in->first_pair[e];
 
-        for (int i = 0; i < in->n_choices[from]; i++)
-            for (int j = 0; j < in->n_choices[to]; j++) {
+        for (int a = 0; a < in->n_classes[from]; a++)
+            for (int b = 0; b < in->n_classes[to]; b++) {
                 in->edge_spans.first[pair++] = in->edge_spans.n;
-                GHP_TRY(pair_spans(m, e, in->first_choice[from] + i, in->first_choice[to] + j));
+                GHP_TRY(pair_spans(m, e, ghp_instance_of_class(in, from, a),
+                                   ghp_instance_of_class(in, to, b)));
             }
     }
     in->edge_spans.first[in->first_pair[in->n_edges]] = in->edge_spans.n;

@@ -2,7 +2,7 @@
  *
  *     minimise t
  *     sum of s over a layer's choices = 1
- *     sum of pairs with one choice at one end = that choice        both ends of every edge
+ *     sum of pairs with one class at one end = sum of its s         both ends of every edge
  *     a choice's s = the s of the tied layer's choice that goes with it
  *     t >= sum of coefficient * s + sum of coefficient * pair                every time constraint met so far
  *     sum of bytes * s + sum of bytes * pair <= limit              every memory constraint met so far
@@ -29,7 +29,7 @@ struct milp {
     struct ghp_accumulated_cost accumulated;
     glp_prob *lp;
     int *node_column; /* first_choice[v] + k: column of the k-th choice in play */
-    int *pair_column; /* first_pair[e] + a * n_active + b; 0: not in play */
+    int *pair_column; /* first_pair[e] + a * n_classes + b; 0: not in play */
     int *index;       /* scratch of one constraint */
     double *entry;
     int *choice;
@@ -73,17 +73,20 @@ static void add_layer(struct milp *m, int v)
     add_constraint(m, GLP_FX, 1, 1, n);
 }
 
-/* Pairs of an edge that share choice k at one end sum to that choice. */
-static void tie_end(struct milp *m, int e, bool from_end, int k)
+/* Pairs of an edge that share class c at one end sum to its choices. */
+static void tie_end(struct milp *m, int e, bool from_end, int c)
 {
     const struct ghp_instance *in = m->job->in;
-    int from = in->edges[e].from, to = in->edges[e].to, n_to = m->lists.n_active[to], n = 0;
-    int others = from_end ? n_to : m->lists.n_active[from];
+    int from = in->edges[e].from, to = in->edges[e].to, n_to = m->lists.n_classes[to], n = 0;
+    int others = from_end ? n_to : m->lists.n_classes[from], end = from_end ? from : to;
 
-    m->index[++n] = m->node_column[in->first_choice[from_end ? from : to] + k];
-    m->entry[n] = -1;
+    for (int k = 0; k < m->lists.n_active[end]; k++) {
+        if (m->lists.place[in->first_choice[end] + k] != c) continue;
+        m->index[++n] = m->node_column[in->first_choice[end] + k];
+        m->entry[n] = -1;
+    }
     for (int o = 0; o < others; o++) {
-        int column = m->pair_column[in->first_pair[e] + (from_end ? k * n_to + o : o * n_to + k)];
+        int column = m->pair_column[in->first_pair[e] + (from_end ? c * n_to + o : o * n_to + c)];
 
         if (column == 0) continue;
         m->index[++n] = column;
@@ -96,21 +99,21 @@ static void add_edge(struct milp *m, int e)
 {
     const struct ghp_instance *in = m->job->in;
     int from = in->edges[e].from, to = in->edges[e].to;
-    const int *a_choice = &m->lists.active[in->first_choice[from]],
-              *b_choice = &m->lists.active[in->first_choice[to]];
+    const int *a_class = &m->lists.classes[in->first_choice[from]],
+              *b_class = &m->lists.classes[in->first_choice[to]];
     int at = in->first_pair[e];
 
-    for (int a = 0; a < m->lists.n_active[from]; a++)
-        for (int b = 0; b < m->lists.n_active[to]; ++b, at++) {
+    for (int a = 0; a < m->lists.n_classes[from]; a++)
+        for (int b = 0; b < m->lists.n_classes[to]; ++b, at++) {
             bool in_play =
                 m->job->domain
-                    ->pair[in->first_pair[e] + a_choice[a] * in->n_choices[to] + b_choice[b]];
+                    ->pair[in->first_pair[e] + a_class[a] * in->n_classes[to] + b_class[b]];
 
             m->pair_column[at] = in_play ? add_binary(m) : 0;
         }
-    for (int a = 0; a < m->lists.n_active[from]; a++)
+    for (int a = 0; a < m->lists.n_classes[from]; a++)
         tie_end(m, e, true, a);
-    for (int b = 0; b < m->lists.n_active[to]; b++)
+    for (int b = 0; b < m->lists.n_classes[to]; b++)
         tie_end(m, e, false, b);
 }
 
@@ -162,7 +165,7 @@ static void add_instance_constraint(struct milp *m, const struct ghp_constraint 
             append_coefficient(m, m->node_column[in->first_choice[v] + k],
                                m->lists.node_cost[in->first_choice[v] + k], 1, unit, &n);
     for (int e = 0; e < in->n_edges; e++) {
-        int pairs = m->lists.n_active[in->edges[e].from] * m->lists.n_active[in->edges[e].to];
+        int pairs = m->lists.n_classes[in->edges[e].from] * m->lists.n_classes[in->edges[e].to];
 
         for (int k = 0; k < pairs; k++)
             append_coefficient(m, m->pair_column[in->first_pair[e] + k],

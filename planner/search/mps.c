@@ -79,17 +79,26 @@ static void add_layer(struct ghp_mps *m, int v)
     }
 }
 
-/* Pairs of an edge that share choice `at` at one end sum to its x. */
+/* Whether a choice of a layer's class is in play. */
+static bool has_class(const struct ghp_mps *m, int v, int class)
+{
+    for (int flat = m->in->first_choice[v]; flat < m->in->first_choice[v + 1]; flat++)
+        if (m->in->class_of[flat] == class && m->x[flat] >= 0) return true;
+    return false;
+}
+
+/* Pairs of an edge that share class `at` at one end sum to the x of its choices. */
 static void tie_end(struct ghp_mps *m, int e, bool from_end, int at)
 {
     const struct ghp_instance *in = m->in;
-    int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_choices[to];
-    int x = m->x[in->first_choice[from_end ? from : to] + at], row;
+    int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_classes[to];
+    int end = from_end ? from : to, row;
 
-    if (x < 0) return;
+    if (!has_class(m, end, at)) return;
     row = ghp_mps_add_row(m, 'E', 0, "%s%d:%d", from_end ? "from" : "to", e, at);
-    ghp_mps_put(m, row, x, -1);
-    for (int o = 0; o < in->n_choices[from_end ? to : from]; o++)
+    for (int flat = in->first_choice[end]; flat < in->first_choice[end + 1]; flat++)
+        if (in->class_of[flat] == at) ghp_mps_put(m, row, m->x[flat], -1);
+    for (int o = 0; o < in->n_classes[from_end ? to : from]; o++)
         ghp_mps_put(m, row, m->y[in->first_pair[e] + (from_end ? at * n_to + o : o * n_to + at)],
                     1);
 }
@@ -97,17 +106,16 @@ static void tie_end(struct ghp_mps *m, int e, bool from_end, int at)
 static void add_edge(struct ghp_mps *m, int e)
 {
     const struct ghp_instance *in = m->in;
-    int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_choices[to];
+    int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_classes[to];
 
-    for (int k = 0; k < in->n_choices[from] * n_to; k++) {
-        bool in_play = m->x[in->first_choice[from] + k / n_to] >= 0 &&
-                       m->x[in->first_choice[to] + k % n_to] >= 0 &&
+    for (int k = 0; k < in->n_classes[from] * n_to; k++) {
+        bool in_play = has_class(m, from, k / n_to) && has_class(m, to, k % n_to) &&
                        m->job->domain->pair[in->first_pair[e] + k];
 
         m->y[in->first_pair[e] + k] =
             in_play ? ghp_mps_add_column(m, false, "y%d:%d:%d", e, k / n_to, k % n_to) : -1;
     }
-    for (int i = 0; i < in->n_choices[from]; i++)
+    for (int i = 0; i < in->n_classes[from]; i++)
         tie_end(m, e, true, i);
     for (int i = 0; i < n_to; i++)
         tie_end(m, e, false, i);

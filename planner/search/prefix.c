@@ -169,7 +169,7 @@ static void read_state(const struct ghp_frontier *f, const struct ghp_frontier_s
                        int state, int *digit)
 {
     for (int k = step->n_before - 1; k >= 0; --k) {
-        int n = f->n_active[step->before[k]];
+        int n = f->n_classes[step->before[k]];
 
         digit[k] = state % n;
         state /= n;
@@ -183,7 +183,8 @@ static bool piece_of(const struct ghp_prefix_search *s, int v, const int *digit,
     const struct ghp_instance *in = s->in;
     const struct ghp_frontier *f = &s->frontier;
     const struct ghp_frontier_step *step = &f->steps[v];
-    const int own = f->active[in->first_choice[v] + j];
+    const int own = f->active[in->first_choice[v] + j], at = f->place[in->first_choice[v] + j];
+    const int class = f->classes[in->first_choice[v] + at];
     const struct ghp_layer_cost *p = &in->layer[in->first_choice[v] + own];
 
     *piece = (struct ghp_prefix_piece){.forward = p->forward_s[0] + p->forward_s[1],
@@ -196,13 +197,13 @@ static bool piece_of(const struct ghp_prefix_search *s, int v, const int *digit,
     piece->backward = piece->before + p->after_s[0] + p->after_s[1];
     for (int k = 0; k < step->n_before; k++)
         for (int e = step->edges_at[k]; e >= 0; e = f->next_edge[e]) {
-            int other = f->active[in->first_choice[step->before[k]] + digit[k]];
+            int other = f->classes[in->first_choice[step->before[k]] + digit[k]];
             const struct ghp_edge_cost *q =
-                &in->edge[in->first_pair[e] + other * in->n_choices[v] + own];
+                &in->edge[in->first_pair[e] + other * in->n_classes[v] + class];
 
             piece->edges_forward += q->forward_s[0] + q->forward_s[1];
             piece->backward += q->backward_s[0] + q->backward_s[1];
-            piece->weighted += f->edge_cost[in->first_pair[e] + digit[k] * f->n_active[v] + j];
+            piece->weighted += f->edge_cost[in->first_pair[e] + digit[k] * f->n_classes[v] + at];
         }
     return piece->weighted < INFINITY;
 }
@@ -248,7 +249,8 @@ static enum ghp_status take_layer(struct ghp_prefix_search *s, int v)
         for (int k = 0; k < step->n_before; k++)
             after += step->kept_stride[k] * digit[k];
         for (int j = 0; j < f->n_active[v]; j++)
-            extend_each(s, v, range, j, after + (step->stays ? j : 0));
+            extend_each(s, v, range, j,
+                        after + (step->stays ? f->place[f->graph.first_choice[v] + j] : 0));
     }
     keep_most(s, s->most);
     if (s->n_next == s->most) drop_longer(s); /* sorted by state again */

@@ -101,10 +101,11 @@ static void draw_domain(uint64_t seed, struct ghp_domain *domain)
 static bool pair_in_play(const struct ghp_domain *domain, int e, int i, int j)
 {
     const struct ghp_instance *in = domain->instance;
+    int from = in->first_choice[in->edges[e].from] + i, to = in->first_choice[in->edges[e].to] + j;
 
-    return domain->choice[in->first_choice[in->edges[e].from] + i] &&
-           domain->choice[in->first_choice[in->edges[e].to] + j] &&
-           domain->pair[in->first_pair[e] + i * in->n_choices[in->edges[e].to] + j];
+    return domain->choice[from] && domain->choice[to] &&
+           domain->pair[in->first_pair[e] + in->class_of[from] * in->n_classes[in->edges[e].to] +
+                        in->class_of[to]];
 }
 
 static void test_packed(uint64_t seed)
@@ -117,6 +118,7 @@ static void test_packed(uint64_t seed)
     if (!CHECK_STATUS(random_case_make(5000 + seed, 500, &c), GHP_OK)) return;
     struct ghp_plan shell = {.model = c.model, .problem = c.problem};
     struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c.profile);
+    if (seed % 2 == 1) lowering.shardings = 1u << GHP_SHARDING_NONE | 1u << GHP_SHARDING_STEP;
     if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
         return;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);

@@ -29,11 +29,11 @@ static void fill_costs(struct ghp_frontier *f, const struct ghp_domain *domain,
     for (int e = 0; e < in->n_edges; e++) {
         int u = in->edges[e].from, v = in->edges[e].to, at = in->first_pair[e];
 
-        for (int a = 0; a < f->n_active[u]; a++)
-            for (int b = 0; b < f->n_active[v]; b++)
-                f->edge_cost[at++] =
-                    pair[in->first_pair[e] + f->active[in->first_choice[u] + a] * in->n_choices[v] +
-                         f->active[in->first_choice[v] + b]];
+        for (int a = 0; a < f->n_classes[u]; a++)
+            for (int b = 0; b < f->n_classes[v]; b++)
+                f->edge_cost[at++] = pair[in->first_pair[e] +
+                                          f->classes[in->first_choice[u] + a] * in->n_classes[v] +
+                                          f->classes[in->first_choice[v] + b]];
     }
 }
 
@@ -96,12 +96,12 @@ static void check_marginals(const struct ghp_instance *in, const struct ghp_fron
     for (int e = 0; e < in->n_edges; e++) {
         int u = in->edges[e].from, v = in->edges[e].to, at = in->first_pair[e];
 
-        for (int a = 0; a < f->n_active[u]; a++)
-            for (int b = 0; b < f->n_active[v]; b++)
+        for (int a = 0; a < f->n_classes[u]; a++)
+            for (int b = 0; b < f->n_classes[v]; b++)
                 CHECK(near(f->edge_least[at++],
                            sums->pair[in->first_pair[e] +
-                                      f->active[in->first_choice[u] + a] * in->n_choices[v] +
-                                      f->active[in->first_choice[v] + b]]));
+                                      f->classes[in->first_choice[u] + a] * in->n_classes[v] +
+                                      f->classes[in->first_choice[v] + b]]));
     }
 }
 
@@ -196,7 +196,8 @@ static const char forked[] =
            "{\"name\": \"c\", \"op\": \"relu\", \"inputs\": [\"fc\"]},",
            "\"a\", \"b1\", \"b2\", \"b\", \"c\"");
 
-static void check_folded(const char *text, int folds)
+/* Splits with their shardings, which are one class: the network's layers have two to three splits each. */
+static void check_folded(const char *text, int folds, unsigned shardings)
 {
     struct ghp_profile profile;
     struct ghp_model model;
@@ -205,7 +206,8 @@ static void check_folded(const char *text, int folds)
     if (!CHECK_STATUS(ghp_model_parse(text, "chains", &model), GHP_OK) ||
         !CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK))
         return;
-    struct ghp_lowering lowering = {.model = &model, .problem = {2, 8}, .element_bytes = 4};
+    struct ghp_lowering lowering = {
+        .model = &model, .problem = {2, 8}, .element_bytes = 4, .shardings = shardings};
     if (CHECK_STATUS(ghp_instance_init(&lowering, &profile, 2, &in), GHP_OK))
         for (uint64_t seed = 0; seed < (uint64_t)check_cases(40); seed++) {
             struct random_source s = {.state = 5000 + seed};
@@ -223,17 +225,22 @@ CHECK_TEST(frontier)
         struct random_source s = {.state = seed};
         struct random_case c;
         struct ghp_instance in;
+        bool shards = seed % 3 == 2; /* which multiplies the combinations */
 
-        if (!CHECK_STATUS(random_case_make(2000 + seed, 3000, &c), GHP_OK)) break;
+        if (!CHECK_STATUS(random_case_make(2000 + seed, shards ? 200 : 3000, &c), GHP_OK)) break;
         struct ghp_lowering lowering = {
-            .model = &c.model, .problem = c.problem, .element_bytes = 4};
+            .model = &c.model,
+            .problem = c.problem,
+            .element_bytes = 4,
+            .shardings = shards ? 1u << GHP_SHARDING_NONE | 1u << GHP_SHARDING_GRADIENTS : 0};
         if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
             break;
         check_case(&in, &s, -1);
         ghp_instance_release(&in);
         random_case_release(&c);
     }
-    check_folded(chains, 4);
-    check_folded(forked, 5);
+    check_folded(chains, 4, 0);
+    check_folded(forked, 5, 0);
+    check_folded(chains, 4, 1u << GHP_SHARDING_NONE | 1u << GHP_SHARDING_PASS);
     return check_end();
 }

@@ -7,7 +7,7 @@
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
-enum { CASES = 120, TIED_CASES = 40 };
+enum { CASES = 120, TIED_CASES = 40, SHARDED_CASES = 40 };
 
 /* Where work overlaps, constraints may lie far below what plans take: GLPK then meets nearly all, each later than the
  * one before. */
@@ -60,6 +60,7 @@ static void check_case(struct random_case *c)
         c->profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     struct ghp_plan shell = {.model = c->model, .problem = c->problem};
     struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c->profile);
+    lowering.shardings = c->shardings;
     if (!CHECK_STATUS(ghp_instance_init(&lowering, &c->profile, c->problem.workers, &in), GHP_OK))
         return;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
@@ -81,6 +82,12 @@ CHECK_TEST(milp)
     }
     for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); seed++) {
         if (!CHECK_STATUS(random_case_tied(seed, 300, &c), GHP_OK)) break;
+        check_case(&c);
+        random_case_release(&c);
+    }
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(SHARDED_CASES); seed++) {
+        if (!CHECK_STATUS(random_case_make(3000 + seed, 30, &c), GHP_OK)) break;
+        c.shardings = 1u << GHP_SHARDING_NONE | 1u << GHP_SHARDING_PASS;
         check_case(&c);
         random_case_release(&c);
     }

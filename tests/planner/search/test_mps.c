@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { CASES = 60, TIED_CASES = 20 };
+enum { CASES = 60, TIED_CASES = 20, SHARDED_CASES = 20 };
 static const double unit_s = 1e-3;
 
 /* What GLPK finds for the program of a domain, in seconds; INFINITY: no plan fits. */
@@ -67,15 +67,39 @@ static void check_limited(struct ghp_instance *in, const struct ghp_domain *doma
     ghp_search_release(&limited);
 }
 
+/* The least, over all plans, of the longest constraint. */
+static double least_by_constraints(const struct ghp_domain *domain)
+{
+    const struct ghp_instance *in = domain->instance;
+    struct ghp_coefficients coefficients = ghp_instance_coefficients(in);
+    struct ghp_accumulated_cost accumulated = {0};
+    int choice[32] = {0}, v = 0;
+    double least_s = INFINITY;
+
+    CHECK_STATUS(ghp_accumulated_cost_init(in, &accumulated), GHP_OK);
+    while (v < in->n_layers) {
+        if (ghp_domain_has(domain, choice)) {
+            ghp_accumulated_cost_set(in, choice, &accumulated);
+            least_s = fmin(least_s, ghp_constraint_step_s(in, &coefficients, &accumulated));
+        }
+        for (v = 0; v < in->n_layers && ++choice[v] == in->n_choices[v]; v++)
+            choice[v] = 0;
+    }
+    ghp_accumulated_cost_release(&accumulated);
+    return least_s;
+}
+
 static void check_case(struct random_case *c, bool limited)
 {
     struct ghp_plan shell = {.model = c->model, .problem = c->problem};
     struct ghp_lowering lowering = ghp_plan_lowering(&shell, &c->profile);
+    bool exact = c->profile.overlap.compute == 1 && c->shardings == 0;
     struct ghp_search_result free = {0};
     struct ghp_instance in;
     struct ghp_domain domain;
     double step_s, found_s;
 
+    lowering.shardings = c->shardings;
     if (!CHECK_STATUS(ghp_instance_init(&lowering, &c->profile, c->problem.workers, &in), GHP_OK))
         return;
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
@@ -83,7 +107,12 @@ static void check_case(struct random_case *c, bool limited)
     step_s = free.kept[0].step_s;
     found_s = optimum(&domain, 0);
     CHECK(found_s <= step_s * (1 + 1e-6));
-    if (c->profile.overlap.compute == 1) {
+    if (c->shardings != 0) {
+        double least_s = least_by_constraints(&domain);
+
+        CHECK_NEAR(found_s, least_s, 1e-6 * least_s);
+    }
+    if (exact) {
         CHECK_NEAR(found_s, step_s, 1e-6 * step_s);
         if (limited) check_limited(&in, &domain, free.kept[0].peak_bytes - 1, step_s);
     }
@@ -105,6 +134,12 @@ CHECK_TEST(mps)
     }
     for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); seed++) {
         if (!CHECK_STATUS(random_case_tied(500 + seed, 300, &c), GHP_OK)) break;
+        check_case(&c, false);
+        random_case_release(&c);
+    }
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(SHARDED_CASES); seed++) {
+        if (!CHECK_STATUS(random_case_make(3000 + seed, 100, &c), GHP_OK)) break;
+        c.shardings = 1u << GHP_SHARDING_NONE | 1u << GHP_SHARDING_PASS;
         check_case(&c, false);
         random_case_release(&c);
     }
