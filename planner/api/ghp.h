@@ -13,7 +13,7 @@
  *     ghp_model_close(model);
  *
  * For C11 and C++; link with `pkg-config --cflags --libs ghp`, or in CMake find_package(ghp) and ghp::ghp. A plan is
- * stored as ghp-run and ghp-inspect read it. docs/examples/plan.c is a whole program.
+ * stored as ghp-run and ghp-inspect read it. examples/library/plan.c is a whole program.
  *
  * Functions that can fail return 0, or one of the GHP_FAILURE values, which are the exit codes of the tools. Then
  * ghp_error() has the reason and what to do, and what they were to fill in is NULL or zeroed. Pointers are not NULL

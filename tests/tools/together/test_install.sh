@@ -20,7 +20,7 @@ for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch g
     [ -s "$root/share/bash-completion/completions/$tool" ] || fail "$tool has no completions"
     (cd / && $tool --version >/dev/null) || fail "$tool does not start"
 done
-for file in LICENSE README.md index.md developers/tour.md reference/formats.md schema/model.json schema/layer.json examples/plan.c; do
+for file in LICENSE README.md index.md developers/tour.md reference/formats.md schema/model.json schema/layer.json examples/library/plan.c examples/mnist-mlp/run.sh; do
     [ -s "$root/share/doc/ghp/$file" ] || fail "doc/ghp/$file is not installed"
 done
 for folder in machines machines/network models plans; do
@@ -44,7 +44,7 @@ vgg=$data/models/vgg-a-32.json
 ghp profile --analytic F=1e12,bandwidth=1e8,latency=1e-5 --model "$vgg" -o profile.json >/dev/null 2>&1
 ghp plan "$vgg" --profile profile.json --workers 4 --batch 64 -o tool.json >/dev/null 2>&1
 export PKG_CONFIG_PATH=$lib/pkgconfig LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-example=$root/share/doc/ghp/examples
+example=$root/share/doc/ghp/examples/library
 # shellcheck disable=SC2046
 if ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror "$example/plan.c" $(pkg-config --cflags --libs ghp) -o plan; then
     ./plan "$vgg" profile.json 4 64 api.json >out 2>err || fail "the example: $(cat err)"
