@@ -49,7 +49,7 @@ static enum ghp_status open_checked(const char *path, struct ghp_safetensors **f
     format = ghp_safetensors_metadata(*file, "format");
     if (format == NULL || strcmp(format, "ghp.checkpoint/1") != 0)
         return GHP_FAIL(GHP_ERR_FORMAT,
-                        "'%s' is no checkpoint of ghp-run; give one, or use its weights with "
+                        "'%s' is not a checkpoint of ghp-run; give one, or use its weights with "
                         "ghp-run --init",
                         path);
     return ghp_safetensors_check(*file);
@@ -152,15 +152,15 @@ static void put_tensors(struct ghp_display *report, const char *path,
                    word_of(file, "seed", "?"), word_of(file, "global_batch", "?"),
                    word_of(file, "samples", "?"));
     if (sync != NULL)
-        ghp_sheet_note(sheet, "workers' weights differ: it goes on by %s over %s workers alone",
+        ghp_sheet_note(sheet, "workers' weights differ: it continues only with %s on %s workers",
                        sync, word_of(file, "workers", "?"));
     else if (scaling != NULL)
         ghp_sheet_note(sheet,
-                       "it goes on under any plan of this model, this optimizer and --lr-scaling "
+                       "it continues under any plan of this model, this optimizer and --lr-scaling "
                        "%.*s",
                        (int)strcspn(scaling, " "), scaling);
     else
-        ghp_sheet_note(sheet, "it goes on under any plan of this model and this optimizer");
+        ghp_sheet_note(sheet, "it continues under any plan of this model and this optimizer");
     if (ghp_safetensors_metadata(file, "evaluation") != NULL)
         ghp_sheet_note(sheet, "the evaluation after these steps is due");
     for (int i = 0; i < ghp_safetensors_count(file); i++) {

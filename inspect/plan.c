@@ -127,7 +127,7 @@ static void put_layers(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 
     put_frozen(sheet, &plan->model);
     if (plan->nchw16c != NULL)
-        ghp_sheet_note(sheet, "outputs that lie in blocks of channels: %s",
+        ghp_sheet_note(sheet, "outputs stored in blocks of channels: %s",
                        nchw16c_text(plan, layers, sizeof layers));
 }
 

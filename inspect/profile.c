@@ -355,7 +355,7 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
                        profile->overlap.queueing_delay_s * 1e3);
     if (profile->overlap.arrival_delay_s > 0 || profile->overlap.launch_delay_s > 0)
         ghp_sheet_note(sheet,
-                       "a reshard behind computing takes %.4g ms more; where a reduction begins, "
+                       "a reshard after computing takes %.4g ms more; where a reduction begins, "
                        "computing stands still %.4g ms",
                        profile->overlap.arrival_delay_s * 1e3,
                        profile->overlap.launch_delay_s * 1e3);

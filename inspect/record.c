@@ -39,7 +39,7 @@ static enum ghp_status read_text(const struct ghp_node *at, const char *key, boo
     *text = json_string_value(node.value);
     if (*text == NULL && !(may_be_null && json_is_null(node.value)))
         return ghp_json_fail(&node, GHP_ERR_FORMAT,
-                             "this is no text; leave the file as ghp-run --run wrote it");
+                             "this is not text; leave the file as ghp-run --run wrote it");
     return GHP_OK;
 }
 

@@ -246,7 +246,8 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
     char peak[32], limit[32];
 
     if (p->exposed_s < 0.005 * p->step_s)
-        fprintf(out, "# what binds: the compute stream; reductions (%.3f ms) hide behind it\n",
+        fprintf(out,
+                "# what binds: the compute stream; reductions (%.3f ms) run while it computes\n",
                 1e3 * p->comm_s);
     else if (p->comm_s > 0.995 * p->step_s)
         fprintf(

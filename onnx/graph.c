@@ -112,12 +112,12 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
     char instead[700];
 
     if (row == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
-        return ghp_onnx_fail(im, node, "is of an operation that ghp has not; %s",
+        return ghp_onnx_fail(im, node, "is of an operation that ghp does not support; %s",
                              ghp_onnx_operator_instead(node->op, instead, sizeof instead));
     for (int i = 0; i < node->n_attributes; i++)
         if (!ghp_onnx_operator_allows(row, node->attributes[i].name))
             return ghp_onnx_fail(
-                im, node, "has the attribute '%.60s', which ghp knows not; it knows %s",
+                im, node, "has the attribute '%.60s', which ghp does not support; supported: %s",
                 node->attributes[i].name, row->attributes[0] != '\0' ? row->attributes : "none");
     for (int i = 0; i < node->n_inputs; i++)
         if (node->inputs[i][0] != '\0' && ghp_onnx_named(im, node->inputs[i])->name == NULL)

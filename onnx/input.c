@@ -97,10 +97,11 @@ static enum ghp_status check_value(const struct ghp_onnx_import *im,
                         im->file->path, value->name, value->type);
     for (int d = 1; d < value->n_dims; d++)
         if (value->dims[d] < 1 || value->dims[d] > GHP_ONNX_MAX_SIZE)
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: dimension %d of the input '%.96s' is no number of 1 to %d; fix "
-                            "all but the batch in the file",
-                            im->file->path, d, value->name, GHP_ONNX_MAX_SIZE);
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "%s: dimension %d of the input '%.96s' is not a number from 1 to %d; fix "
+                "all but the batch in the file",
+                im->file->path, d, value->name, GHP_ONNX_MAX_SIZE);
     if (!ghp_onnx_sized(value->n_dims - 1, value->dims + 1))
         return GHP_FAIL(GHP_ERR_INPUT, "%s: a sample of '%.96s' is too large; use smaller sizes",
                         im->file->path, value->name);
@@ -229,15 +230,16 @@ static enum ghp_status add_samples(struct ghp_onnx_import *im, bool ids)
             im->batch = batch_of(im, value);
         } else if (ids) {
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: the input '%.96s' stands beside token ids; ghp has them alone: "
-                            "make '%.96s' a constant in the file",
+                            "%s: the input '%.96s' comes with token ids; ghp reads token ids "
+                            "alone: make '%.96s' a constant in the file",
                             im->file->path, is_ids(first) ? value->name : first->name,
                             is_ids(first) ? value->name : first->name);
         } else if (batch_of(im, value) != im->batch) {
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: the inputs '%.96s' and '%.96s' have not the same batch; make it "
-                            "the first dimension of both",
-                            im->file->path, first->name, value->name);
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "%s: the inputs '%.96s' and '%.96s' do not have the same batch; make it "
+                "the first dimension of both",
+                im->file->path, first->name, value->name);
         }
         array = ghp_onnx_of_layer(im, 0, value->n_dims, value->dims);
         array.offset = all;

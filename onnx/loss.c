@@ -19,7 +19,7 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct ghp_layer *l
         if (ghp_op_of((enum ghp_op)i)->is_loss) losses[n++] = ghp_op_name((enum ghp_op)i);
     GHP_TRY(ghp_json_choice(at, "op", losses, &found));
     if (!ghp_op_find(losses[found], &layer->op))
-        return GHP_FAIL(GHP_ERR_INTERNAL, "'%s' is no operation; report this", losses[found]);
+        return GHP_FAIL(GHP_ERR_INTERNAL, "'%s' is not an operation; report this", losses[found]);
     GHP_TRY(ghp_attributes_check_keys(at, ghp_op_of(layer->op)));
     GHP_TRY(ghp_json_opt_text_n(at, "name", name, GHP_ONNX_LOSS_NAME));
     return ghp_attributes_read(at, ghp_op_of(layer->op), layer);

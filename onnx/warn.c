@@ -142,8 +142,8 @@ static void warn_of_counted(const struct ghp_onnx_import *import)
 
         if (ghp_onnx_mode(file, node) != GHP_ONNX_TRAINING || !has_counted_momentum(node)) continue;
         ghp_warn("%s: batch norm '%.96s' has the momentum %.4g, as momentum=None is written in a "
-                 "module's first batches; ghp keeps it, and its running statistics are no means of "
-                 "all batches: give the module a momentum",
+                 "module's first batches; ghp keeps it, and its running statistics are not means "
+                 "of all batches: give the module a momentum",
                  file->path, ghp_onnx_node_name(node), 1 - ghp_onnx_real(node, "momentum", 0.9));
         return;
     }
@@ -165,7 +165,7 @@ static void warn_of_constant_scales(const struct ghp_onnx_import *import)
         if (n++ == 0) first = ghp_onnx_node_name(node);
     }
     if (n > 0)
-        ghp_warn("%s: %d batch norms, the first '%.96s', have a scale that is no weight of the "
+        ghp_warn("%s: %d batch norms, the first '%.96s', have a scale that is not a weight of the "
                  "module (affine=False); ghp does not train their scales and shifts either",
                  file->path, n, first);
 }

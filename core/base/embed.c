@@ -15,8 +15,8 @@ enum ghp_status ghp_embed_hash(const struct ghp_node *at, const char *key, uint6
     GHP_TRY(ghp_json_text_n(at, key, text, sizeof text));
     if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) {
         GHP_TRY(ghp_json_get(at, key, &node));
-        return ghp_json_fail(&node, GHP_ERR_FORMAT, "'%s' is no hash; write 16 hexadecimal digits",
-                             text);
+        return ghp_json_fail(&node, GHP_ERR_FORMAT,
+                             "'%s' is not a hash; write 16 hexadecimal digits", text);
     }
     *hash = strtoull(text, NULL, 16);
     return GHP_OK;

@@ -61,11 +61,10 @@ enum ghp_status ghp_json_format(const struct ghp_node *object, const char *forma
     found = json_string_value(node.value);
     if (found != NULL && strcmp(found, format) == 0) return GHP_OK;
     if (found != NULL && ghp_json_is_kind(found, format))
-        return ghp_json_fail(
-            &node, GHP_ERR_FORMAT,
-            "the format is '%s', but this version of ghp reads '%s'; make the file "
-            "anew with the tool that wrote it",
-            found, format);
+        return ghp_json_fail(&node, GHP_ERR_FORMAT,
+                             "the format is '%s', but this version of ghp reads '%s'; make the "
+                             "file again with the tool that wrote it",
+                             found, format);
     return ghp_json_fail(&node, GHP_ERR_FORMAT, "the format is '%s'; give a file of format '%s'",
                          found != NULL ? found : "not a text", format);
 }
@@ -76,7 +75,7 @@ static enum ghp_status check_format(const struct ghp_json *doc, const char *form
     struct ghp_node root = ghp_json_root(doc);
 
     if (!json_is_object(doc->root))
-        return ghp_json_fail(&root, GHP_ERR_FORMAT, "the document is no object; put it in { }");
+        return ghp_json_fail(&root, GHP_ERR_FORMAT, "the document is not an object; put it in { }");
     if (!ghp_json_has(&root, "format"))
         return ghp_json_fail(
             &root, GHP_ERR_FORMAT,

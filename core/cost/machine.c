@@ -188,7 +188,7 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
         value = json_integer_value(item.value);
         if (!json_is_integer(item.value) || value < 0 || value > MAX_CORES)
             return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "this is no processor; use a whole number from 0 to %d",
+                                 "this is not a processor number; use a whole number from 0 to %d",
                                  MAX_CORES);
         machine->pus[i] = (int)value;
     }

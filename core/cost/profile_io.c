@@ -365,8 +365,9 @@ static enum ghp_status read_has(const struct ghp_node *at, struct ghp_profile *p
         GHP_TRY(ghp_json_item(&array, i, &item));
         name = json_string_value(item.value);
         if (name == NULL || !ghp_op_find(name, &op))
-            return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "this is no operation; name those of docs/reference/formats.md");
+            return ghp_json_fail(
+                &item, GHP_ERR_INPUT,
+                "this is not an operation; name those of docs/reference/formats.md");
         profile->has[op] = true;
     }
     return GHP_OK;

@@ -54,7 +54,8 @@ enum ghp_status ghp_stragglers_check(const struct ghp_stragglers *stragglers, in
     for (int i = 0; i < stragglers->n; i++)
         if (stragglers->of[i].rank >= workers)
             return GHP_FAIL(GHP_ERR_USAGE,
-                            "a slow worker %d is none of %d workers; give one of 0 to %d",
+                            "--straggler names worker %d, but the %d workers are numbered 0 to %d; "
+                            "give one of these",
                             stragglers->of[i].rank, workers, workers - 1);
     return GHP_OK;
 }

@@ -80,7 +80,7 @@ static enum ghp_status read_sizes(const struct ghp_node *object, const struct gh
         if (!json_is_integer(item.value) || value < (json_int_t)a->least ||
             value > (json_int_t)a->most)
             return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "this is no size; use a whole number from %lld to %lld",
+                                 "this is not a size; use a whole number from %lld to %lld",
                                  (long long)a->least, (long long)a->most);
         out[i] = value;
     }
@@ -104,7 +104,7 @@ enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const cha
     for (size_t i = 0; i < items; i++) {
         GHP_TRY(ghp_json_item(&at, i, &item));
         if (!json_is_integer(item.value))
-            return ghp_json_fail(&item, GHP_ERR_FORMAT, "this is no whole number; use one");
+            return ghp_json_fail(&item, GHP_ERR_FORMAT, "this is not a whole number; use one");
         out[i] = json_integer_value(item.value);
     }
     *n = (int)items;

@@ -26,7 +26,7 @@ static enum ghp_status parse_rank(const char *text, int64_t *rank, double *scale
     if (end == text || *end != '\0' || r < 1 || r > GHP_MODEL_CHANNELS || !(alpha > 0) ||
         alpha > 1e6)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "--lora '%s' is no rank; write RANK or RANK:ALPHA, such as 8:16, with a "
+                        "--lora '%s' is not a rank; write RANK or RANK:ALPHA, such as 8:16, with a "
                         "whole number of at least 1 and a number above 0",
                         text);
     *rank = r;
@@ -107,9 +107,10 @@ static enum ghp_status find_targets(const struct ghp_model *model, const struct 
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
         n += mark(model, usual[i], targets);
     if (n > 0) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT, "--lora adapts 'q_proj' and 'v_proj', or 'query' and 'value', "
-                                   "which the network has not; give others by --lora-targets "
-                                   "PATTERN, such as '*'");
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "--lora adapts 'q_proj' and 'v_proj', or 'query' and 'value', "
+                    "but the network has no such layers; name others by --lora-targets "
+                    "PATTERN, such as '*'");
 }
 
 /* ---- the network's text ---- */

@@ -67,7 +67,8 @@ static enum ghp_status read_name(const struct ghp_node *at, const struct reader 
         strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") !=
             strlen(text))
         return ghp_json_fail(&node, GHP_ERR_INPUT,
-                             "'%.96s' is no name; use 1 to 96 letters, digits and _ - . /", text);
+                             "'%.96s' is not a valid name; use 1 to 96 letters, digits and _ - . /",
+                             text);
     if (find_layer(reader, text) >= 0)
         return ghp_json_fail(&node, GHP_ERR_INPUT, "the name '%s' is taken; choose another", text);
     return GHP_OK;

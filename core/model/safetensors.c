@@ -257,7 +257,7 @@ static enum ghp_status read_dims(const struct ghp_node *entry, struct ghp_safete
 
         if (d < 1 || !ghp_product_fits(t->bytes, d, INT64_MAX))
             return ghp_json_fail(&shape, GHP_ERR_FORMAT,
-                                 "dimension %zu is no usable size; the file is damaged", i);
+                                 "dimension %zu is not a usable size; the file is damaged", i);
         t->dims[i] = d;
         t->bytes *= d;
     }
@@ -333,7 +333,8 @@ static enum ghp_status read_entries(struct ghp_safetensors *f)
     json_t *value;
 
     if (!json_is_object(root.value))
-        return ghp_json_fail(&root, GHP_ERR_FORMAT, "no object; this is no safetensors file");
+        return ghp_json_fail(&root, GHP_ERR_FORMAT,
+                             "not an object; this is not a safetensors file");
     f->tensors = ghp_alloc(json_object_size(root.value) + 1, sizeof *f->tensors);
     if (f->tensors == NULL) return GHP_NO_MEMORY();
     json_object_foreach(root.value, name, value)
@@ -372,9 +373,10 @@ static enum ghp_status read_header(struct ghp_safetensors *f)
                         f->path);
     if (fstat(fileno(f->file), &info) != 0 || fread(&length, LENGTH_BYTES, 1, f->file) != 1 ||
         length > LARGEST_HEADER || (int64_t)length > (int64_t)info.st_size - LENGTH_BYTES)
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "'%s' is no safetensors file, or truncated; use one that ghp-run wrote",
-                        f->path);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "'%s' is not a safetensors file, or it is truncated; use one that ghp-run wrote",
+            f->path);
     f->data_at = LENGTH_BYTES + (int64_t)length;
     f->data_bytes = (int64_t)info.st_size - f->data_at;
     text = ghp_alloc(length + 1, 1);
@@ -383,8 +385,9 @@ static enum ghp_status read_header(struct ghp_safetensors *f)
         status = GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is complete",
                           f->path, strerror(errno));
     else if (memchr(text, '\0', length) != NULL)
-        status = GHP_FAIL(GHP_ERR_FORMAT,
-                          "'%s': its header has a zero byte; this is no safetensors file", f->path);
+        status =
+            GHP_FAIL(GHP_ERR_FORMAT,
+                     "'%s': its header has a zero byte; this is not a safetensors file", f->path);
     else
         status = ghp_json_parse(text, f->path, NULL, &f->header);
     free(text);

@@ -166,7 +166,7 @@ static enum ghp_status check_tied(struct ghp_model *model, const struct ghp_laye
     int64_t dims[GHP_MAX_DIMS];
 
     if (!facts->may_tie || owner >= layer || !ghp_op_of(owner->op)->takes_ids)
-        return ghp_model_fail(layer, "is tied to a layer that is no embedding before it; tie a "
+        return ghp_model_fail(layer, "is tied to a layer that is not an earlier embedding; tie a "
                                      "linear layer to an embedding");
     if (layer->transposed)
         return ghp_model_fail(layer, "is tied and has no weight of its own; leave transposed out");

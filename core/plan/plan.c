@@ -364,8 +364,8 @@ static enum ghp_status check_certificate(const struct ghp_plan *plan)
         return fail_seconds("certificate.step_s", c->step_s, step_s);
     if (c->bound_s < 0 || (c->bound_s > c->step_s && !same(c->bound_s, c->step_s, c->step_s)))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the plan does not hold: 'certificate.bound_s' of %.9g is no lower bound "
-                        "of %.9g; make the plan "
+                        "the plan does not hold: 'certificate.bound_s' of %.9g is not a lower "
+                        "bound of %.9g; make the plan "
                         "again with ghp-plan",
                         c->bound_s, c->step_s);
     gap = fmax(0, (c->step_s - c->bound_s) / c->step_s);

@@ -176,7 +176,7 @@ static enum ghp_status read_value(const struct ghp_node *item, const char *key, 
     GHP_TRY(ghp_json_get(item, key, &at));
     if (!json_is_string(at.value)) return ghp_json_real(item, key, 0, MAX_VALUE, value);
     if (strcmp(json_string_value(at.value), NONE) != 0)
-        return ghp_json_fail(&at, GHP_ERR_INPUT, "this is no value; give a number or \"none\"");
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "this is not a value; give a number or \"none\"");
     *value = NAN;
     return GHP_OK;
 }

@@ -62,7 +62,7 @@ enum ghp_status ghp_plan_make_data(struct ghp_plan *plan)
     bool *recompute;
 
     if (baseline == NULL || !baseline->feasible)
-        return GHP_FAIL(GHP_ERR_INFEASIBLE, "the plan has no data-parallel one beside it: %s",
+        return GHP_FAIL(GHP_ERR_INFEASIBLE, "no data-parallel plan can replace this plan: %s",
                         baseline == NULL || baseline->reason == NULL ? "none was tried"
                                                                      : baseline->reason);
     GHP_TRY(copy_recompute(plan, baseline->recompute, &recompute));

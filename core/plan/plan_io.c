@@ -512,7 +512,7 @@ enum ghp_status ghp_plan_read(const struct ghp_node *root, struct ghp_plan *plan
 
     *plan = (struct ghp_plan){0};
     if (status == GHP_OK && strcmp(format, FORMAT) != 0)
-        status = ghp_json_fail(root, GHP_ERR_FORMAT, "this is no plan of format '%s'", FORMAT);
+        status = ghp_json_fail(root, GHP_ERR_FORMAT, "this is not a plan of format '%s'", FORMAT);
     if (status == GHP_OK) status = read_fields(root, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
     return status;

@@ -31,7 +31,7 @@ static enum ghp_status check_order(const struct ghp_plan_set *set)
         GHP_TRY(ghp_plan_check_alike(&set->plans[0], &set->plans[i]));
         if (set->plans[i].problem.workers >= set->plans[i - 1].problem.workers)
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "a plan for %d workers stands behind one for %d; list plans from the "
+                            "a plan for %d workers comes after one for %d; list plans from the "
                             "most workers to the fewest, one for each number",
                             set->plans[i].problem.workers, set->plans[i - 1].problem.workers);
     }

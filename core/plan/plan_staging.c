@@ -84,7 +84,7 @@ static enum ghp_status find_layer(const struct ghp_node *at, const struct ghp_mo
     *layer = json_is_string(at->value) ? ghp_model_find(model, json_string_value(at->value)) : -1;
     if (*layer >= 0) return GHP_OK;
     return ghp_json_fail(at, GHP_ERR_INPUT,
-                         "this is no layer of model '%s'; name one of its layers", model->name);
+                         "this is not a layer of model '%s'; name one of its layers", model->name);
 }
 
 static enum ghp_status read_stage(const struct ghp_node *item, struct ghp_plan *plan,
@@ -185,7 +185,7 @@ enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct 
     if (plan->nchw16c == NULL || ghp_plan_formats_hold(&lowering, plan->nchw16c)) return GHP_OK;
     GHP_TRY(ghp_json_array(root, "nChw16c", &array, &n));
     return ghp_json_fail(&array, GHP_ERR_INPUT,
-                         "a layer whose output is loaded or passes between stages cannot lie "
+                         "a layer whose output is loaded or passes between stages cannot be "
                          "blocked; leave it out, or make the plan again with ghp-plan");
 }
 

@@ -13,7 +13,7 @@ static enum ghp_status parse_workers(const char *text, const char *all, int *wor
 
     if (end == text || *end != '\0' || n < 1 || n > 1 << 20)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "cannot read --stages '%s': '%s' is no number of workers; write "
+                        "cannot read --stages '%s': '%s' is not a number of workers; write "
                         "K,LAYER:K,..., such as 3,fc6:1",
                         all, text);
     *workers = (int)n;

@@ -60,7 +60,7 @@ static const struct {
     {"overlap.comm", "", 1, 1e3, REAL, "slowdown of a reduction concurrent with computation"},
     {"overlap.link", "", 1, 1e3, REAL, "slowdown of a reduction and a reshard that are concurrent"},
     {"overlap.queueing_delay_s", "s", 0, 1e6, REAL,
-     "what a reshard, however short, waits behind a reduction"},
+     "what a reshard, however short, waits for a reduction before it"},
     {"speed.compute", "", 1e-6, 1e6, REAL, "operations run this many times as fast"},
     {"speed.memory", "", 1e-6, 1e6, REAL, "copies, updates and loads run this many times as fast"},
     {"slow.worker", "", 0, 1 << 20, WHOLE, "the rank of a worker that is slower, by slow.factor"},
@@ -178,8 +178,8 @@ static enum ghp_status read_set(const char *text, struct values *to)
 static enum ghp_status check_sets(const struct ghp_profile *profile, const struct values *to)
 {
     if (to->set[KEY_NODES] && to->set[KEY_WORKERS_PER_NODE])
-        return GHP_FAIL(GHP_ERR_USAGE, "--set nodes and --set workers_per_node both say how the "
-                                       "workers lie; give one of them");
+        return GHP_FAIL(GHP_ERR_USAGE, "--set nodes and --set workers_per_node both say where the "
+                                       "workers are; give one of them");
     for (int k = KEY_ANALYTIC_FLOPS; k <= KEY_ANALYTIC_BATCH; k++)
         if (to->set[k] && profile->n_ops > 0)
             return GHP_FAIL(

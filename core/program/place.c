@@ -346,7 +346,7 @@ static enum ghp_status check_inside(const struct ghp_program *program, int i)
     if (b->offset % GHP_ALIGN_BYTES == 0 && b->offset + b->bytes <= program->peak_bytes)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INTERNAL,
-                    "buffer %d lies at %" PRId64 ", outside the arena or unaligned; report this", i,
+                    "buffer %d is at %" PRId64 ", outside the arena or unaligned; report this", i,
                     b->offset);
 }
 

@@ -101,15 +101,16 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
         else if (instr->kind == GHP_INSTR_WAIT &&
                  (instr->after < 0 || instr->after >= i ||
                   program->instrs[instr->after].stream == GHP_STREAM_COMPUTE))
-            status = GHP_FAIL(GHP_ERR_INTERNAL,
-                              "instruction %d waits for %d, which is nothing beside it and before; "
-                              "report this",
-                              i, instr->after);
+            status = GHP_FAIL(
+                GHP_ERR_INTERNAL,
+                "instruction %d waits for %d, which is not an earlier concurrent instruction; "
+                "report this",
+                i, instr->after);
         else if (instr->wait >= program->n_instrs ||
                  (instr->wait >= 0 && program->instrs[instr->wait].stream != GHP_STREAM_COMM))
             status = GHP_FAIL(GHP_ERR_INTERNAL,
-                              "instruction %d waits for %d, which is no reduction; report this", i,
-                              instr->wait);
+                              "instruction %d waits for %d, which is not a reduction; report this",
+                              i, instr->wait);
     }
     free(w.is_written);
     return status;

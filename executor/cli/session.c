@@ -263,7 +263,7 @@ static enum ghp_status check_checkpoint(const struct parts *p, const struct ghp_
     if (c->global_batch != order->global_batch || c->samples != order->n)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the checkpoint in '%s' was made with batches of %lld from %lld samples, "
-                        "not of %lld from %lld; resume with the same, or start anew from its "
+                        "not of %lld from %lld; resume with the same, or start again from its "
                         "weights with --init",
                         o->checkpoint_folder, (long long)c->global_batch, (long long)c->samples,
                         (long long)order->global_batch, (long long)order->n);
@@ -331,7 +331,7 @@ static void note_stop(const struct ghp_training *t)
     ghp_note("%s at worker %d: ended after %lld of %lld steps; %s%s",
              ghp_stop_signal_name(t->stop.signal), t->stop.worker, (long long)t->done,
              (long long)t->steps,
-             kept ? "--resume goes on from the checkpoint in " : "no checkpoint was written",
+             kept ? "--resume continues from the checkpoint in " : "no checkpoint was written",
              kept ? t->checkpoints.path : "");
 }
 

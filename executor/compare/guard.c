@@ -77,10 +77,11 @@ static enum ghp_status check_memory(const struct turns *c)
                         ghp_bytes_format((double)together, need, sizeof need),
                         ghp_bytes_format((double)limit, have, sizeof have));
     if (available < 0 || more <= available / s->here) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_NO_MEMORY,
-                    "data parallelism beside it needs %s more a worker, and %s is left for %d",
-                    ghp_bytes_format((double)more, need, sizeof need),
-                    ghp_bytes_format((double)available, have, sizeof have), s->here);
+    return GHP_FAIL(
+        GHP_ERR_NO_MEMORY,
+        "data parallelism next to it needs %s more for each worker, and %s is left for %d",
+        ghp_bytes_format((double)more, need, sizeof need),
+        ghp_bytes_format((double)available, have, sizeof have), s->here);
 }
 
 /* With the training's state, which is at rest. */
@@ -188,7 +189,7 @@ static void judge(struct turns *c)
     found->ratio_high = standings[1].ratio.high;
     found->switched = candidates.winner == 1 && candidates.certain;
     ghp_note("timed in turns: %.4g ms a step by the plan, %.4g by data parallelism, whose ratio is "
-             "%.3f [%.3f, %.3f]: the training goes on by %s",
+             "%.3f [%.3f, %.3f]: the training continues with %s",
              1e3 * found->plan_step_s, 1e3 * found->data_step_s, found->ratio, found->ratio_low,
              found->ratio_high, found->switched ? "data parallelism" : "the plan");
 }
@@ -219,7 +220,7 @@ static enum ghp_status compare(struct turns *c)
     GHP_TRY(ghp_training_pause(t));
     status = open_data(c);
     if (status != GHP_OK && status != GHP_ERR_COMM) {
-        ghp_warn("the plan is kept, and not timed beside data parallelism: %s",
+        ghp_warn("the plan is kept, and not timed against data parallelism: %s",
                  ghp_status_message());
         ghp_session_plan_close(c->data);
         return GHP_OK;
@@ -257,7 +258,7 @@ static enum ghp_status act(struct ghp_training_guard *base, struct ghp_training 
     if (!(messages[0].value > 0)) return GHP_OK;
     c.steps = steps_of_turn(t, messages[0].value);
     if (g->why_not[0] != '\0' || c.steps == 0) {
-        ghp_note("the plan is kept, and not timed beside data parallelism: %s",
+        ghp_note("the plan is kept, and not timed against data parallelism: %s",
                  g->why_not[0] != '\0' ? g->why_not : "too few steps are left");
         return GHP_OK;
     }

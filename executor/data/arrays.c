@@ -235,7 +235,7 @@ static enum ghp_status add_list(const struct ghp_data_request *request, char *na
 
         if (labels == NULL || labels == at || labels[1] == '\0' || labels[1] == ',')
             return GHP_FAIL(GHP_ERR_USAGE,
-                            "'%s' is no list of pairs; write npy:IMAGES.npy,LABELS.npy without "
+                            "'%s' is not a list of pairs; write npy:IMAGES.npy,LABELS.npy without "
                             "spaces",
                             request->spec);
         *labels++ = '\0';

@@ -150,10 +150,11 @@ static enum ghp_status check_kind(const struct ghp_data_ops *ops,
     int64_t vocabulary = request->shape.vocabulary;
 
     if (ops->has_tokens && vocabulary == 0)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' has tokens, but the model's input are none; use a model whose input "
-                        "has a vocabulary, or other data",
-                        request->spec);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "'%s' has tokens, but the model does not take tokens; use a model whose input "
+            "has a vocabulary, or other data",
+            request->spec);
     if (vocabulary > 0 && request->sample_labels != request->shape.h)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has a label for each of %lld positions, but the model takes %lld; "

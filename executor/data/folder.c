@@ -184,8 +184,8 @@ static enum ghp_status check_request(const struct ghp_data_request *request,
 static void say_left_out(const struct ghp_class_folders *listed)
 {
     if (listed->left_out > 0)
-        ghp_warn("%lld files or folders are no images of a class by their names and places, such "
-                 "as '%s'; they are left out",
+        ghp_warn("%lld files or folders are not images in a class's folder, such as '%s'; they are "
+                 "left out",
                  (long long)listed->left_out, listed->one_left_out);
 }
 

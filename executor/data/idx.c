@@ -79,7 +79,7 @@ static enum ghp_status read_header(gzFile file, const char *path, int n_dims, st
     GHP_TRY(read_bytes(file, path, head, HEADER_BYTES));
     if (head[0] != 0 || head[1] != 0 || head[2] != TYPE_UNSIGNED_BYTE || head[3] != n_dims)
         return GHP_FAIL(GHP_ERR_FORMAT,
-                        "'%s' is no IDX file of unsigned bytes with %d dimension(s): it starts "
+                        "'%s' is not an IDX file of unsigned bytes with %d dimension(s): it starts "
                         "with %02x%02x%02x%02x; "
                         "use files of the MNIST family",
                         path, n_dims, head[0], head[1], head[2], head[3]);
@@ -147,8 +147,8 @@ static enum ghp_status open_set(const char *folder, const char *set, struct ghp_
     if (!find_file(folder, images_name, images_path)) return GHP_OK;
     if (!find_file(folder, labels_name, labels_path))
         return GHP_FAIL(GHP_ERR_IO,
-                        "'%s' has no '%s' (or .gz) beside its images; put the labels there", folder,
-                        labels_name);
+                        "'%s' has no '%s' (or .gz) next to its images; put the labels there",
+                        folder, labels_name);
     GHP_TRY(read_idx(images_path, 3, &images));
     GHP_TRY_GOTO(status, read_idx(labels_path, 1, &labels), done);
     if (labels.dims[0] != images.dims[0])

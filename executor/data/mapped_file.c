@@ -46,7 +46,7 @@ static enum ghp_status note(const char *path, const void *memory, size_t bytes)
     m->bytes = bytes;
     snprintf(m->line, LINE_BYTES - 1,
              "%s: cannot read '%s' any more: it became shorter, or its disk failed; restore the "
-             "file, and go on from the last checkpoint by --resume",
+             "file, and continue from the last checkpoint with --resume",
              ghp_log_tool(), path);
     ghp_text_printable(m->line);
     m->line_bytes = strlen(m->line);

@@ -157,7 +157,7 @@ static enum ghp_status read_file(const char *path, struct ghp_npy *npy)
     first = b[6] >= 2 ? LONG_FIRST_BYTES : FIRST_BYTES;
     if (memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3)
         return GHP_FAIL(GHP_ERR_FORMAT,
-                        "'%s' is no .npy file of version 1 to 3; save the array with numpy.save",
+                        "'%s' is not a .npy file of version 1 to 3; save the array with numpy.save",
                         path);
     header = b[8] + 256 * (int64_t)b[9];
     if (first == LONG_FIRST_BYTES && npy->mapped_bytes >= LONG_FIRST_BYTES)

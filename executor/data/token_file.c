@@ -222,11 +222,12 @@ static enum ghp_status read_bare(const struct ghp_token_format *format, struct g
     if (format->type == NULL) GHP_TRY(judge(f, format->vocabulary));
     if (f->bytes % f->token_bytes == 0) return GHP_OK;
     if (f->token_bytes == 2)
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "'%s' has an odd number of bytes (%" PRId64
-                        "), so it is no file of 16-bit tokens; fetch it again, or take its bytes "
-                        "as tokens with bytes:FILE",
-                        f->path, f->bytes);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "'%s' has an odd number of bytes (%" PRId64
+            "), so it is not a file of 16-bit tokens; fetch it again, or take its bytes "
+            "as tokens with bytes:FILE",
+            f->path, f->bytes);
     return GHP_FAIL(GHP_ERR_FORMAT,
                     "'%s' has %" PRId64 " bytes, which is not a multiple of %s's %d; fetch it "
                     "again, or say its type",

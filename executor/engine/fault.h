@@ -15,7 +15,7 @@
     X(DROP_REDUCTION, "drop-reduction",                                                            \
       "a gradient reduction, an average or a mix, over at least two workers")                      \
     X(GROUP_SCALE, "group-scale", "at least two groups")                                           \
-    X(BIAS_TIMES_K, "bias-times-k", "a bias behind a layer split by 'in'")                         \
+    X(BIAS_TIMES_K, "bias-times-k", "a bias after a layer split by 'in'")                          \
     X(RANK_MASKS, "rank-masks", "a dropout layer divided among at least two workers")              \
     X(LOCAL_STATISTICS, "local-statistics", "a batch norm whose statistics cross workers")         \
     X(SKIP_UPDATE, "skip-update", "a layer with parameters")                                       \

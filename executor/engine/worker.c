@@ -101,7 +101,7 @@ static enum ghp_status check_fused(const struct ghp_worker *w, const struct ghp_
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the plan's profile says that another kernel does '%s' (%s) too, but %s has no "
                     "such kernel of '%s' here: the plan's times would not hold; profile this "
-                    "machine again with ghp-profile and plan anew",
+                    "machine again with ghp-profile and plan again",
                     key, ghp_pass_name(instr->pass), w->exec.backend_ops->name,
                     ghp_op_name(ghp_worker_instr(w, instr->fusion.by)->local.op));
 }

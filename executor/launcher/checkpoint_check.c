@@ -29,8 +29,8 @@ static enum ghp_status put_aside(const char *path, const char *why)
     if (rename(path, aside) != 0)
         return GHP_FAIL(GHP_ERR_IO, "cannot rename the damaged '%s': %s; move it away", path,
                         strerror(errno));
-    ghp_warn("the only checkpoint is damaged, and is '%s' now: the training begins anew; %s", aside,
-             why);
+    ghp_warn("the only checkpoint is damaged, and is '%s' now: the training begins again; %s",
+             aside, why);
     return GHP_OK;
 }
 
@@ -49,6 +49,6 @@ enum ghp_status ghp_launcher_check_checkpoints(const char *folder, bool first)
     return GHP_FAIL(
         GHP_ERR_FORMAT,
         "gave up: no checkpoint in '%s' is sound%s: %s; put a copy of one there as '%s' "
-        "and go on with --resume, or begin again with --overwrite",
+        "and continue with --resume, or begin again with --overwrite",
         folder, two ? "" : ", there is one alone", why, newest);
 }

@@ -188,7 +188,7 @@ static enum ghp_status check_run_options(const struct launch *l)
 
             if (n == strlen(taken[t]) && strncmp(l->run[i], taken[t], n) == 0)
                 return GHP_FAIL(GHP_ERR_USAGE,
-                                "%s behind '--' is not ghp-run's here; give --checkpoint, --resume "
+                                "%s cannot follow '--' here; give --checkpoint, --resume "
                                 "and --overwrite before '--', and run --verify and --compare "
                                 "without ghp-launch",
                                 taken[t]);
@@ -294,8 +294,8 @@ static bool is_larger_due(struct launch *l, const struct ghp_job *job)
                                                          job->trains_s - job->begun_s))
         return false;
     l->next = (struct choice){.plan = larger};
-    ghp_note("%d workers answer, %d train: the run ends in order and goes on by more", left,
-             l->plans.workers[l->restart.plan]);
+    ghp_note("%d workers answer, %d train: the run stops with a checkpoint and continues with more",
+             left, l->plans.workers[l->restart.plan]);
     return true;
 }
 
@@ -312,7 +312,8 @@ static bool is_better(const struct launch *l, const struct ghp_job *job, const s
              ghp_seconds_format(other->step_s, then, sizeof then),
              ghp_seconds_format(now_s, now, sizeof now), (long long)left,
              ghp_seconds_format(restart_s, restart, sizeof restart),
-             pays ? "the run ends in order and goes on by it" : "it goes on as it is");
+             pays ? "the run stops with a checkpoint and continues with it"
+                  : "the run continues as it is");
     return pays;
 }
 
@@ -355,7 +356,7 @@ static bool is_other_due(struct launch *l, const struct ghp_job *job)
     case GHP_REPLAN_FAILED: status = GHP_FAIL(GHP_ERR_INPUT, "the command failed"); break;
     }
     if (status != GHP_OK)
-        ghp_warn("--replan makes no plan, the run goes on as it is: %s", ghp_status_message());
+        ghp_warn("--replan makes no plan, the run continues as it is: %s", ghp_status_message());
     if (status != GHP_OK || !is_better(l, job, &other)) return false;
     if (!is_replanned(l)) l->as_given_s = l->replan.change.before_s;
     l->next = other;
@@ -451,7 +452,7 @@ static enum ghp_status check_checkpoints(struct launch *l, const struct ghp_job 
 /* What to do after ghp-launch has ended: --resume only where this training has a checkpoint. */
 static const char *continue_hint(const struct launch *l)
 {
-    if (l->kept >= 0) return "go on with --resume";
+    if (l->kept >= 0) return "continue with --resume";
     return l->began ? "start it again with --overwrite, as it has no checkpoint yet"
                     : "start it again, as it has no checkpoint yet";
 }
@@ -493,7 +494,7 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
                         left, l->plans.workers[l->plans.n - 1], continue_hint(l));
     }
     pause_s = ghp_restart_pause_s(&l->restart);
-    ghp_note("in %g s %d workers go on by '%s' from step %lld", pause_s,
+    ghp_note("in %g s %d workers continue with '%s' from step %lld", pause_s,
              l->plans.workers[l->restart.plan], present_path(l),
              (long long)(l->kept > 0 ? l->kept : 0));
     pause = (struct timespec){(time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9)};
@@ -508,7 +509,7 @@ static void go_over(struct launch *l)
     l->restart.plan = l->next.plan;
     l->replanned = l->next;
     l->restart.failures = 0;
-    ghp_note("%d workers go on by '%s' from step %lld", l->plans.workers[l->restart.plan],
+    ghp_note("%d workers continue with '%s' from step %lld", l->plans.workers[l->restart.plan],
              present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
 }
 
@@ -524,7 +525,7 @@ static void say_stopped(struct launch *l)
 {
     find_kept(l);
     if (l->kept > 0)
-        ghp_note("ended by a signal; --resume goes on from step %lld", (long long)l->kept);
+        ghp_note("ended by a signal; --resume continues from step %lld", (long long)l->kept);
     else
         ghp_note("ended by a signal, before there was a checkpoint; %s", continue_hint(l));
 }

@@ -21,7 +21,7 @@ enum { NAME_BYTES = 64 };
     X("profile", "measures what a machine takes for each part of a network, for ghp-plan")         \
     X("plan", "chooses worker groups and a split of every layer, by a profile, and proves how "    \
               "good they are")                                                                     \
-    X("expect", "says what a training step should take on a machine, and whether yours is normal")  \
+    X("expect", "says what a training step should take on a machine, and whether yours is normal") \
     X("run",                                                                                       \
       "trains a network by a plan, one worker a process, and prints predicted beside measured")    \
     X("launch",                                                                                    \
@@ -106,7 +106,7 @@ static enum ghp_status become(const char *name, char **args)
     ghp_tool_path(full, path);
     args[0] = path;
     execvp(path, args);
-    return GHP_FAIL(GHP_ERR_IO, "cannot start '%s': %s; install it beside ghp, or on the PATH",
+    return GHP_FAIL(GHP_ERR_IO, "cannot start '%s': %s; install it next to ghp, or on the PATH",
                     path, strerror(errno));
 }
 

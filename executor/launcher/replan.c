@@ -129,7 +129,7 @@ static enum ghp_replan_news take(struct ghp_replan *r, const struct ghp_beat_cha
     if (ghp_slowdown_say(&r->slowdown, text)[0] == '\0')
         return was_slow ? GHP_REPLAN_RECOVERED : GHP_REPLAN_NOTHING;
     if (change->cause == GHP_BEAT_OTHER) return GHP_REPLAN_NOTHING;
-    ghp_note("%s: planning anew", text);
+    ghp_note("%s: planning again", text);
     return start(r);
 }
 

@@ -68,12 +68,13 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
                        "this machine was profiled",
                        run->speed.compute_s, run->speed.memory_s);
     if (run->guard.step > 0)
-        ghp_table_note(t,
-                       "after step %" PRId64
-                       " data parallelism took %.4g ms beside %.4g (ratio %.3f [%.3f, %.3f]): %s",
-                       run->guard.step, 1e3 * run->guard.data_step_s, 1e3 * run->guard.plan_step_s,
-                       run->guard.ratio, run->guard.ratio_low, run->guard.ratio_high,
-                       run->guard.switched ? "the training went on by it" : "the plan was kept");
+        ghp_table_note(
+            t,
+            "after step %" PRId64
+            " data parallelism took %.4g ms, the plan %.4g (ratio %.3f [%.3f, %.3f]): %s",
+            run->guard.step, 1e3 * run->guard.data_step_s, 1e3 * run->guard.plan_step_s,
+            run->guard.ratio, run->guard.ratio_low, run->guard.ratio_high,
+            run->guard.switched ? "the training continued with it" : "the plan was kept");
     if (!run->comparable)
         ghp_table_note(t,
                        "predictions are of the plan's profile (%s, %s, numerics %s), not of this "
@@ -188,7 +189,7 @@ static void print_input(const struct ghp_run *run, FILE *out)
     if (run->samples_loaded == 0) return;
     fprintf(out,
             "input: %" PRId64 " of %" PRId64
-            " samples were made beside the steps, the others when they were loaded\n",
+            " samples were prepared during earlier steps, the others when they were loaded\n",
             run->samples_made_ahead, run->samples_loaded);
 }
 
@@ -234,7 +235,7 @@ static void print_checkpoints(const struct ghp_run *run, FILE *out)
     fprintf(out, "checkpoints: %" PRId64 " of %s", c->saves,
             ghp_bytes_format((double)c->bytes, size, sizeof size));
     if (c->beside > 0) {
-        fprintf(out, ", %" PRId64 " written beside steps: each stopped them for ", c->beside);
+        fprintf(out, ", %" PRId64 " written during steps: each stopped them for ", c->beside);
         print_mean(out, c->gather_s, c->beside, p->gather_s);
         fprintf(out, ", took ");
         print_mean(out, c->core_s, c->beside, p->core_s);

@@ -69,8 +69,8 @@ static enum ghp_status check_contents(const char *path, const struct ghp_safeten
             known = strcmp(name, c->tensors[j].name) == 0;
         if (!known)
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "'%s' has a tensor '%s' that the model has not; resume with the model "
-                            "it was made by",
+                            "'%s' has a tensor '%s' that the model does not have; resume with the "
+                            "model that made it",
                             path, name);
     }
     return GHP_OK;
@@ -105,9 +105,9 @@ static enum ghp_status check_sync(const char *path, const struct ghp_safetensors
     if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "'%s' is of a training by %s over %s worker(s), and the plan is by %s over %s: "
-                    "workers whose weights differ go on as those that they were; plan by the same "
-                    "over as many, or start from its weights with --init",
+                    "'%s' is of a training with %s on %s worker(s), and the plan is with %s on %s: "
+                    "workers whose weights differ cannot change their number; plan with the same, "
+                    "or start from its weights with --init",
                     path, made_by != NULL ? made_by : "all-reduce",
                     over != NULL ? over : "any number of", sync, workers);
 }
@@ -132,7 +132,7 @@ static enum ghp_status read_metadata(const char *path, const struct ghp_safetens
     if (!ghp_checkpoint_is_one(file))
         return GHP_FAIL(
             GHP_ERR_FORMAT,
-            "'%s' is no checkpoint; resume from one that ghp-run wrote, or start from its "
+            "'%s' is not a checkpoint; resume from one that ghp-run wrote, or start from its "
             "weights with --init",
             path);
     for (int i = 0; i < GHP_CHECKPOINT_NUMBERS; i++) {
@@ -300,7 +300,7 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
     snprintf(why, sizeof why, "%s", ghp_status_message());
     ghp_checkpoint_path(folder->path, GHP_CHECKPOINT_PREVIOUS, path);
     if (load(folder, GHP_CHECKPOINT_PREVIOUS, worker, checkpoint, &both) == GHP_OK) {
-        ghp_warn("%s; going on from the checkpoint before it, '%s', of %" PRId64 " steps", why,
+        ghp_warn("%s; continuing from the checkpoint before it, '%s', of %" PRId64 " steps", why,
                  path, checkpoint->step);
         return GHP_OK;
     }
@@ -313,7 +313,7 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
                             why);
         return GHP_FAIL(status,
                         "there is no checkpoint in '%s'; name another folder with --checkpoint, or "
-                        "leave --resume out to begin anew",
+                        "leave --resume out to begin again",
                         folder->path);
     }
     return GHP_FAIL(

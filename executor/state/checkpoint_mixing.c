@@ -51,8 +51,9 @@ enum ghp_status ghp_checkpoint_read_mixing(const char *path, const struct ghp_sa
         if (good && i == program->rank) *mine = value;
     }
     if (good && *at == '\0') return GHP_OK;
-    return GHP_FAIL(GHP_ERR_FORMAT,
-                    "'%s': '%s' in its metadata has not a number for each of %d worker(s); use a "
-                    "checkpoint that ghp-run wrote",
-                    path, ghp_checkpoint_mixing_key, program->problem.workers);
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "'%s': '%s' in its metadata does not have a number for each of %d worker(s); use a "
+        "checkpoint that ghp-run wrote",
+        path, ghp_checkpoint_mixing_key, program->problem.workers);
 }

@@ -68,10 +68,11 @@ enum ghp_status ghp_checkpoint_norms_text(const struct ghp_checkpoint_norms *n,
 
 static enum ghp_status fail_norms(const char *path)
 {
-    return GHP_FAIL(GHP_ERR_FORMAT,
-                    "'%s': '%s' in its metadata has not a norm for each sample; use a checkpoint "
-                    "that ghp-run wrote",
-                    path, ghp_checkpoint_norms_key);
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "'%s': '%s' in its metadata does not have a norm for each sample; use a checkpoint "
+        "that ghp-run wrote",
+        path, ghp_checkpoint_norms_key);
 }
 
 /* One norm's digits. */

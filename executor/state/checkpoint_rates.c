@@ -38,10 +38,11 @@ enum ghp_status ghp_checkpoint_rates_text(const struct ghp_worker *worker, char 
 
 static enum ghp_status fail_values(const char *path)
 {
-    return GHP_FAIL(GHP_ERR_FORMAT,
-                    "'%s': '%s' in its metadata has not the numbers of this model's tensors; use a "
-                    "checkpoint that ghp-run wrote",
-                    path, ghp_checkpoint_rates_key);
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "'%s': '%s' in its metadata does not have the numbers of this model's tensors; use a "
+        "checkpoint that ghp-run wrote",
+        path, ghp_checkpoint_rates_key);
 }
 
 enum ghp_status ghp_checkpoint_read_rates(const char *path, const struct ghp_safetensors *file,

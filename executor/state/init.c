@@ -182,11 +182,11 @@ static enum ghp_status fail_extra(const struct match *m, const char *name)
 {
     char nearest[2 * TEXT_BYTES];
 
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "'%s' has a tensor '%s' that the model has not%s; give a file of the model's "
-                    "tensors alone, or leave this one out by --init-except '%s'",
-                    m->choice->path, name, nearest_text(name, m->want, nearest, sizeof nearest),
-                    name);
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "'%s' has a tensor '%s' that the model does not have%s; give a file of the model's "
+        "tensors alone, or leave this one out by --init-except '%s'",
+        m->choice->path, name, nearest_text(name, m->want, nearest, sizeof nearest), name);
 }
 
 static enum ghp_status check_dims(const struct match *m, const struct ghp_param *want, int item)

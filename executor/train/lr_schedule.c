@@ -103,7 +103,7 @@ enum ghp_status ghp_lr_schedule_check(struct ghp_lr_schedule s)
                                                 "leave it out");
     if (s.decay_steps > s.steps - s.warmup_steps)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "--decay-steps %lld does not fit behind %lld steps of warm-up in %lld; use "
+                        "--decay-steps %lld does not fit after %lld steps of warm-up in %lld; use "
                         "at most %lld",
                         (long long)s.decay_steps, (long long)s.warmup_steps, (long long)s.steps,
                         (long long)(s.steps - s.warmup_steps));

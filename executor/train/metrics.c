@@ -68,11 +68,10 @@ static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text,
             json_integer_value(at) <= (is_step || from.owes_evaluation ? from.step - 1 : from.step);
     json_decref(line);
     if (good) return GHP_OK;
-    return GHP_FAIL(
-        GHP_ERR_FORMAT,
-        "'%s' has lines that are no metrics, so it cannot be gone on with; name another "
-        "file",
-        m->path);
+    return GHP_FAIL(GHP_ERR_FORMAT,
+                    "'%s' is not a metrics file, so it cannot be continued; name another "
+                    "file",
+                    m->path);
 }
 
 /* Finds where the lines that are kept end. */

@@ -95,7 +95,7 @@ static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp
     if ((servers > 0 || beside) && s->n_session_plans > 1)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' '%s' has %s, which another plan cannot use; compare plans without "
-                        "servers and messages beside steps",
+                        "servers and without messages during steps",
                         ops->name, e->path, servers > 0 ? "servers" : "messages under way");
     if (servers == 0 || s->size == workers + servers) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
@@ -447,7 +447,8 @@ static void say_nodes(const struct ghp_setup *s)
     if (s->here == control->size || s->size < control->size) return;
     if (machine->nodes > s->size || (control->fills_nodes && s->here == most)) return;
     ghp_warn("the plan counts %d worker(s) on each of %d node(s), one node filled after the other, "
-             "and these lie otherwise: its prediction does not hold; start equally many on each in "
+             "and these are placed otherwise: its prediction does not hold; start equally many on "
+             "each in "
              "order, such as by mpirun --map-by slot or srun --distribution=block, or profile and "
              "plan as they are now",
              most, machine->nodes);

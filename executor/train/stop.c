@@ -106,7 +106,7 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends)
     if (stop == NULL || stop->signal != 0 || --stop->left > 0) return GHP_OK;
     mine = (struct ghp_control_message){now_s - stop->since_s, noted};
     messages = &mine;
-    stop->world->label = "asking whether to go on";
+    stop->world->label = "asking whether to continue";
     if (stop->world->ranks.count > 1)
         GHP_TRY(stop->control->ops->tell(stop->control, stop->world, mine, &messages));
     for (int i = 0; i < stop->world->ranks.count; i++) {

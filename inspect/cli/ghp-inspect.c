@@ -82,7 +82,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.run,
      .argument = "RUN",
-     .help = "what ghp-run --run wrote: --html and --trace show it beside the prediction"},
+     .help = "what ghp-run --run wrote: --html and --trace show it next to the prediction"},
     {.name = "export-onnx",
      .kind = GHP_OPT_TEXT,
      .target = &set.export_onnx,
@@ -521,7 +521,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
     GHP_TRY(format_of(path2, second, sizeof second));
     if ((*kind)->second == NULL || strcmp((*kind)->second, second) != 0)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "cannot show '%s' beside '%s'; give a profile and a model, or two plans",
+                        "cannot show '%s' next to '%s'; give a profile and a model, or two plans",
                         format, second);
     return GHP_OK;
 }

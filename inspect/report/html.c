@@ -62,7 +62,7 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
                         "predicted");
     if (data_of(plan) != NULL && step_s > 0) {
         snprintf(value, sizeof value, "%.3g\xc3\x97", data_of(plan)->step_s / step_s);
-        ghp_report_put_figure(page, "beside data parallelism", value, "as fast");
+        ghp_report_put_figure(page, "next to data parallelism", value, "as fast");
     }
 }
 

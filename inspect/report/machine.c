@@ -80,7 +80,7 @@ static void put_span(struct ghp_page *page, const struct ghp_plan *plan)
         ghp_page_add(page, "<p>All %d workers are one group within one node.</p>\n", k);
     else if (crossing == 0)
         ghp_page_add(page,
-                     "<p>Each group of %d lies within one node: its exchanges stay inside; "
+                     "<p>Each group of %d is within one node: its exchanges stay inside; "
                      "gradients are reduced across groups.</p>\n",
                      k);
     else

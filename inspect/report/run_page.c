@@ -363,7 +363,7 @@ static enum ghp_status read_losses(struct run_page *run)
         GHP_TRY(ghp_json_item(&list, i, &item));
         if (!json_is_number(item.value) && !json_is_null(item.value))
             return ghp_json_fail(&item, GHP_ERR_FORMAT,
-                                 "this is no loss; leave the file as ghp-run --run wrote it");
+                                 "this is not a loss; leave the file as ghp-run --run wrote it");
         run->losses[i] = json_is_null(item.value) ? NAN : json_number_value(item.value);
     }
     run->n_losses = (int64_t)n;

@@ -381,9 +381,10 @@ static enum ghp_status unpack(struct ghp_onnx_file *file, bool tensor)
         if (owner->short_of_memory)
             status = GHP_NO_MEMORY();
         else if (message == NULL)
-            status = GHP_FAIL(GHP_ERR_FORMAT,
-                              "%s: this is no ONNX %s, or a damaged one; give one that is whole",
-                              file->path, tensor ? "tensor" : "model");
+            status =
+                GHP_FAIL(GHP_ERR_FORMAT,
+                         "%s: this is not an ONNX %s, or it is damaged; give one that is whole",
+                         file->path, tensor ? "tensor" : "model");
     }
     free(bytes);
     return status;

@@ -62,10 +62,11 @@ static enum ghp_status find_location(const Onnx__TensorProto *t, struct ghp_onnx
     }
     if (out->location == NULL || out->location[0] == '\0' || out->location[0] == '/' ||
         strstr(out->location, "..") != NULL || out->location_offset < 0)
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "tensor '%s' names no file beside the model for its values; save the model "
-                        "with a relative location",
-                        out->name);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "tensor '%s' names no file next to the model for its values; save the model "
+            "with a relative location",
+            out->name);
     return GHP_OK;
 }
 
@@ -82,10 +83,11 @@ enum ghp_status ghp_onnx_tensor_read(const void *message, struct ghp_onnx_tensor
     for (int i = 0; i < out->n_dims; i++) {
         out->dims[i] = t->dims[i];
         if (out->dims[i] < 0 || !ghp_product_fits(out->elements, out->dims[i], INT64_C(1) << 40))
-            return GHP_FAIL(GHP_ERR_FORMAT,
-                            "dimension %d of tensor '%s' is %" PRId64
-                            ", which is no size of a tensor of at most 2^40 elements; repair it",
-                            i, out->name, out->dims[i]);
+            return GHP_FAIL(
+                GHP_ERR_FORMAT,
+                "dimension %d of tensor '%s' is %" PRId64
+                ", which cannot be a size of a tensor of at most 2^40 elements; repair it",
+                i, out->name, out->dims[i]);
         out->elements *= out->dims[i];
     }
     if (!ghp_onnx_type_whole(out->type) && !ghp_onnx_type_real(out->type)) return GHP_OK;
@@ -95,8 +97,8 @@ enum ghp_status ghp_onnx_tensor_read(const void *message, struct ghp_onnx_tensor
                         : (int64_t)typed_values(t) != out->elements)
         return GHP_FAIL(
             GHP_ERR_FORMAT,
-            "tensor '%s' has not the %" PRId64
-            " values that its shape says; the file is truncated or damaged: get it anew",
+            "tensor '%s' does not have the %" PRId64
+            " values that its shape says; the file is truncated or damaged: get it again",
             out->name, out->elements);
     return GHP_OK;
 }
@@ -111,10 +113,11 @@ static enum ghp_status read_range(int fd, const char *path, const struct ghp_onn
     if (fstat(fd, &about) != 0) return ghp_file_fail_read(path, errno);
     if ((int64_t)about.st_size < (int64_t)bytes ||
         tensor->location_offset > (int64_t)about.st_size - (int64_t)bytes)
-        return GHP_FAIL(GHP_ERR_FORMAT,
-                        "%s: has not the values of tensor '%s'; put the file that belongs to the "
-                        "model there",
-                        path, tensor->name);
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "%s: does not have the values of tensor '%s'; put the file that belongs to the "
+            "model there",
+            path, tensor->name);
     *owned = ghp_alloc(bytes, 1);
     if (*owned == NULL) return GHP_NO_MEMORY();
     while (n < bytes) {

@@ -75,10 +75,11 @@ static enum ghp_status read_config(struct ghp_hf_adapter *a, int64_t positions)
     snprintf(a->base, sizeof a->base, "%.*s%s", PATH_MAX - 40, base != NULL ? base : "", end);
     status = check_keys(path, root);
     if (status == GHP_OK && !ghp_hf_is_folder(a->base))
-        status = GHP_FAIL(GHP_ERR_INPUT,
-                          "'%s' has base_model_name_or_path '%s', which is no folder of a network; "
-                          "write the folder's path there",
-                          path, base != NULL ? base : "");
+        status =
+            GHP_FAIL(GHP_ERR_INPUT,
+                     "'%s' has base_model_name_or_path '%s', which is not a folder of a network; "
+                     "write the folder's path there",
+                     path, base != NULL ? base : "");
     ghp_json_release(&doc);
     return status;
 }

@@ -96,7 +96,8 @@ enum ghp_status ghp_hf_place_open(const char *path, struct ghp_hf_config *config
     struct ghp_hf_named named;
 
     if (!ghp_hf_place_find(path, &place))
-        return GHP_FAIL(GHP_ERR_IO, "'%s' is no folder with a config.json; check the name", path);
+        return GHP_FAIL(GHP_ERR_IO, "'%s' is not a folder with a config.json; check the name",
+                        path);
     if (place.known != NULL)
         *config = *place.known;
     else {

@@ -118,7 +118,7 @@ static enum ghp_status recognise(const struct ghp_model *model, struct ghp_hf_re
     if (r->config.heads > 0 && r->config.blocks > 0) GHP_TRY(compare(model, r, &same));
     if (same) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "the network '%s' is no gpt2 and no llama, layer by layer, as transformers has "
+                    "the network '%s' is neither a gpt2 nor a llama as transformers has "
                     "them; if it came from a folder, put that back where it was planned, else "
                     "write it as ONNX",
                     model->name);

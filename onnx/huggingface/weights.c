@@ -95,8 +95,8 @@ static enum ghp_status check_rest(const struct ghp_hf_weights *w)
 
         if (w->used[i] || is_beside(w, name)) continue;
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' has a tensor '%s', which a network of this config.json has not; "
-                        "give the weights of this config.json",
+                        "'%s' has a tensor '%s', which a network of this config.json does not "
+                        "have; give the weights of this config.json",
                         ghp_hf_files_path(w->files), name);
     }
     return GHP_OK;

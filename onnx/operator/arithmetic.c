@@ -388,7 +388,8 @@ static enum ghp_status read_add(struct ghp_onnx_import *im, const struct ghp_onn
 static enum ghp_status check_two(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     if (node->n_inputs == 2) return GHP_OK;
-    return ghp_onnx_fail(im, node, "has not two inputs; repair the file");
+    return ghp_onnx_fail(im, node, "needs exactly two inputs, but has %d; repair the file",
+                         node->n_inputs);
 }
 
 /* One tensor and another that a function makes: -x for differences, 1/x for quotients. */

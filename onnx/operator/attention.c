@@ -29,7 +29,7 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
         (x->joined != 0 && !repeated && !by_head) || (x->n != 3 && x->n != 4 && !repeated) ||
         (x->n == 3 && named < 1))
         return ghp_onnx_fail(im, node,
-                             "has an %s that is no sequence with heads; give batch, heads, "
+                             "has an %s that is not a sequence with heads; give batch, heads, "
                              "positions and channels, or the number of heads",
                              what);
     step = im->model.layers[x->layer].out.h;
@@ -273,7 +273,7 @@ enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_n
         hint = ghp_onnx_part(ghp_onnx_called(im->model.layers[like.inputs[0]].name), ".bias");
     } else {
         return ghp_onnx_fail(im, node,
-                             "reads some channels of '%.96s', which is no linear layer; make a "
+                             "reads some channels of '%.96s', which is not a linear layer; make a "
                              "product for each input in the file",
                              from.name);
     }

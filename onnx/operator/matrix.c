@@ -55,7 +55,7 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
     if (!ghp_onnx_are_rows(im, x)) GHP_TRY(ghp_onnx_part_axes(im, x));
     if (w->array.n != 2 || x->n < 2 || w->array.dims[1] != x->dims[x->n - 1])
         return ghp_onnx_fail(im, node,
-                             "multiplies with a constant that is no matrix of as many "
+                             "multiplies with a constant that is not a matrix of as many "
                              "rows as its input has features; ghp has no other product");
     if (x->n == 2) return linear_on(im, node, x, w, layer);
     GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));

@@ -67,9 +67,10 @@ static enum ghp_status read_average_pool(struct ghp_onnx_import *im,
     int layer;
 
     if (node->call != NULL && has_divisor(node->call))
-        return ghp_onnx_fail(im, node,
-                             "has a divisor_override in the module, which ONNX has not; leave it "
-                             "out, and multiply the pool's output by window / divisor");
+        return ghp_onnx_fail(
+            im, node,
+            "has a divisor_override in the module, which ONNX cannot express; leave it "
+            "out, and multiply the pool's output by window / divisor");
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
     plain = p;

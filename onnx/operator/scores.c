@@ -44,7 +44,7 @@ static enum ghp_status scores_in(struct ghp_onnx_import *im, const struct ghp_on
     *scores = *ghp_onnx_in(im, node, at)->scores;
     if (!scores->weights) return GHP_OK;
     return ghp_onnx_fail(im, node,
-                         "changes weights of an attention behind its softmax; ghp multiplies "
+                         "changes weights of an attention after its softmax; ghp multiplies "
                          "values by them as they are");
 }
 

@@ -166,7 +166,7 @@ static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct g
         int64_t from = n < 0 ? axes - 1 - i : n == axes ? list[i] : -1;
 
         if (from < 0 || from >= axes || (seen & 1u << from) != 0)
-            return ghp_onnx_fail(im, node, "has a perm that is no order of %d axes; repair it",
+            return ghp_onnx_fail(im, node, "has a perm that is not an order of %d axes; repair it",
                                  axes);
         seen |= 1u << from;
         order[i] = (int)from;

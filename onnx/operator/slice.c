@@ -160,7 +160,7 @@ static enum ghp_status read_part(struct ghp_onnx_import *im, const struct ghp_on
     part = n_split > 1 ? n_split : (size + split[0] - 1) / split[0];
     if (at[0] < 0) at[0] += part;
     if (at[0] < 0 || at[0] >= part)
-        return ghp_onnx_fail(im, node, "takes a part behind the last; repair the file");
+        return ghp_onnx_fail(im, node, "takes a part after the last; repair the file");
     for (int64_t i = 0; i < at[0]; i++)
         first += split[n_split > 1 ? i : 0];
     part = clamp(split[n_split > 1 ? at[0] : 0], 0, size - first);

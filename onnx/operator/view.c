@@ -318,7 +318,7 @@ static enum ghp_status write_resize(struct ghp_onnx_export *ex, int layer)
 
     if (l->resize == GHP_RESIZE_AREA)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (resize) is a mean over areas, which ONNX has not; use mode "
+                        "layer '%s' (resize) is a mean over areas, which ONNX cannot express; use mode "
                         "linear, or avg_pool",
                         l->name);
     ghp_export_since(ex, 18); /* Resize of some axes */
@@ -345,10 +345,11 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
     int n = 1, moved = 0;
 
     if (view->n > MOST || !find_digits(view, ghp_shape_elements(l->in), &d))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (view) is no slice of its input that ONNX can say; change its "
-                        "strides to ones that divide each other",
-                        l->name);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' (view) is not a slice of its input that ONNX can say; change its "
+            "strides to ones that divide each other",
+            l->name);
     if (l->in.axes == GHP_AXES_SEQUENCE)
         at = ghp_export_turned(ex, ghp_export_text(ex, l->name, ".positions"), at,
                                (const int64_t[]){0, 2, 1}, 3);

@@ -243,7 +243,7 @@ static const char *binds(const struct ghp_prediction *at)
     if (at->exposed_s > 0.5 * at->step_s)
         return "the links: computing waits for gradients most of the step";
     if (at->exposed_s > 0.1 * at->step_s) return "computing, then the links that gradients go over";
-    return "computing: reductions are hidden behind it";
+    return "computing: it hides the reductions";
 }
 
 static void print_measured(const struct question *q, const struct ghp_expected *e)

@@ -133,8 +133,7 @@ static enum ghp_status check_elastic(void)
     if (ghp_sync_parse(ghp_plan_chosen.sync, &sync) == GHP_OK && ghp_sync_wants_data(sync))
         return GHP_FAIL(
             GHP_ERR_USAGE,
-            "--sync %s goes on with as many ranks alone: its workers' weights differ, or servers "
-            "have them; leave --elastic out",
+            "a run with --sync %s can only resume on the same number of ranks; leave --elastic out",
             ghp_plan_chosen.sync);
     return GHP_OK;
 }

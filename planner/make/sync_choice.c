@@ -77,10 +77,11 @@ static enum ghp_status note_gain(const struct ghp_plan_request *request, double 
     GHP_TRY(predict_allreduce(request, plan, deadline_s, &all));
     cost_s = plan->predicted.step_s - all.step_s;
     saved = (double)(all.peak_bytes - plan->predicted.peak_bytes) / (1 << 20);
-    snprintf(text, sizeof text,
-             "sharded update: beside an all-reduce of the same splits it saves %.2f MiB a worker "
-             "%s %.3f ms a step%s",
-             saved, cost_s < 0 ? "and" : "but costs", 1e3 * fabs(cost_s), why);
+    snprintf(
+        text, sizeof text,
+        "sharded update: compared with an all-reduce of the same splits it saves %.2f MiB a worker "
+        "%s %.3f ms a step%s",
+        saved, cost_s < 0 ? "and" : "but costs", 1e3 * fabs(cost_s), why);
     free(c->sync);
     c->sync = strdup(text);
     return c->sync == NULL ? GHP_NO_MEMORY() : GHP_OK;

@@ -29,8 +29,7 @@ static enum ghp_status add_number(const char *text, int64_t value, struct ghp_sw
 {
     if (range->n > 0 && value <= range->workers[range->n - 1])
         return fail_range(text, "a number is not larger than the one before");
-    if (value > MAX_WORKERS)
-        return fail_range(text, "'...' does not arrive at the number behind it");
+    if (value > MAX_WORKERS) return fail_range(text, "'...' does not reach the number after it");
     if (range->n >= GHP_SWEEP_POINTS_MAX) return fail_range(text, "it has more than 64 points");
     range->workers[range->n++] = (int)value;
     return GHP_OK;
@@ -57,7 +56,7 @@ static enum ghp_status go_on(const char *text, int64_t last, struct ghp_sweep_ra
     }
     return range->workers[range->n - 1] == last
                ? GHP_OK
-               : fail_range(text, "'...' does not arrive at the number behind it");
+               : fail_range(text, "'...' does not reach the number after it");
 }
 
 static enum ghp_status read_item(const char *text, const char *item, bool *dots,
@@ -67,14 +66,14 @@ static enum ghp_status read_item(const char *text, const char *item, bool *dots,
     long long value;
 
     if (strcmp(item, "...") == 0) {
-        if (*dots) return fail_range(text, "'...' stands behind '...'");
+        if (*dots) return fail_range(text, "'...' follows '...'");
         *dots = true;
         return GHP_OK;
     }
     errno = 0;
     value = strtoll(item, &end, 10);
     if (end == item || *end != '\0' || errno != 0 || value < 1 || value > MAX_WORKERS)
-        return fail_range(text, "an item is no number from 1 to 1048576");
+        return fail_range(text, "an item is not a number from 1 to 1048576");
     if (!*dots) return add_number(text, value, range);
     *dots = false;
     return go_on(text, value, range);

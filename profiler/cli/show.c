@@ -125,7 +125,7 @@ static void note_missed(struct ghp_table *table, int analytic)
             table,
             "%d operation%s by the analytic model, for lack of time: plans that need them are "
             "predicted worse; "
-            "the same command without --fresh goes on from here, --budget gives more time",
+            "the same command without --fresh continues from here, --budget gives more time",
             analytic, analytic == 1 ? "" : "s");
 }
 

@@ -52,8 +52,8 @@ static enum ghp_status step_open(struct small_step *s)
 
     GHP_TRY(ghp_collectives_group(collectives, ranks, GHP_STREAM_COMM, &s->reductions));
     GHP_TRY(ghp_collectives_group(collectives, ranks, GHP_STREAM_COMPUTE, &s->exchanges));
-    s->reductions->label = "reductions behind layers";
-    s->exchanges->label = "exchanges behind layers";
+    s->reductions->label = "reductions after layers";
+    s->exchanges->label = "exchanges after layers";
     s->mine = ghp_alloc(SHORT_BYTES, 1);
     s->all = ghp_alloc(bytes, 1);
     s->sum.out = ghp_alloc(bytes, 1);

@@ -112,7 +112,7 @@ static enum ghp_status load(const struct ghp_cache *cache, struct ghp_profile *k
     if (status == GHP_OK) return GHP_OK;
     *known = (struct ghp_profile){0};
     if (status == GHP_ERR_NO_MEMORY) return status;
-    ghp_warn("kept measurements are damaged and made anew: %s", ghp_status_message());
+    ghp_warn("kept measurements are damaged and are made again: %s", ghp_status_message());
     return GHP_OK;
 }
 

@@ -67,7 +67,7 @@ static enum ghp_status measure_overlap(struct ghp_profiling *run)
 {
     ghp_progress_step(RATES_ALONE, "%s", "how much computing and reductions slow each other down");
     GHP_TRY(measure_by(run, ghp_measure_overlap, concurrent_reductions));
-    ghp_progress_step(RATES_BESIDE, "%s", "what collectives take behind layers");
+    ghp_progress_step(RATES_BESIDE, "%s", "what collectives take after layers");
     return measure_by(run, ghp_measure_arrival, any_layer);
 }
 

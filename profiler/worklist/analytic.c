@@ -70,7 +70,7 @@ static enum ghp_status read_value(const char *text, int id, double *value)
         *value = strtod(text, &end);
         if (end == text || *end != '\0' || errno == ERANGE)
             return GHP_FAIL(GHP_ERR_USAGE,
-                            "cannot read --analytic: '%s=%s' is no number; write it "
+                            "cannot read --analytic: '%s=%s' is not a number; write it "
                             "like %s=6e12",
                             fields[id].key, text, fields[id].key);
     }

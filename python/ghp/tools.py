@@ -15,7 +15,7 @@ _OWN = Path(__file__).parent / "bin"
 class Error(Exception):
     """What a tool of ghp refused, or failed to do: its own sentence, which names a remedy.
 
-    code   the tool's exit code: 1 tried and failed, 2 bad usage, 3 a sound question whose answer is no
+    code   the tool's exit code: 1 tried and failed, 2 bad usage, 3 a sound question with a negative answer
     """
 
     def __init__(self, sentence: str, code: int = 1):
@@ -28,7 +28,7 @@ class UsageError(Error, ValueError):
 
 
 class NoPlanError(Error):
-    """A sound question whose answer is no, such as a plan for less memory than any plan needs."""
+    """A sound question with a negative answer, such as a plan for less memory than any plan needs."""
 
 
 def find(name: str) -> Optional[str]:

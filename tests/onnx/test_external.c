@@ -85,7 +85,7 @@ static void check_range(void)
     if (began >= 0) CHECK(bytes_read() - began < mib);
     CHECK_STATUS(read_at("weights", "268435448", values), GHP_OK); /* the last two */
     CHECK_STATUS(read_at("weights", "268435449", values), GHP_ERR_FORMAT);
-    CHECK_MESSAGE("has not the values of tensor");
+    CHECK_MESSAGE("does not have the values of tensor");
 }
 
 /* Links that stay in the folder are followed; others, of files and of folders, are not. */

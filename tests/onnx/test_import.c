@@ -175,7 +175,7 @@ static void check_unsupported(void)
     begin(13, -1, 4, 0, 0);
     node("Erf", "y", "x", NULL);
     refused(path, "y", GHP_ERR_INPUT,
-            "node 'y' (Erf, opset 13) is of an operation that ghp has not");
+            "node 'y' (Erf, opset 13) is of an operation that ghp does not support");
     CHECK_MESSAGE("; use Relu, ");
     CHECK_MESSAGE("AveragePool");
     begin(13, -1, 4, 0, 0);

@@ -301,7 +301,7 @@ static void check_other_inputs(void)
     inputs[2].dims[1] = S;
     inputs[2].name = "token_type_ids";
     in_names[5][1] = "token_type_ids";
-    refused(path, "y", GHP_ERR_INPUT, "the input 'token_type_ids' stands beside token ids");
+    refused(path, "y", GHP_ERR_INPUT, "the input 'token_type_ids' comes with token ids");
 }
 
 CHECK_TEST(sequences)

@@ -237,7 +237,7 @@ static void check_scales(void)
         in_names[0][4] = "variance";
         at->n_inputs = 5;
         end_network("n");
-        says("y", constant_scale ? "have a scale that is no weight of the module" : NULL);
+        says("y", constant_scale ? "have a scale that is not a weight of the module" : NULL);
         if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) continue;
         CHECK_EQ(model.layers[1].fixed, constant_scale == 1);
         ghp_model_release(&model);

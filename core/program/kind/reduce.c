@@ -113,7 +113,8 @@ const struct ghp_kind_facts ghp_kind_facts_gather = {
 
 const struct ghp_kind_facts ghp_kind_facts_average = {
     .name = "average",
-    .purpose = "a bucket of weights becomes the mean of all workers', after every so many steps",
+    .purpose =
+        "a bucket of weights becomes the mean of all workers', after a fixed number of steps",
     .stream = GHP_STREAM_COMM,
     .comm = GHP_COMM_ALL_REDUCE,
     .of_updates = true,

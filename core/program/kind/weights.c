@@ -59,7 +59,7 @@ const struct ghp_kind_facts ghp_kind_facts_mix = {
 
 const struct ghp_kind_facts ghp_kind_facts_carry = {
     .name = "carry",
-    .purpose = "messages of mixes that go beside the step",
+    .purpose = "messages of mixes that are sent during the step",
     .of_all = "all weights",
     .stream = GHP_STREAM_COMM,
     .cost = GHP_COST_CARRY,

@@ -65,7 +65,7 @@ static const struct ghp_mixing_facts ad_psgd_mixing = {
 
 const struct ghp_sync_ops ghp_sync_ad_psgd = {
     .name = "ad-psgd",
-    .purpose = "each worker trains alone, and beside a step moves to the middle of it and another",
+    .purpose = "each worker trains alone, and during a step meets another half-way",
     .least_workers = 2,
     .equality = GHP_SYNC_EQUALS_NOTHING,
     .gathers = true,

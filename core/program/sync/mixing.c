@@ -158,7 +158,7 @@ static const char *const ssp_shown[] = {"ssp:3", "ssp:10", "ssp:10,free", NULL};
 
 const struct ghp_sync_ops ghp_sync_ssp = {
     .name = "ssp",
-    .purpose = "as asp, but workers go on by their own gradients for up to S steps",
+    .purpose = "as asp, but workers continue with their own gradients for up to S steps",
     .argument = "S",
     .usual = -1,
     .other = "free",

@@ -84,7 +84,7 @@ static const char *const shown[] = {"sgp-overlap:1", NULL};
 
 const struct ghp_sync_ops ghp_sync_sgp_overlap = {
     .name = "sgp-overlap",
-    .purpose = "the same beside the step, waiting for what was sent TAU steps ago alone",
+    .purpose = "the same during the step, waiting only for what was sent TAU steps ago",
     .argument = "TAU",
     .least = 1,
     .usual = -1,

@@ -329,7 +329,7 @@ enum ghp_status ghp_graph_find(const struct ghp_graph *g, const char *name,
     if (status == GHP_OK) status = make_plan(g, p.config, plan);
     if (status == GHP_OK && plan->plan == NULL)
         status =
-            GHP_FAIL(GHP_ERR_BACKEND, "cuDNN's '%s' is not to be had here; profile again", name);
+            GHP_FAIL(GHP_ERR_BACKEND, "cuDNN's '%s' is not available here; profile again", name);
     if (status == GHP_OK) snprintf(plan->name, sizeof plan->name, "%s", name);
     if (p.config != NULL) g->cudnn->cudnnBackendDestroyDescriptor(p.config);
     for (int i = 0; i < KNOBS; i++)

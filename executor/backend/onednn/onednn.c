@@ -9,10 +9,10 @@ enum ghp_status ghp_onednn_status(dnnl_status_t status, const char *what)
 {
     if (status == dnnl_success) return GHP_OK;
     if (status == dnnl_out_of_memory) return GHP_NO_MEMORY();
-    return GHP_FAIL(GHP_ERR_BACKEND,
-                    "oneDNN's status is %d for '%.80s'; use '--backend reference' to go on without "
-                    "oneDNN",
-                    (int)status, what);
+    return GHP_FAIL(
+        GHP_ERR_BACKEND,
+        "oneDNN's status is %d for '%.80s'; use '--backend reference' to continue without oneDNN",
+        (int)status, what);
 }
 
 const char *ghp_onednn_implementation(const_dnnl_primitive_desc_t described)

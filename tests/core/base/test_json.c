@@ -164,13 +164,13 @@ static void test_refusals(void)
         {"{\"a\": 99999999999999999999}", "double or int64"},
         {"{\"a\": NaN}", "t:1:"},
         {"{'a': 1}", "correct the JSON"},
-        {"[1]", "t:1:1: the document is no object"},
+        {"[1]", "t:1:1: the document is not an object"},
         {"{\"a\": 1}", "key 'format' is missing"},
         {"{\"format\": \"ghp.run/2\"}", "t:1:12: 'format': the format is 'ghp.run/2'; give a file "
                                         "of format 'ghp.plan/2'"},
         {"{\"format\": \"ghp.plan/7\"}", "t:1:12: 'format': the format is 'ghp.plan/7', but this "
                                          "version of ghp reads 'ghp.plan/2'; "
-                                         "make the file anew with the tool that wrote it"},
+                                         "make the file again with the tool that wrote it"},
         {"{\"format\": 1}", "not a text"},
     };
 

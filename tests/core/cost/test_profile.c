@@ -590,7 +590,7 @@ CHECK_TEST(profile)
     refuse("\"ranks\": 2", "\"ranks\": 1", "'collectives[0].ranks'");
     refuse("\"overlap\": {\"compute\": 1.0", "\"overlap\": {\"compute\": 0.5", "from 1 to");
     refuse("\"rates\"", "\"backend_operations\": [\"relu\", \"rely\"], \"rates\"",
-           "this is no operation");
+           "this is not an operation");
     refuse("\"rates\"", "\"worker_speed\": [2, 3], \"rates\"", "divide all by 2");
     refuse("\"rates\"", "\"worker_speed\": [1, 0.5], \"rates\"", "from 1 to 1000");
     refuse("\"rates\"", "\"worker_speed\": [1], \"rates\"", "one for each worker");

@@ -53,7 +53,7 @@ static void test_stragglers(void)
                  "worker 3 takes 2 times as long, worker 0 1.5 times") == 0);
     CHECK_STATUS(ghp_stragglers_check(&s, 4), GHP_OK);
     CHECK_STATUS(ghp_stragglers_check(&s, 3), GHP_ERR_USAGE);
-    CHECK_MESSAGE("none of 3 workers");
+    CHECK_MESSAGE("but the 3 workers are numbered 0 to 2");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK_STATUS(ghp_stragglers_parse(wrong[i], &s), GHP_ERR_USAGE);
 }

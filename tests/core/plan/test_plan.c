@@ -295,7 +295,7 @@ static const struct edit edits[] = {
     {"\"memory_limit_bytes\": ", "\"memory_limit_bytes\": 1 , \"gap_\": ", "unknown key 'gap_'",
      false},
     {"\"gap\": 0.0", "\"gap\": 0.5", "certificate.gap", true},
-    {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "no lower bound", true},
+    {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "not a lower bound", true},
     {"\"plans_simulated\": 3", "\"plans_simulated\": -3", "'certificate.plans_simulated'", false},
     {"\"profile_hash\": \"", "\"profile_hash\": \"x", "16", false},
     {"\"program_hash\": \"", "\"program_hash\": \"x", "16", false},

@@ -103,7 +103,7 @@ static void check_refusals(void)
     check_refused(request_for("tokens:"), GHP_ERR_USAGE, "tokens:FILE, bytes:FILE");
     request = request_for("bytes:%s/a"); /* its bytes are below 40 */
     request.shape.vocabulary = 0;
-    check_refused(request, GHP_ERR_INPUT, "has tokens, but the model's input are none");
+    check_refused(request, GHP_ERR_INPUT, "has tokens, but the model does not take tokens");
     request = request_for("tokens:%s/a");
     request.sample_labels = 1;
     check_refused(request, GHP_ERR_INPUT, "a label for each of 4 positions, but the model takes 1");

@@ -438,7 +438,7 @@ static void check_refused_parts(void)
     refused(path, "d", GHP_ERR_INPUT, "make the attention with dropout 0.0");
     node("Mul", "m", "weights", "share");
     node("MatMul", "n", "m", "v");
-    refused(path, "n", GHP_ERR_INPUT, "changes weights of an attention behind its softmax");
+    refused(path, "n", GHP_ERR_INPUT, "changes weights of an attention after its softmax");
 }
 
 static void check_refusals(void)
@@ -460,7 +460,7 @@ static void check_refusals(void)
     begin_sequence(23);
     put_qkv(false);
     put_attention("y", false);
-    refused(path, "y", GHP_ERR_INPUT, "no sequence with heads");
+    refused(path, "y", GHP_ERR_INPUT, "not a sequence with heads");
 }
 
 CHECK_TEST(onnx_attention)

@@ -112,7 +112,7 @@ static void check_refusals(struct ghp_worker *worker, const struct ghp_init_choi
                "\"norm.count\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[48,56]}," FC_BIAS
                    FC_WEIGHT "}");
     CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);
-    CHECK_MESSAGE("a tensor 'norm.count' that the model has not");
+    CHECK_MESSAGE("a tensor 'norm.count' that the model does not have");
     write_file("{" NORM COUNTER FC_BIAS
                "\"fc.weight\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[60,72]}}");
     CHECK_STATUS(ghp_init_weights(worker, choice), GHP_ERR_INPUT);

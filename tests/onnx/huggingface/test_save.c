@@ -270,7 +270,7 @@ CHECK_TEST(save)
             "other", &model),
         GHP_OK);
     CHECK_STATUS(ghp_hf_save(folder_path(), &model, NULL, &source), GHP_ERR_INPUT);
-    CHECK_MESSAGE("'other' is no gpt2 and no llama");
+    CHECK_MESSAGE("'other' is neither a gpt2 nor a llama");
     ghp_model_release(&model);
     folder_remove();
     return check_end();

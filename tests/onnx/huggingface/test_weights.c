@@ -153,7 +153,7 @@ static void check_others(void)
     folder_write_config(llama_config);
     check_refused(folder_path(), GHP_ERR_INPUT, "has no tensor 'model.embed_tokens.weight'");
     check_refused("gpt2-124m", GHP_ERR_INPUT, "a network without weights");
-    check_refused("no-such-folder", GHP_ERR_IO, "no folder with a config.json");
+    check_refused("no-such-folder", GHP_ERR_IO, "not a folder with a config.json");
 }
 
 CHECK_TEST(weights)

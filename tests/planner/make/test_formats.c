@@ -120,7 +120,7 @@ static void check_file(const struct ghp_plan *plan)
     loaded.nchw16c[0] = true; /* what is loaded is plain */
     CHECK_STATUS(ghp_plan_save(path, &loaded),
                  GHP_ERR_INTERNAL); /* what cannot be read is not written */
-    CHECK_MESSAGE("cannot lie blocked");
+    CHECK_MESSAGE("cannot be blocked");
     ghp_plan_release(&loaded);
     unlink(path);
 }

@@ -32,15 +32,15 @@ static void test_ranges(void)
     check_range("workers=1,2,4,...,16,20", 6, 16, 20);
     check_refused("nodes=1,2", "nothing but workers");
     check_refused("workers=", "no number");
-    check_refused("workers=1,2,x", "no number from 1");
-    check_refused("workers=1,0", "no number from 1");
+    check_refused("workers=1,2,x", "not a number from 1");
+    check_refused("workers=1,0", "not a number from 1");
     check_refused("workers=1,2,2", "not larger");
     check_refused("workers=1,2,...,8", "three numbers");
     check_refused("workers=1,2,5,...,8", "neither one ratio");
-    check_refused("workers=1,2,4,...,12", "does not arrive");
+    check_refused("workers=1,2,4,...,12", "does not reach");
     check_refused("workers=4,6,9,...,81", "not whole");
     check_refused("workers=1,2,4,...", "ends it");
-    check_refused("workers=1,2,4,...,...,8", "behind");
+    check_refused("workers=1,2,4,...,...,8", "follows");
     check_refused("workers=1,2,3,...,99", "64 points");
 }
 

@@ -46,7 +46,7 @@ for file in cut.bin cut.npy; do
     wait $job
     code=$?
     [ $code = 1 ] || fail "$file cut: exit $code: $(cat err)"
-    grep -qE "^ghp-run: cannot read '$file' any more: it became shorter, .* by --resume$" err ||
+    grep -qE "^ghp-run: cannot read '$file' any more: it became shorter, .* with --resume$" err ||
         fail "$file cut: $(cat err)"
 done
 

@@ -111,7 +111,7 @@ untouched no.json
 sync local.json --sync local:2 >/dev/null 2>&1 || exit 1
 sync easgd.json --sync easgd:2 >/dev/null 2>&1 || exit 1
 run 2 local.json --steps 2 --checkpoint averaged >/dev/null 2>&1 </dev/null || exit 1
-other='is of a training by local:2 over 2 worker(s), .*plan by the same'
+other='is of a training with local:2 on 2 worker(s), .*plan with the same'
 refused 1 "$other" run 2 plan.json --steps 4 --checkpoint averaged --resume
 refused 1 "$other" run 3 easgd.json --steps 4 --checkpoint averaged --resume
 refused 1 '2 worker(s) and 1 server(s), but 2 rank(s) were started; start it with mpirun -n 3' \

@@ -41,7 +41,7 @@ grep -qF '>step 1000<' later.html || fail "a resumed run's first step"
 [ "$(grep -o 'class="each" d="[^"]*"' later.html | grep -o '[ML]' | wc -l)" = 119 ] ||
     fail "a loss that is null is drawn"
 first_loss '"x"' >wrong.json
-denied 1 'this is no loss' inspect wrong.json --html wrong.html
+denied 1 'this is not a loss' inspect wrong.json --html wrong.html
 
 denied 2 'a run has --html FILE alone; for the others give its plan, with --run run.json' \
     inspect run.json --trace t.json

@@ -34,7 +34,7 @@ inspect kept >out 2>err && fail "two damaged files: exit 0"
 # no checkpoint
 printf '\002\0\0\0\0\0\0\0{}' >other.safetensors
 denied_by() { inspect "$1" >out 2>err && fail "$1: exit 0"; grep -q "$2" err || fail "$1: $(cat err)"; }
-denied_by other.safetensors 'is no checkpoint of ghp-run'
+denied_by other.safetensors 'is not a checkpoint of ghp-run'
 denied_by nothing.safetensors 'nothing.safetensors'
 denied 2 'are about plans' "$GHP_BIN/ghp-inspect" other.safetensors --html x.html
 exit $((failures > 0))

@@ -83,7 +83,7 @@ ends 0 'three failures'
 says '4 workers failed after [0-9]+ steps, with a checkpoint of [0-9]+: .*rank [0-3] .*signal 9' 'a killed worker'
 says 'with a checkpoint of [0-9]+: mpirun ended by signal 9' 'a killed mpirun'
 says 'with a checkpoint of [0-9]+: worker [0-9] waited 6 s in .*rank\(s\) .*2' 'a worker that hangs'
-[ "$(grep -c "4 workers go on by '4.json' from step" err)" = 3 ] || fail "not three restarts: $(grep ghp-launch err)"
+[ "$(grep -c "4 workers continue with '4.json' from step" err)" = 3 ] || fail "not three restarts: $(grep ghp-launch err)"
 [ "$(value out)" = "$(value whole)" ] || fail "other weights than undisturbed"
 curve metrics.jsonl | cmp -s - whole.curve || fail "other losses than undisturbed: a sample was left out or seen twice"
 
@@ -98,7 +98,7 @@ waits 60 lines $((30 + RANDOM % 60)) || fail "the run of four does not train: $(
 echo 3 >left
 kill -9 "$(cat pid.3)"
 ends 0 'a lost worker'
-says "3 workers go on by 'set.json' from step [1-9]" 'a lost worker'
+says "3 workers continue with 'set.json' from step [1-9]" 'a lost worker'
 losses metrics.jsonl | paste - <(losses whole.jsonl) | awk -v steps=$steps '
     { d = $1 - $2; if (!(d <= 1e-10 && d >= -1e-10)) bad = 1; n++ } END { exit bad || n != steps }' ||
     fail "with one worker fewer: other losses than undisturbed"
@@ -113,13 +113,13 @@ if full; then
     waits 60 lines 25 || fail "the run of a set does not train: $(cat err)"
     echo 3 >left
     kill -9 "$(cat pid.3)"
-    waits 60 grep -q "3 workers go on by 'set.json'" err || fail "three do not go on: $(cat err)"
+    waits 60 grep -q "3 workers continue with 'set.json'" err || fail "three do not go on: $(cat err)"
     n=$(wc -l <metrics.jsonl)
     waits 60 lines $((n + 40)) || fail "three do not train: $(cat err)"
     echo 4 >left
     ends 0 'a worker that comes back'
     says '4 workers answer, 3 train' 'a worker that comes back'
-    says "4 workers go on by 'set.json' from step [1-9]" 'a worker that comes back'
+    says "4 workers continue with 'set.json' from step [1-9]" 'a worker that comes back'
     [ "$(wc -l <metrics.jsonl)" = 900 ] || fail "a worker that comes back: $(wc -l <metrics.jsonl) steps in the metrics"
     steps=240 options=(--steps 240 "${options[@]:2}")
 fi
@@ -131,7 +131,7 @@ waits 60 lines 30 || fail "does not train: $(cat err)"
 kill -TERM $job
 ends 4 'a stop'
 says 'ended after [0-9]+ of' 'a stop'
-last 'ended by a signal; --resume goes on from step [1-9][0-9]*' 'a stop'
+last 'ended by a signal; --resume continues from step [1-9][0-9]*' 'a stop'
 launch 4.json --resume --
 ends 0 'going on'
 [ "$(value out)" = "$(value whole)" ] || fail "stopped and gone on: other weights than undisturbed"
@@ -173,7 +173,7 @@ for which in only both resumed; do
     fi
     if [ $which = only ]; then
         ends 0 $which
-        says "warning: the only checkpoint is damaged, and is '$checkpoint.damaged' now: the training begins anew" \
+        says "warning: the only checkpoint is damaged, and is '$checkpoint.damaged' now: the training begins again" \
             $which
         [ -e kept/checkpoint.safetensors.damaged ] || fail "$which: the damaged file is gone"
         [ "$(value out)" = "$(value whole)" ] || fail "$which: other weights than undisturbed"
@@ -181,8 +181,8 @@ for which in only both resumed; do
     fi
     ends 1 $which
     last "gave up: no checkpoint in 'kept' is sound.*'kept/checkpoint.*safetensors' is damaged.*; put a copy of one\
- there as '$checkpoint' and go on with --resume, or begin again with --overwrite" $which
-    [ "$(grep -c 'go on by' err)" -le 1 ] || fail "$which: was tried again"
+ there as '$checkpoint' and continue with --resume, or begin again with --overwrite" $which
+    [ "$(grep -c 'continue with' err)" -le 1 ] || fail "$which: was tried again"
 done
 unset every
 
@@ -191,7 +191,7 @@ anew
 launch 4.json 3.json --restarts 2 -- --data idx:nowhere
 ends 1 'data that is not there'
 says "ghp-launch: gave up: 3 failures in a row without a newer checkpoint, the last: .*nowhere" 'giving up'
-says "3 workers go on by '3.json' from step 0" 'a second failure'
+says "3 workers continue with '3.json' from step 0" 'a second failure'
 launch 4.json --restarts 5 --workers-left 'echo 2' -- --data idx:nowhere
 ends 1 'too few workers'
 says 'gave up: 2 workers are left, and the smallest plan is for 4' 'too few workers'

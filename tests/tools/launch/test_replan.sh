@@ -46,11 +46,11 @@ beats 3 100000 '1 other 0 1 step 0.4 before 0.9'
 beats 4 100000 '0 other 0 0 step 0 before 0'
 patience=100 launch 'a machine that changes' --replan "\$PLAN --workers \$GHP_WORKERS"
 trained '4.json kept/replanned.1.json kept/replanned.2.json 4.json' 'a machine that changes'
-says 'ghp-launch: worker 1 computes 2.5 times as long: planning anew' 'a slow worker'
-says "by 'kept/replanned.1.json' a step takes about .*, now 500 ms, with 99998 left; a restart takes .*: the run ends" \
+says 'ghp-launch: worker 1 computes 2.5 times as long: planning again' 'a slow worker'
+says "by 'kept/replanned.1.json' a step takes about .*, now 500 ms, with 99998 left; a restart takes .*: the run stops" \
     'a slow worker'
-says "4 workers go on by 'kept/replanned.1.json' from step 0" 'a slow worker'
-says 'worker 1 computes 5 times as long: planning anew' 'a slower one'
+says "4 workers continue with 'kept/replanned.1.json' from step 0" 'a slow worker'
+says 'worker 1 computes 5 times as long: planning again' 'a slower one'
 says "by '4.json' a step takes about 200 ms, now 400 ms" 'as before'
 holds kept/replanned.1.json "[(w['key'], float(w['to'])) for w in o['what_if']] == [('slow.worker', 1),
     ('slow.factor', 2.5)] and o['samples_per_worker'][1] < 24 and sum(o['samples_per_worker']) == 96" ||
@@ -62,18 +62,18 @@ holds kept/replanned.2.json "[(w['key'], float(w['to'])) for w in o['what_if']] 
 beats 1 100000 '1 slow-links 0 3 step 0.5 before 0.2'
 launch 'slow links' --replan "\$PLAN --strategy data --workers 4"
 trained 4.json 'slow links'
-says 'exchanges take 3 times as long: planning anew' 'slow links'
-says 'a step takes about 500 ms, now 500 ms, with 99998 left; a restart takes .*: it goes on as it is' 'slow links'
+says 'exchanges take 3 times as long: planning again' 'slow links'
+says 'a step takes about 500 ms, now 500 ms, with 99998 left; a restart takes .*: the run continues as it is' 'slow links'
 holds kept/replanned.1.json "[(w['key'], w['to']) for w in o['what_if']] == [('slow.links', '3')]" ||
     fail "the plan is not for slow links"
 beats 1 2 '1 slow-worker 1 2.5 step 0.25 before 0.2'
 launch 'no steps are left' --replan "\$PLAN --workers 4"
 trained 4.json 'no steps are left'
-says 'with 0 left; a restart takes .*: it goes on as it is' 'no steps are left'
+says 'with 0 left; a restart takes .*: the run continues as it is' 'no steps are left'
 beats 1 100000 '1 slow-worker 1 2.5 step 0.5 before 0.2'
 launch 'a command that fails' --replan false
 trained 4.json 'a command that fails'
-says 'warning: --replan makes no plan, the run goes on as it is: the command failed' 'a command that fails'
+says 'warning: --replan makes no plan, the run continues as it is: the command failed' 'a command that fails'
 launch 'a plan for fewer' --replan "\$PLAN --workers 3"
 trained 4.json 'a plan for fewer'
 says 'it is for 3 workers, not 4; say --workers \$GHP_WORKERS' 'a plan for fewer'

@@ -117,7 +117,7 @@ fi
 mkdir mamba && sed 's/"model_type": "llama"/"model_type": "mamba"/' llama-nano/config.json >mamba/config.json
 denied 1 "'model_type': unknown name 'mamba'; use one of gpt2, llama" "$GHP_BIN/ghp-inspect" mamba
 denied 1 'asks for 65 positions' "$GHP_BIN/ghp-inspect" gpt-nano@65
-denied 1 'is no gpt2 and no llama' "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/lenet5.json" --export-hf x \
+denied 1 'is neither a gpt2 nor a llama' "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/lenet5.json" --export-hf x \
     --weights llama-nano.checkpoint/checkpoint.safetensors
 denied 2 'export-hf' "$GHP_BIN/ghp-inspect" gpt-nano --export-hf x
 [ $failures -eq 0 ]

@@ -63,7 +63,7 @@ grep -q "has no tensor 'conv1.weight'" err || fail "weights of another network: 
 # ---- refusals ----
 head -c 300 lenet5.onnx >cut.onnx
 "$GHP_BIN/ghp-inspect" cut.onnx >out 2>err && fail "a cut file was taken"
-grep -q "cut.onnx: this is no ONNX model, or a damaged one" err || fail "a cut file: $(cat err)"
+grep -q "cut.onnx: this is not an ONNX model, or it is damaged" err || fail "a cut file: $(cat err)"
 "$GHP_BIN/ghp-inspect" lenet5.onnx --weights x >out 2>err
 [ $? -eq 2 ] || fail "--weights alone is no bad usage"
 printf '\010\000\000\000\000\000\000\000{}      ' >empty.safetensors

@@ -33,7 +33,7 @@ done
 kept=("$XDG_CACHE_HOME"/ghp/*.json)
 head -c 1000 "${kept[0]}" >damaged && mv damaged "${kept[0]}"
 "${run[@]}" 2 "$profile" "${quick[@]}" --json -o other.json >out 2>err || fail "a damaged file: $(cat err)"
-grep -q "damaged and made anew: ${kept[0]}" err || fail "no word of the damaged file: $(cat err)"
+grep -q "damaged and are made again: ${kept[0]}" err || fail "no word of the damaged file: $(cat err)"
 "${run[@]}" 2 "$profile" "${quick[@]}" --budget 1 --cache none --json -o third.json >out 2>err ||
     fail "none: $(cat err)"
 [ "$(count measured)" -gt 0 ] || fail "nothing measured without kept measurements"

@@ -35,7 +35,7 @@ for how in damaged cut; do
         printf '\377\377\377\377' | dd of=$newest bs=1 seek=200000 conv=notrunc status=none
     fi
     run --checkpoint kept --resume || fail "$how: exit $?: $(cat err)"
-    says "$newest.*; going on from the checkpoint before it, 'kept/checkpoint.previous.safetensors', of 6 steps" $how
+    says "$newest.*; continuing from the checkpoint before it, 'kept/checkpoint.previous.safetensors', of 6 steps" $how
     [ "$(hash)" = "$want" ] || fail "$how: other weights than an uninterrupted run"
 done
 

@@ -52,5 +52,5 @@ lasts emulated.run "$(awk -v m="$bytes" 'BEGIN { print 0.0099 + m / 2e7 + 2e-3 }
 ranks 2 run plan.json --emulate step=10,speed=2 && fail "speed=2 was taken"
 grep -q 'such as step=40ms' err || fail "what cannot be emulated is not refused: $(cat err)"
 ranks 2 run plan.json --emulate step=10ms,slow=2:2 && fail "worker 2 of 2 was taken"
-grep -q 'none of 2 workers' err || fail "a slow worker that there is none of: $(cat err)"
+grep -q 'but the 2 workers are numbered 0 to 1' err || fail "a slow worker that there is none of: $(cat err)"
 [ $failures -eq 0 ] && echo "emulated machines take their time, and give the same bits"

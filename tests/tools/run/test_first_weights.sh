@@ -100,7 +100,7 @@ damaged_init() { # NAME TEXT COMMAND: what only reading the tensors shows, which
 damaged_init cut "truncated or damaged" 'head -c 3000 model.safetensors >x && mv x model.safetensors'
 damaged_init pointer "is a pointer of Git LFS.*git lfs pull" \
     'printf "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n" >model.safetensors'
-damaged_init empty "is no safetensors file, or truncated" ': >model.safetensors'
+damaged_init empty "is not a safetensors file, or it is truncated" ': >model.safetensors'
 damaged_init bin "pytorch_model.bin' is in PyTorch's own format.*save_pretrained" \
     'mv model.safetensors pytorch_model.bin'
 damaged_init foreign "tf_model.h5': ghp reads the weights .* from model.safetensors" 'mv model.safetensors tf_model.h5'
@@ -114,7 +114,7 @@ trained=$(loss net.plan --checkpoint learned)
 sed 's/ln_f.bias"/ln_f.axis"/' learned/checkpoint.safetensors >head.safetensors
 refused "no tensor '.*ln_f.bias'.* or draw this one by --init-except '.*ln_f.bias'" net.plan --init head.safetensors
 name=$(sed -n "s/.*--init-except '\(.*\)'.*/\1/p" err)
-refused "a tensor '.*ln_f.axis' that the model has not.* leave this one out by --init-except '.*axis'" net.plan \
+refused "a tensor '.*ln_f.axis' that the model does not have.* leave this one out by --init-except '.*axis'" net.plan \
     --init head.safetensors --init-except "$name"
 mixed=$(loss net.plan --init head.safetensors --init-except "$name" --init-except '*ln_f.axis')
 [ -n "$mixed" ] && [ "$mixed" != "$trained" ] && [ "$mixed" != "$drawn" ] ||
@@ -175,7 +175,7 @@ planned net.onnx onnx.plan
 head -c 3000 net.onnx >cut.onnx
 mv net.onnx net.kept
 cp cut.onnx net.onnx
-refused "net.onnx: this is no ONNX model, or a damaged one.*--init random" onnx.plan
+refused "net.onnx: this is not an ONNX model, or it is damaged.*--init random" onnx.plan
 rm net.onnx
 refused "/net.onnx', the network of the plan, is not there" onnx.plan
 

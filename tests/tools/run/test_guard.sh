@@ -30,8 +30,8 @@ plan --strategy model --bucket-cap 1GiB
 run plain.run --steps $steps --precision double --guard off --metrics plain.lines
 run turned.run --steps $steps --precision double --guard on --metrics turned.lines --emulate latency=4ms \
     --checkpoint kept --checkpoint-every 10
-says err 'the training goes on by data parallelism'
-says out '^# after step [0-9]* data parallelism took .*: the training went on by it'
+says err 'the training continues with data parallelism'
+says out '^# after step [0-9]* data parallelism took .*: the training continued with it'
 says turned.run '"switched": true'
 says turned.run '"strategy": "data"'
 "$GHP_BIN/ghp-inspect" turned.run >out 2>err || fail "the run cannot be shown: $(cat err)"
@@ -49,7 +49,7 @@ says err "resuming after step $steps"
 plan --strategy owt
 run plain.run --steps $steps --guard off
 run kept.run --steps $steps --guard on --emulate port=1e7
-says err 'the training goes on by the plan'
+says err 'the training continues with the plan'
 says kept.run '"switched": false'
 says kept.run '"strategy": "owt"'
 { [ -n "$(hash plain.run)" ] && [ "$(hash plain.run)" = "$(hash kept.run)" ]; } ||

@@ -57,7 +57,7 @@ ended() { ! kill -0 $job 2>/dev/null; }
 waits 60 ended || { fail "Ctrl-C does not end it"; kill $job; }
 exec 7>&-
 wait $job
-grep -q 'ghp-run: SIG[A-Z]* at worker .: ended after .*--resume goes on from the checkpoint in kept' shown ||
+grep -q 'ghp-run: SIG[A-Z]* at worker .: ended after .*--resume continues from the checkpoint in kept' shown ||
     fail "Ctrl-C: $(tail -c 1000 shown)"
 [ -e kept/checkpoint.safetensors ] || fail "Ctrl-C: no checkpoint"
 exit $((failures > 0))

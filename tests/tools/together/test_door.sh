@@ -46,7 +46,7 @@ denied_once 2 "ghp: ghp has no tool 'rum'; did you mean 'run'?" "${ranks[@]}" 3 
 
 # a door without the house
 mkdir alone && cp "$GHP_BIN/ghp" alone
-denied 1 "^ghp: cannot start 'ghp-plan': .*; install it beside ghp" env PATH=/usr/bin:/bin alone/ghp plan x
+denied 1 "^ghp: cannot start 'ghp-plan': .*; install it next to ghp" env PATH=/usr/bin:/bin alone/ghp plan x
 
 [ "$failures" = 0 ] && echo "one door to all tools"
 exit $((failures > 0))

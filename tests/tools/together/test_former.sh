@@ -55,13 +55,13 @@ run --steps 1 --run run.json >out 2>err || fail "run: $(tail -n 3 err)"
 for kind in machine profile plan run; do
     grep -q "\"format\": \"ghp.$kind/2\"" $kind.json || fail "$kind.json is of no version 2"
     sed "s|\"ghp.$kind/2\"|\"ghp.$kind/1\"|" $kind.json >$kind.1.json
-    denied 1 "the format is 'ghp.$kind/1', but this version of ghp reads 'ghp.$kind/2'; make the file anew" \
+    denied 1 "the format is 'ghp.$kind/1', but this version of ghp reads 'ghp.$kind/2'; make the file again" \
         "$GHP_BIN/ghp-inspect" $kind.1.json
 done
-denied 1 "reads 'ghp.profile/2'; make the file anew" \
+denied 1 "reads 'ghp.profile/2'; make the file again" \
     "$GHP_BIN/ghp-plan" "$model" --profile profile.1.json --workers 2 --batch 8
-denied 1 "reads 'ghp.machine/2'; make the file anew" plan 2 --machine machine.1.json
+denied 1 "reads 'ghp.machine/2'; make the file again" plan 2 --machine machine.1.json
 mv plan.1.json plan.json
-denied 1 "reads 'ghp.plan/2'; make the file anew" run --steps 1
+denied 1 "reads 'ghp.plan/2'; make the file again" run --steps 1
 
 [ $failures -eq 0 ]

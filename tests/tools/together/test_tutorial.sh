@@ -30,7 +30,7 @@ printf 'set -m\n' >third.sh
 blocks 3-four-machines.md sh >>third.sh
 timeout 300 bash -x third.sh >out 2>err </dev/null || fail "the third page: $(tail -5 err)"
 grep -q '^exit code 4$' out || fail "the third page: a signal does not end with exit code 4: $(cat out)"
-grep -q 'ghp-launch: in .* workers go on by' err || fail "the third page: nothing was restarted: $(grep ghp- err | head -20)"
+grep -q 'ghp-launch: in .* workers continue with' err || fail "the third page: nothing was restarted: $(grep ghp- err | head -20)"
 grep -q checkpoint out || fail "the third page: ghp-inspect shows no checkpoint: $(tail -5 out)"
 
 "$python" -c 'import torch, onnx, onnxscript' 2>/dev/null || {

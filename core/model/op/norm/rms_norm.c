@@ -35,7 +35,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     if (layer->heads.size == 0 || layer->in.c % layer->heads.size == 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' (rms_norm) has %" PRId64
-                    " channels, which are no whole heads of %" PRId64
+                    " channels, which do not divide into heads of %" PRId64
                     "; use a head_size that divides them",
                     layer->name, layer->in.c, layer->heads.size);
 }

@@ -121,7 +121,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     if (layer->in.c % size != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (rotary) has %" PRId64
-                        " channels, which are no whole heads of %" PRId64
+                        " channels, which do not divide into heads of %" PRId64
                         "; use a head_size that divides them",
                         layer->name, layer->in.c, size);
     return GHP_OK;
