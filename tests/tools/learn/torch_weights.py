@@ -24,3 +24,13 @@ def read_tensors(path):
 
 def read_weights(path):
     return {name: x for name, x in read_tensors(path).items() if not name.startswith(("momentum.", "variance."))}
+
+
+def find(tensors, name):
+    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in three parts that an
+    attention reads."""
+    for end in "", ".weight", ".bias":
+        if name + end in tensors:
+            return tensors[name + end]
+    module, _, kind = name.rpartition(".in_proj_")
+    return torch.cat([tensors["%s.in_proj_weight.%s.%s" % (module, part, kind)] for part in "qkv"])

@@ -29,7 +29,7 @@ import torchvision
 import modules
 
 sys.path.insert(0, os.path.join(sys.path[0], "..", "learn"))
-from torch_weights import read_tensors
+from torch_weights import find, read_tensors
 
 LIMITS = {32: 2e-5, 64: 1e-10}
 # pixels, samples: of as many as the network takes, and as make norms and the first kernels sound
@@ -157,16 +157,6 @@ def ours(samples, bits):
     tool("ghp-run", "plan", "--data", "npy:data", "--steps", 1, "--lr", 0, "--momentum", 0.9, "--checkpoint", "first",
          "--overwrite", "--eval", "off", "--numerics", "exact", *by, ranks=1)
     return read_tensors("first/checkpoint.safetensors")
-
-
-def find(tensors, name):
-    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in three parts that an
-    attention reads."""
-    for end in "", ".weight", ".bias":
-        if name + end in tensors:
-            return tensors[name + end]
-    module, _, kind = name.rpartition(".in_proj_")
-    return torch.cat([tensors["%s.in_proj_weight.%s.%s" % (module, part, kind)] for part in "qkv"])
 
 
 def worst(got, wanted):
