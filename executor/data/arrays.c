@@ -6,6 +6,7 @@
  *
  * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
  * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]; sequences [N][position][C].
+ * A network of tokens takes ids, integers [N][position].
  * Labels are integers, [N] or [N][1]; [N][L] of a model that takes L labels of a sample. */
 #include "core/base/file.h"
 #include "executor/data/data_private.h"
@@ -26,8 +27,11 @@ static struct ghp_pictures laid_out(const struct ghp_npy *a, struct ghp_shape wa
     struct ghp_shape wanted_image = ghp_shape_image(wanted.c, wanted.h, wanted.w);
     struct ghp_pictures here = {.shape = wanted, .pixel_stride = 1};
 
-    if (wanted.axes == GHP_AXES_SEQUENCE && a->n_dims == 3 && d[1] == wanted.h &&
-        d[2] == wanted.c) {
+    if (wanted.vocabulary > 0) {
+        here.channel_stride = a->n_dims == 2 && d[1] == wanted.h ? 1 : 0;
+        here.pixel_stride = here.channel_stride;
+    } else if (wanted.axes == GHP_AXES_SEQUENCE && a->n_dims == 3 && d[1] == wanted.h &&
+               d[2] == wanted.c) {
         here.channel_stride = 1;
         here.pixel_stride = d[2];
     } else if (a->n_dims == 4 && ghp_shape_equal(ghp_shape_image(d[3], d[1], d[2]), wanted_image)) {
@@ -56,6 +60,11 @@ static enum ghp_status fail_shape(const char *path, const struct ghp_npy *a,
     for (int i = 0; i < a->n_dims; i++)
         used += (size_t)snprintf(theirs + used, sizeof theirs - used, "%s%lld", i > 0 ? "," : "",
                                  (long long)a->dims[i]);
+    if (wanted.vocabulary > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has the shape (%s), but the model takes token ids of %lld positions, "
+                        "as N,%lld; pad or cut the samples, or use a model of that many positions",
+                        path, theirs, (long long)wanted.h, (long long)wanted.h);
     return GHP_FAIL(
         GHP_ERR_INPUT,
         "'%s' has the shape (%s), but the model takes samples of %s (channels x height "
@@ -73,6 +82,27 @@ static enum ghp_status number_of(const char *path, const struct ghp_npy *a, enum
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' has %s integers of %d bytes as images; save them as uint8 or float32",
                     path, a->kind == 'u' ? "unsigned" : "signed", a->item_bytes);
+}
+
+/* Looks at all of them, so that none is refused later. */
+static enum ghp_status check_ids(const char *path, const struct ghp_npy *a, int64_t vocabulary)
+{
+    if (a->kind == 'f')
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has floating-point numbers, but the model takes token ids; save them "
+                        "as int32",
+                        path);
+    for (int64_t i = 0; i < a->n; i++) {
+        int64_t id = -1;
+
+        if (!ghp_npy_integer(a, i, &id) || id < 0 || id >= vocabulary)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' has the token %lld in sample %lld, but the model's vocabulary is "
+                            "%lld (0 to %lld); use tokens of that vocabulary, or a model with more",
+                            path, (long long)id, (long long)(i / a->dims[1]), (long long)vocabulary,
+                            (long long)vocabulary - 1);
+    }
+    return GHP_OK;
 }
 
 /* A label that is ignored may be any number, such as -100. */
@@ -127,9 +157,14 @@ static enum ghp_status take_images(const char *path, struct ghp_npy *a,
                                     .mapped_bytes = a->mapped_bytes};
 
     if (here.pixel_stride == 0) return fail_shape(path, a, request->shape);
-    GHP_TRY(number_of(path, a, &here.number));
+    here.number = GHP_NUMBER_ID;
+    if (here.shape.vocabulary > 0)
+        GHP_TRY(check_ids(path, a, here.shape.vocabulary));
+    else
+        GHP_TRY(number_of(path, a, &here.number));
     if (pictures->n > 0 &&
-        (here.number != pictures->number || here.channel_stride != pictures->channel_stride ||
+        (here.number != pictures->number || a->kind != pictures->id_kind ||
+         a->item_bytes != pictures->id_bytes || here.channel_stride != pictures->channel_stride ||
          here.pixel_stride != pictures->pixel_stride))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has numbers of another type, or in another order, than the files "
@@ -137,6 +172,8 @@ static enum ghp_status take_images(const char *path, struct ghp_npy *a,
                         path);
     pictures->shape = here.shape;
     pictures->number = here.number;
+    pictures->id_kind = a->kind;
+    pictures->id_bytes = a->item_bytes;
     pictures->channel_stride = here.channel_stride;
     pictures->pixel_stride = here.pixel_stride;
     *a = (struct ghp_npy){0};

@@ -111,9 +111,15 @@ static void change_labels(struct ghp_data *data, enum ghp_labels labels)
             if (data->pictures[i].labels[s] >= 0) data->pictures[i].labels[s] %= 2;
 }
 
-static bool has_images(const struct ghp_data_ops *ops)
+/* Samples that are read as they are: images, or arrays of ids. */
+static bool has_pictures(const struct ghp_data_ops *ops)
 {
     return ops->argument != NULL && !ops->has_tokens;
+}
+
+static bool has_images(const struct ghp_data_ops *ops, const struct ghp_data_request *request)
+{
+    return has_pictures(ops) && request->shape.vocabulary == 0;
 }
 
 /* Options that mean nothing to a source are mistakes. */
@@ -122,11 +128,11 @@ static enum ghp_status check_options(const struct ghp_data_ops *ops,
 {
     bool is_folder = ops == &ghp_data_folder;
 
-    if (request->normalise != NULL && !has_images(ops))
+    if (request->normalise != NULL && !has_images(ops, request))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--normalise is for images from files, and '%s' has none; leave it out",
                         request->spec);
-    if (request->labels != GHP_LABELS_GIVEN && !has_images(ops))
+    if (request->labels != GHP_LABELS_GIVEN && !has_images(ops, request))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--labels parity is for labelled images from files, and '%s' has none; "
                         "leave it out",
@@ -155,13 +161,21 @@ static enum ghp_status check_kind(const struct ghp_data_ops *ops,
             "'%s' has tokens, but the model does not take tokens; use a model whose input "
             "has a vocabulary, or other data",
             request->spec);
-    if (vocabulary > 0 && request->sample_labels != request->shape.h)
+    if (!has_pictures(ops) && !ops->has_tokens) return GHP_OK; /* it makes what is taken */
+    if (has_pictures(ops) && vocabulary > 0 && ops != &ghp_data_npy)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has images, but the model takes tokens; give tokens:FILE, or arrays "
+                        "of ids and labels (npy:IDS.npy,LABELS.npy)",
+                        request->spec);
+    if (!ops->has_tokens) return GHP_OK;
+    if (request->sample_labels != request->shape.h)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has a label for each of %lld positions, but the model takes %lld; "
-                        "use a model with a loss at each position",
+                        "use a model with a loss at each position, or arrays of ids and labels "
+                        "(npy:IDS.npy,LABELS.npy)",
                         request->spec, (long long)request->shape.h,
                         (long long)request->sample_labels);
-    if (vocabulary > 0 && request->classes < vocabulary)
+    if (request->classes < vocabulary)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the model takes tokens 0 to %lld, but its loss has %d classes; use a "
                         "model with as many as its vocabulary",
@@ -180,7 +194,7 @@ static enum ghp_status check_data(const struct ghp_data *data,
                         "'%s' has samples of %s (channels x height x width), but the model takes "
                         "%s; use other data or a model of that input",
                         request->spec, ghp_shape_format(d, theirs), ghp_shape_format(m, mine));
-    if (has_images(data->ops) &&
+    if (has_pictures(data->ops) &&
         request->sample_labels !=
             ghp_pictures_count_labels(&data->pictures[data->source[GHP_DATA_TRAIN]]))
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -241,7 +255,7 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     ignored = ignore_labels(data);
     change_labels(data, request->labels);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
-    if (has_images(ops)) GHP_TRY_GOTO(status, ghp_normalisation_init(data, request), fail);
+    if (has_images(ops, request)) GHP_TRY_GOTO(status, ghp_normalisation_init(data, request), fail);
     describe(data, request, ignored);
     *result = data;
     return GHP_OK;

@@ -33,7 +33,7 @@ struct ghp_data_ops {
 
 /* Samples of a fixed size as files bring them, used where they lie: number i of channel c of picture p is number
  * c * channel_stride + i * pixel_stride of the picture's own. */
-enum ghp_number { GHP_NUMBER_BYTE, GHP_NUMBER_FLOAT, GHP_NUMBER_DOUBLE };
+enum ghp_number { GHP_NUMBER_BYTE, GHP_NUMBER_FLOAT, GHP_NUMBER_DOUBLE, GHP_NUMBER_ID };
 
 struct ghp_picture_file { /* one after the other in memory */
     int64_t first, n;     /* of the pictures */
@@ -48,7 +48,9 @@ struct ghp_pictures { /* of one set */
     struct ghp_shape shape;
     enum ghp_number number;
     int64_t channel_stride, pixel_stride; /* [numbers] */
-    struct ghp_picture_file *files;       /* owned */
+    char id_kind;                         /* of ids: as struct ghp_npy has them */
+    int id_bytes;
+    struct ghp_picture_file *files; /* owned */
     int n_files;
     int64_t picture_labels; /* of one picture; 0: 1 */
     int32_t *labels;        /* [n][picture_labels], owned */

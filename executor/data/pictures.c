@@ -1,6 +1,7 @@
 /* executor/data/pictures.c - samples of a fixed size in files: which train and which test, and reading them. */
 #include "executor/data/data_private.h"
 #include "executor/data/mapped_file.h"
+#include "executor/data/npy.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -123,6 +124,19 @@ static double length_of(const struct ghp_data *data, const struct ghp_pictures *
     return sum > 0 ? sqrt(sum) : 1;
 }
 
+static void put_ids(const struct ghp_pictures *pictures, const unsigned char *picture, int32_t *ids)
+{
+    const struct ghp_npy array = {
+        .kind = pictures->id_kind, .item_bytes = pictures->id_bytes, .items = picture};
+
+    for (int64_t i = 0; i < pictures->shape.h; i++) {
+        int64_t id = 0;
+
+        ghp_npy_integer(&array, i, &id); /* all were looked at */
+        ids[i] = (int32_t)id;
+    }
+}
+
 enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
                                    const struct ghp_batch *batch, void *image)
 {
@@ -133,6 +147,10 @@ enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
     bool bytes = pictures->number == GHP_NUMBER_BYTE;
     double scaled[GHP_DATA_BYTE_VALUES], length = bytes ? length_of(data, pictures, picture) : 1;
 
+    if (pictures->number == GHP_NUMBER_ID) {
+        put_ids(pictures, picture, image);
+        return GHP_OK;
+    }
     for (int64_t i = 0; i < batch->channels; i++) {
         int64_t c = batch->first_channel + i;
         char *out = (char *)image + i * batch->element_bytes;

@@ -95,8 +95,10 @@ static void make_tokens(const struct ghp_data *data, int64_t number, bool ahead,
 static void synthetic_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                              int32_t *labels)
 {
-    if (data->shape.vocabulary > 0) {
+    if (data->shape.vocabulary > 0 && data->sample_labels == data->shape.h) {
         make_tokens(data, number_of(data, set, sample), true, labels);
+        for (int64_t i = 0; i < data->sample_labels; i++)
+            labels[i] %= data->classes;
         return;
     }
     for (int64_t i = 0; i < data->sample_labels; i++)

@@ -294,13 +294,70 @@ static enum ghp_status check_projection(const struct ghp_node *root,
     return must(root, "word_embed_proj_dim", width);
 }
 
-/* Labels have names, or a number; unless either is there they are two. */
+/* Labels have names, or a number; unless either is there they are two. One of them is right of each sample. */
 static enum ghp_status read_labels(const struct ghp_node *root, struct ghp_hf_config *config)
 {
     size_t named = json_object_size(json_object_get(root->value, "id2label"));
 
-    config->vocabulary = named > 0 ? (int64_t)named : 2;
-    return named > 0 ? GHP_OK : ghp_json_opt_int(root, "num_labels", 1, MOST, &config->vocabulary);
+    GHP_TRY(must(root, "problem_type", "\"single_label_classification\""));
+    config->labels = named > 0 ? (int64_t)named : 2;
+    return named > 0 ? GHP_OK : ghp_json_opt_int(root, "num_labels", 1, MOST, &config->labels);
+}
+
+/* "BertForMaskedLM": that of a network that classifies. */
+static void classifier_of(enum ghp_hf_family family, char name[64])
+{
+    const char *end = "ForMaskedLM", *whole = ghp_hf_family_keys[family].architecture;
+
+    snprintf(name, 64, "%.*sForSequenceClassification", (int)(strlen(whole) - strlen(end)), whole);
+}
+
+/* What an encoder ends with: the words that were masked, or labels of the sample. */
+static enum ghp_status read_task(const struct ghp_node *root, struct ghp_hf_config *config)
+{
+    const struct ghp_hf_family_keys *family = &ghp_hf_family_keys[config->family];
+    const json_t *named = json_object_get(root->value, "architectures");
+    const char *first = json_string_value(json_array_get(named, 0));
+    char classifier[64];
+
+    classifier_of(config->family, classifier);
+    if (first != NULL && strcmp(first, family->architecture) == 0) return GHP_OK;
+    if (first == NULL || strcmp(first, classifier) != 0)
+        return ghp_json_fail(root, GHP_ERR_INPUT,
+                             "'architectures' says %.64s, but of a %s ghp trains %s and %s; load "
+                             "it by one of these classes and save it again",
+                             first != NULL ? first : "nothing", family->name, family->architecture,
+                             classifier);
+    config->classifier_dropout = config->residual_dropout;
+    if (config->family == GHP_HF_DISTILBERT) config->classifier_dropout = 0;
+    if (has(root, "classifier_dropout") && config->family != GHP_HF_DISTILBERT)
+        GHP_TRY(ghp_json_real(root, "classifier_dropout", 0, 0.999, &config->classifier_dropout));
+    if (has(root, "seq_classif_dropout") && config->family == GHP_HF_DISTILBERT)
+        GHP_TRY(ghp_json_real(root, "seq_classif_dropout", 0, 0.999, &config->classifier_dropout));
+    return read_labels(root, config);
+}
+
+/* A roberta counts positions from the one after its token of padding. */
+static enum ghp_status read_padding(const struct ghp_node *root, struct ghp_hf_config *config)
+{
+    int64_t padding = 1;
+
+    if (has(root, "pad_token_id")) GHP_TRY(ghp_json_int(root, "pad_token_id", 0, MOST, &padding));
+    config->unused_positions = padding + 1;
+    config->context -= config->unused_positions;
+    if (config->context > 0) return GHP_OK;
+    return ghp_json_fail(root, GHP_ERR_INPUT,
+                         "%lld positions are too few, as those of a roberta begin after its "
+                         "pad_token_id %lld; give more max_position_embeddings",
+                         (long long)(config->context + config->unused_positions),
+                         (long long)padding);
+}
+
+static enum ghp_status read_encoder(const struct ghp_node *root, struct ghp_hf_config *config)
+{
+    if (config->family == GHP_HF_DISTILBERT) config->epsilon = 1e-12;
+    if (config->family == GHP_HF_ROBERTA) GHP_TRY(read_padding(root, config));
+    return read_task(root, config);
 }
 
 /* One position for each patch, and one for the class. */
@@ -363,6 +420,7 @@ static enum ghp_status read_config(const struct ghp_node *root, struct ghp_hf_co
                              (long long)config->blocks, GHP_HF_BLOCKS);
     GHP_TRY(read_window(root, config));
     if (config->family == GHP_HF_VIT) GHP_TRY(read_images(root, config));
+    if (config->family >= GHP_HF_BERT) GHP_TRY(read_encoder(root, config));
     GHP_TRY(check_keys(root, family));
     return complete(root, config);
 }
@@ -439,6 +497,21 @@ static void put_keys(json_t *root, const struct ghp_hf_key *keys, const struct g
     }
 }
 
+/* What no key's field has. */
+static void put_task(json_t *root, const struct ghp_hf_config *config, bool *failed)
+{
+    bool short_name = config->family == GHP_HF_DISTILBERT;
+
+    if (config->labels > 0) ghp_json_put(root, "num_labels", json_integer(config->labels), failed);
+    if (config->family >= GHP_HF_BERT && config->labels > 0)
+        ghp_json_put(root, short_name ? "seq_classif_dropout" : "classifier_dropout",
+                     json_real(config->classifier_dropout), failed);
+    if (config->family != GHP_HF_ROBERTA) return;
+    ghp_json_put(root, "pad_token_id", json_integer(config->unused_positions - 1), failed);
+    ghp_json_put(root, "max_position_embeddings",
+                 json_integer(config->context + config->unused_positions), failed);
+}
+
 /* What differs from the origin: numbers are written as floats, the output layer may be one of its own, and the context
  * may be shorter. */
 static json_t *change(const struct ghp_hf_config *config, const json_t *origin, bool *failed)
@@ -450,7 +523,8 @@ static json_t *change(const struct ghp_hf_config *config, const json_t *origin, 
     for (const struct ghp_hf_key *key = ghp_hf_family_keys[config->family].keys; key->name != NULL;
          key++)
         if (key->at == offsetof(struct ghp_hf_config, context))
-            ghp_json_put(root, key->name, json_integer(config->context), failed);
+            ghp_json_put(root, key->name, json_integer(config->context + config->unused_positions),
+                         failed);
     return root;
 }
 
@@ -458,17 +532,20 @@ json_t *ghp_hf_config_json(const struct ghp_hf_config *config, const json_t *ori
 {
     const struct ghp_hf_family_keys *family = &ghp_hf_family_keys[config->family];
     bool failed = false;
+    char classifier[64];
     json_t *root = origin != NULL ? change(config, origin, &failed) : json_object();
 
     if (root == NULL) return NULL;
-    ghp_json_put(root, "architectures", json_pack("[s]", family->architecture), &failed);
+    snprintf(classifier, sizeof classifier, "%s", family->architecture);
+    if (config->family >= GHP_HF_BERT && config->labels > 0)
+        classifier_of(config->family, classifier);
+    ghp_json_put(root, "architectures", json_pack("[s]", classifier), &failed);
     ghp_json_put(root, "model_type", json_string(family->name), &failed);
     ghp_json_put(root, "dtype", json_string("float32"), &failed);
     if (origin == NULL) {
         put_keys(root, family->shared, family->keys, config, &failed);
         put_keys(root, family->keys, NULL, config, &failed);
-        if (config->channels > 0)
-            ghp_json_put(root, "num_labels", json_integer(config->vocabulary), &failed);
+        put_task(root, config, &failed);
         if (family->shared != NULL)
             ghp_json_put(root, "rope_parameters",
                          json_pack("{s:f, s:s, s:f}", "rope_theta", config->rotary.base,

@@ -22,6 +22,9 @@ enum ghp_hf_family {
     GHP_HF_GEMMA,
     GHP_HF_GEMMA2,
     GHP_HF_VIT,
+    GHP_HF_BERT,
+    GHP_HF_ROBERTA,
+    GHP_HF_DISTILBERT,
     GHP_HF_FAMILIES
 };
 
@@ -37,7 +40,10 @@ enum { GHP_HF_BLOCKS = 4096 };
 
 struct ghp_hf_config {
     enum ghp_hf_family family;
-    int64_t vocabulary;             /* or labels of a classifier */
+    int64_t vocabulary;             /* of tokens; 0: it reads images */
+    int64_t labels;                 /* of a classifier; 0: it is none, and says tokens */
+    int64_t types;                  /* of tokens, as encoders have them */
+    int64_t unused_positions;       /* rows of a roberta's table of positions before the first */
     int64_t context;                /* most positions that it was made for */
     int64_t image, patch, channels; /* of images, square; channels 0: it reads tokens */
     /* Positions that a position sees, itself among them, in blocks that are windowed; 0: all before it. */
@@ -60,7 +66,7 @@ struct ghp_hf_config {
     bool own_head;
     double deviation; /* of the first weights */
     /* Probabilities of dropout. ghp trains without that of attention. */
-    double embedding_dropout, residual_dropout, attention_dropout;
+    double embedding_dropout, residual_dropout, attention_dropout, classifier_dropout;
 };
 
 /* Reads FOLDER/config.json.

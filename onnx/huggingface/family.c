@@ -1,6 +1,8 @@
 /* onnx/huggingface/family.c - the layers of each family; see family.h. */
 #include "onnx/huggingface/family.h"
 
+#include <string.h>
+
 #define LAYER(name, op, ...)                                                                       \
     {                                                                                              \
         name, op, {__VA_ARGS__}, GHP_HF_NONE, GHP_HF_NONE, GHP_HF_BARE, NULL                       \
@@ -293,13 +295,110 @@ static const struct ghp_hf_row vit_block[] = {
 
 static const struct ghp_hf_row vit_end[] = {
     NORM("layernorm", "layer_norm", "@"), LAYER("first", "first", "layernorm"),
-    LINEAR("classifier", "first", GHP_HF_VOCABULARY, GHP_HF_WIDTH, GHP_HF_BIASED),
+    LINEAR("classifier", "first", GHP_HF_LABELS, GHP_HF_WIDTH, GHP_HF_BIASED),
     LAYER("loss", "softmax_cross_entropy", "classifier"), END};
+
+/* ---- encoders: norms stand after the sum with each branch ---- */
+
+#define FIRST_TYPE(name, from)                                                                     \
+    {                                                                                              \
+        name, "bias", {from}, GHP_HF_TYPES, GHP_HF_WIDTH, GHP_HF_BARE, NULL                        \
+    }
+
+/* Every token is of the first type, whose vector is a bias. */
+static const struct ghp_hf_row bert_begin[] = {
+    TABLE("embeddings.word_embeddings", "embedding", "@", GHP_HF_VOCABULARY),
+    FIRST_TYPE("embeddings.token_type_embeddings", "embeddings.word_embeddings"),
+    TABLE("embeddings.position_embeddings", "position_embedding",
+          "embeddings.token_type_embeddings", GHP_HF_CONTEXT),
+    NORM("embeddings.LayerNorm", "layer_norm", "embeddings.position_embeddings"),
+    LAYER("embeddings.dropout", "embedding_dropout", "embeddings.LayerNorm"),
+    END};
+
+static const struct ghp_hf_row distilbert_begin[] = {
+    TABLE("embeddings.word_embeddings", "embedding", "@", GHP_HF_VOCABULARY),
+    TABLE("embeddings.position_embeddings", "position_embedding", "embeddings.word_embeddings",
+          GHP_HF_CONTEXT),
+    NORM("embeddings.LayerNorm", "layer_norm", "embeddings.position_embeddings"),
+    LAYER("embeddings.dropout", "embedding_dropout", "embeddings.LayerNorm"), END};
+
+#define ATTEND(query, key, value, out)                                                             \
+    LINEAR(query, "@", GHP_HF_QUERIES, GHP_HF_WIDTH, GHP_HF_BIASED),                               \
+        LINEAR(key, "@", GHP_HF_KEYS, GHP_HF_WIDTH, GHP_HF_BIASED),                                \
+        LINEAR(value, "@", GHP_HF_KEYS, GHP_HF_WIDTH, GHP_HF_BIASED),                              \
+        LAYER("attention.heads", "attention", query, key, value),                                  \
+        LINEAR(out, "attention.heads", GHP_HF_WIDTH, GHP_HF_QUERIES, GHP_HF_BIASED)
+
+/* add_1, `norm`, two linear layers, add_2 */
+#define FEED(branch, norm, inner, outer)                                                           \
+    LAYER("add_1", "add", "@", branch), NORM(norm, "layer_norm", "add_1"),                         \
+        LINEAR(inner, norm, GHP_HF_INNER, GHP_HF_WIDTH, GHP_HF_BIASED),                            \
+        LAYER("act", "act", inner),                                                                \
+        LINEAR(outer, "act", GHP_HF_WIDTH, GHP_HF_INNER, GHP_HF_BIASED),                           \
+        LAYER("dropout", "residual_dropout", outer), LAYER("add_2", "add", norm, "dropout")
+
+static const struct ghp_hf_row bert_block[] = {
+    ATTEND("attention.self.query", "attention.self.key", "attention.self.value",
+           "attention.output.dense"),
+    LAYER("attention.dropout", "residual_dropout", "attention.output.dense"),
+    FEED("attention.dropout", "attention.output.LayerNorm", "intermediate.dense", "output.dense"),
+    NORM("output.LayerNorm", "layer_norm", "add_2"), END};
+
+static const struct ghp_hf_row distilbert_block[] = {
+    ATTEND("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),
+    FEED("attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2"),
+    NORM("output_layer_norm", "layer_norm", "add_2"), END};
+
+/* A layer, then the vocabulary, by the embedding's weights. */
+#define SAY(dense, act, norm, head)                                                                \
+    LINEAR(dense, "@", GHP_HF_WIDTH, GHP_HF_WIDTH, GHP_HF_BIASED), LAYER("head.act", act, dense),  \
+        NORM(norm, "layer_norm", "head.act"), head
+
+static const struct ghp_hf_row bert_end[] = {
+    SAY("cls.predictions.transform.dense", "act", "cls.predictions.transform.LayerNorm",
+        LINEAR("cls.predictions.decoder", "cls.predictions.transform.LayerNorm", GHP_HF_VOCABULARY,
+               GHP_HF_WIDTH, GHP_HF_BIASED_ABOVE)),
+    LAYER("loss", "softmax_cross_entropy", "cls.predictions.decoder"), END};
+
+static const struct ghp_hf_row roberta_end[] = {
+    SAY("lm_head.dense", "gelu", "lm_head.layer_norm",
+        LINEAR("lm_head.decoder", "lm_head.layer_norm", GHP_HF_VOCABULARY, GHP_HF_WIDTH,
+               GHP_HF_BIASED_ABOVE)),
+    LAYER("loss", "softmax_cross_entropy", "lm_head.decoder"), END};
+
+static const struct ghp_hf_row distilbert_end[] = {
+    SAY("vocab_transform", "act", "vocab_layer_norm",
+        LINEAR("vocab_projector", "vocab_layer_norm", GHP_HF_VOCABULARY, GHP_HF_WIDTH,
+               GHP_HF_BIASED)),
+    LAYER("loss", "softmax_cross_entropy", "vocab_projector"), END};
+
+/* What the first position says of the sample. */
+#define CLASSIFY(name, from)                                                                       \
+    LAYER("dropout", "classifier_dropout", from),                                                  \
+        LINEAR(name, "dropout", GHP_HF_LABELS, GHP_HF_WIDTH, GHP_HF_BIASED),                       \
+        LAYER("loss", "softmax_cross_entropy", name), END
+
+static const struct ghp_hf_row bert_classifier[] = {
+    LAYER("first", "first", "@"),
+    LINEAR("pooler.dense", "first", GHP_HF_WIDTH, GHP_HF_WIDTH, GHP_HF_BIASED),
+    LAYER("pooler.activation", "tanh", "pooler.dense"),
+    CLASSIFY("classifier", "pooler.activation")};
+
+static const struct ghp_hf_row roberta_classifier[] = {
+    LAYER("first", "first", "@"), LAYER("first.dropout", "classifier_dropout", "first"),
+    LINEAR("classifier.dense", "first.dropout", GHP_HF_WIDTH, GHP_HF_WIDTH, GHP_HF_BIASED),
+    LAYER("classifier.tanh", "tanh", "classifier.dense"),
+    CLASSIFY("classifier.out_proj", "classifier.tanh")};
+
+static const struct ghp_hf_row distilbert_classifier[] = {
+    LAYER("first", "first", "@"),
+    LINEAR("pre_classifier", "first", GHP_HF_WIDTH, GHP_HF_WIDTH, GHP_HF_BIASED),
+    LAYER("relu", "relu", "pre_classifier"), CLASSIFY("classifier", "relu")};
 
 const struct ghp_hf_tables ghp_hf_tables[GHP_HF_FAMILIES] = {
 #define FAMILY(prefix, table, middle, last, ...)                                                   \
     {                                                                                              \
-        prefix, table##_begin, middle##_block, last##_end, "layers",                               \
+        prefix, table##_begin, middle##_block, last##_end, NULL, "layers",                         \
         {                                                                                          \
             __VA_ARGS__                                                                            \
         }                                                                                          \
@@ -308,12 +407,14 @@ const struct ghp_hf_tables ghp_hf_tables[GHP_HF_FAMILIES] = {
                      gpt2_begin,
                      gpt2_block,
                      gpt2_end,
+                     NULL,
                      "h",
                      {.transposed = true, .qkv_bias = true}},
     [GHP_HF_VIT] = {"vit.",
                     vit_begin,
                     vit_block,
                     vit_end,
+                    NULL,
                     "encoder.layer",
                     {.sees_all = true, .bare_tables = true}},
     [GHP_HF_LLAMA] = FAMILY("model.", llama, llama, llama, .unused_positions = 0),
@@ -325,8 +426,19 @@ const struct ghp_hf_tables ghp_hf_tables[GHP_HF_FAMILIES] = {
     [GHP_HF_GPT_NEOX] = FAMILY("gpt_neox.", gpt_neox, gpt_neox, gpt_neox, .by_head = true),
     [GHP_HF_QWEN3] = FAMILY("model.", llama, qwen3, llama, .unused_positions = 0),
     [GHP_HF_GEMMA] = FAMILY("model.", gemma, llama, llama, .norm_offset = true),
-    [GHP_HF_GEMMA2] = FAMILY("model.", gemma, gemma2, gemma2, .norm_offset = true)};
+    [GHP_HF_GEMMA2] = FAMILY("model.", gemma, gemma2, gemma2, .norm_offset = true),
 #undef FAMILY
+#define ENCODER(begin, name, blocks)                                                               \
+    {                                                                                              \
+#name ".", begin##_begin, begin##_block, name##_end, name##_classifier, blocks,            \
+        {                                                                                          \
+            .sees_all = true                                                                       \
+        }                                                                                          \
+    }
+    [GHP_HF_BERT] = ENCODER(bert, bert, "encoder.layer"),
+    [GHP_HF_ROBERTA] = ENCODER(bert, roberta, "encoder.layer"),
+    [GHP_HF_DISTILBERT] = ENCODER(distilbert, distilbert, "transformer.layer")};
+#undef ENCODER
 
 const char *ghp_hf_prefix(enum ghp_hf_family family)
 {
@@ -342,12 +454,24 @@ const char *ghp_hf_head(enum ghp_hf_family family)
 {
     const struct ghp_hf_row *row = ghp_hf_tables[family].end;
 
-    while (row->out != GHP_HF_VOCABULARY)
+    while (row->out != GHP_HF_VOCABULARY && row->out != GHP_HF_LABELS)
         row++;
     return row->name;
 }
 
+bool ghp_hf_is_outside(const char *module)
+{
+    static const char *const outside[] = {"lm_head", "embed_out", "classifier",
+                                          "cls.",    "vocab_",    "pre_classifier"};
+
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++)
+        if (strncmp(module, outside[i], strlen(outside[i])) == 0) return true;
+    return false;
+}
+
 bool ghp_hf_has_position_table(enum ghp_hf_family family)
 {
-    return ghp_hf_tables[family].begin[1].out == GHP_HF_CONTEXT;
+    for (const struct ghp_hf_row *row = ghp_hf_tables[family].begin; row->name != NULL; row++)
+        if (row->out == GHP_HF_CONTEXT) return true;
+    return false;
 }

@@ -142,6 +142,42 @@ static const struct ghp_hf_key vit_keys[] = {
     KEY("attention_probs_dropout_prob", RATIO, attention_dropout, 0),
     END};
 
+static const struct ghp_hf_key bert_keys[] = {
+    KEY("vocab_size", REQUIRED, vocabulary, 0),
+    KEY("max_position_embeddings", REQUIRED, context, 0),
+    KEY("hidden_size", REQUIRED, width, 0),
+    KEY("intermediate_size", REQUIRED, inner, 0),
+    KEY("num_hidden_layers", REQUIRED, blocks, 0),
+    KEY("num_attention_heads", REQUIRED, heads, 0),
+    KEY("type_vocab_size", SIZE, types, 2),
+    KEY("layer_norm_eps", REAL, epsilon, 1e-12),
+    KEY("initializer_range", REAL, deviation, 0.02),
+    KEY("tie_word_embeddings", FLAG, tied, 1),
+    KEY("hidden_act", ACTIVATION, activation, GHP_HF_GELU),
+    KEY("hidden_dropout_prob", RATIO, embedding_dropout, 0),
+    KEY("hidden_dropout_prob", RATIO, residual_dropout, 0),
+    KEY("attention_probs_dropout_prob", RATIO, attention_dropout, 0),
+    MUST("position_embedding_type", "\"absolute\""),
+    MUST("is_decoder", "false"),
+    MUST("add_cross_attention", "false"),
+    END};
+
+static const struct ghp_hf_key distilbert_keys[] = {
+    KEY("vocab_size", REQUIRED, vocabulary, 0),
+    KEY("max_position_embeddings", REQUIRED, context, 0),
+    KEY("dim", REQUIRED, width, 0),
+    KEY("hidden_dim", REQUIRED, inner, 0),
+    KEY("n_layers", REQUIRED, blocks, 0),
+    KEY("n_heads", REQUIRED, heads, 0),
+    KEY("initializer_range", REAL, deviation, 0.02),
+    KEY("tie_word_embeddings", FLAG, tied, 1),
+    KEY("activation", ACTIVATION, activation, GHP_HF_GELU),
+    KEY("dropout", RATIO, embedding_dropout, 0),
+    KEY("dropout", RATIO, residual_dropout, 0),
+    KEY("attention_dropout", RATIO, attention_dropout, 0),
+    MUST("sinusoidal_pos_embds", "false"),
+    END};
+
 const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
     [GHP_HF_GPT2] = {"gpt2",
                      "GPT2LMHeadModel",
@@ -170,12 +206,19 @@ const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES] = {
     [GHP_HF_GEMMA2] = DECODER("gemma2", "Gemma2", gemma2_keys, NULL),
 #undef DECODER
     /* a decoder of patches and a pooler, which are other tasks' */
-    [GHP_HF_VIT] = {
-        "vit",
-        "ViTForImageClassification",
-        NULL,
-        vit_keys,
-        {"encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings", NULL}}};
+    [GHP_HF_VIT] = {"vit",
+                    "ViTForImageClassification",
+                    NULL,
+                    vit_keys,
+                    {"encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings",
+                     NULL}},
+    [GHP_HF_BERT] = {"bert", "BertForMaskedLM", NULL, bert_keys, {"pooler_*", NULL}},
+    [GHP_HF_ROBERTA] = {"roberta", "RobertaForMaskedLM", NULL, bert_keys, {NULL}},
+    [GHP_HF_DISTILBERT] = {"distilbert",
+                           "DistilBertForMaskedLM",
+                           NULL,
+                           distilbert_keys,
+                           {"qa_dropout", "seq_classif_dropout", NULL}}};
 
 const char *const ghp_hf_shared_names[] = {"rope_scaling",       "rope_parameters",   "layer_types",
                                            "use_sliding_window", "max_window_layers", NULL};

@@ -28,6 +28,8 @@ static int64_t size_of(const struct ghp_hf_config *c, enum ghp_hf_size size)
                                          [GHP_HF_KEYS] = c->kv_heads * c->head_width,
                                          [GHP_HF_HEAD] = c->head_width,
                                          [GHP_HF_VOCABULARY] = c->vocabulary,
+                                         [GHP_HF_LABELS] = c->labels,
+                                         [GHP_HF_TYPES] = c->types,
                                          [GHP_HF_CONTEXT] = c->context,
                                          [GHP_HF_PATCH] = c->channels * c->patch * c->patch,
                                          [GHP_HF_ONE] = 1};
@@ -45,22 +47,17 @@ static bool is_norm(const struct ghp_hf_row *row)
     return row->out != GHP_HF_NONE && row->in == GHP_HF_NONE;
 }
 
-/* The output layer, which is no part of a block. */
-static bool is_head(const struct ghp_hf_row *row)
-{
-    return is(row, "linear") && row->out == GHP_HF_VOCABULARY;
-}
-
 /* An output layer that uses the embedding's weights. */
 static bool is_tied(const struct maker *m, const struct ghp_hf_row *row)
 {
-    return is_head(row) && m->config->tied;
+    return is(row, "linear") && row->out == GHP_HF_VOCABULARY && m->config->tied;
 }
 
 static bool has_bias(const struct maker *m, const struct ghp_hf_row *row)
 {
     switch (row->bias) {
-    case GHP_HF_BIASED: return true;
+    case GHP_HF_BIASED:
+    case GHP_HF_BIASED_ABOVE: return true;
     case GHP_HF_QKV_BIAS: return m->config->attention_bias || m->family->has.qkv_bias;
     case GHP_HF_ATTENTION_BIAS: return m->config->attention_bias;
     case GHP_HF_MLP_BIAS: return m->config->mlp_bias;
@@ -71,12 +68,14 @@ static bool has_bias(const struct maker *m, const struct ghp_hf_row *row)
 /* The probability of a row of dropout. */
 static double ratio_of(const struct ghp_hf_config *c, const struct ghp_hf_row *row)
 {
+    if (is(row, "classifier_dropout")) return c->classifier_dropout;
     return is(row, "embedding_dropout") ? c->embedding_dropout : c->residual_dropout;
 }
 
 static bool is_dropout(const struct ghp_hf_row *row)
 {
-    return is(row, "embedding_dropout") || is(row, "residual_dropout");
+    return is(row, "embedding_dropout") || is(row, "residual_dropout") ||
+           is(row, "classifier_dropout");
 }
 
 /* Whether the network has this layer; those that read another one read its input. */
@@ -91,7 +90,7 @@ static const char *function_of(const struct ghp_hf_config *c, const struct ghp_h
                                double *factor)
 {
     *factor = 1;
-    if (is(row, "cap_tanh")) return "tanh";
+    if (is(row, "cap_tanh") || is(row, "tanh")) return "tanh";
     if (is(row, "scale"))
         *factor = sqrt((double)c->width);
     else if (is(row, "cap_input"))
@@ -182,7 +181,7 @@ static void put_attention(struct maker *m, json_t *layer)
 static void put_view(struct maker *m, const struct ghp_hf_row *row, json_t *layer)
 {
     const struct ghp_hf_config *c = m->config;
-    json_int_t width = c->width, patches = c->context - 1;
+    json_int_t width = c->width, patches = m->positions - 1;
     bool *failed = &m->failed, all = is(row, "patches");
 
     ghp_json_put(layer, "channels", json_integer(width), failed);
@@ -190,7 +189,7 @@ static void put_view(struct maker *m, const struct ghp_hf_row *row, json_t *laye
     ghp_json_put(layer, "sizes", all ? json_pack("[I,I]", width, patches) : json_pack("[I]", width),
                  failed);
     ghp_json_put(layer, "strides",
-                 all ? json_pack("[I,i]", patches, 1) : json_pack("[I]", (json_int_t)c->context),
+                 all ? json_pack("[I,i]", patches, 1) : json_pack("[I]", (json_int_t)m->positions),
                  failed);
     if (all) ghp_json_put(layer, "sequence", json_true(), failed);
 }
@@ -217,7 +216,7 @@ static void put_attributes(struct maker *m, const struct ghp_hf_row *row, json_t
     if (is(row, "embedding")) ghp_json_put(layer, "channels", json_integer(c->width), failed);
     if (is_tied(m, row))
         ghp_json_put(layer, "tied", json_string(m->family->begin[0].name), failed);
-    else if (row->in != GHP_HF_NONE && !is(row, "conv2d"))
+    else if (row->in != GHP_HF_NONE && !is(row, "conv2d") && !is(row, "bias"))
         ghp_json_put(layer, "deviation", json_real(deviation(c, row)), failed);
     if (is_transposed(m, row)) ghp_json_put(layer, "transposed", json_true(), failed);
     if (is_norm(row)) put_norm(m, row, layer);
@@ -284,7 +283,9 @@ static struct ghp_hf_part *add_part(const struct maker *m, struct ghp_hf_tensor 
     struct ghp_hf_part *part = &t->parts[t->n_parts++];
 
     GHP_ASSERT(t->n_parts <= GHP_HF_PARTS);
-    part->rows = row->out == GHP_HF_CONTEXT ? m->positions : size_of(m->config, row->out);
+    part->rows = size_of(m->config, row->out);
+    if (row->out == GHP_HF_CONTEXT) part->rows = m->positions;
+    if (row->out == GHP_HF_TYPES) part->rows = 1;
     snprintf(part->param, sizeof part->param, "%s%.40s.%s", m->block, row->name, name);
     return part;
 }
@@ -300,38 +301,53 @@ static void place_part(const struct maker *m, const struct ghp_hf_row *row,
     part->first = by_head ? first / part->rows * part->run : first;
 }
 
+/* Whether files have it as [1][rows][channels], without a name for its only parameter. */
+static bool is_bare(const struct maker *m, const struct ghp_hf_row *row)
+{
+    return m->family->has.bare_tables && (row->out == GHP_HF_CONTEXT || row->out == GHP_HF_ONE);
+}
+
+/* What the file calls it. */
+static void name_tensor(const struct maker *m, const struct ghp_hf_row *row, const char *part,
+                        char name[GHP_HF_NAME])
+{
+    const char *module = row->file != NULL ? row->file : row->name;
+    bool above = row->bias == GHP_HF_BIASED_ABOVE && strcmp(part, "bias") == 0;
+    size_t n = above ? (size_t)(strrchr(module, '.') - module) : strlen(module);
+
+    snprintf(name, GHP_HF_NAME, "%s%.*s%s%s", m->block, (int)(n < 40 ? n : 40), module,
+             is_bare(m, row) ? "" : ".", is_bare(m, row) ? "" : part);
+}
+
 /* A tensor of the file for a parameter of the row, or a further part of the one that the row before began. */
 static void add_tensor(struct maker *m, const struct ghp_hf_row *row, const char *part)
 {
-    const char *module = row->file != NULL ? row->file : row->name;
     bool weight = strcmp(part, "weight") == 0;
-    bool table =
-        m->family->has.bare_tables && (row->out == GHP_HF_CONTEXT || row->out == GHP_HF_ONE);
     int64_t rows = size_of(m->config, row->out);
     struct ghp_hf_tensor *t = NULL;
     char name[GHP_HF_NAME];
 
-    if (table)
-        snprintf(name, sizeof name, "%s%.40s", m->block, module);
-    else
-        snprintf(name, sizeof name, "%s%.40s.%s", m->block, module, part);
+    name_tensor(m, row, part, name);
     for (int i = 0; i < m->network->n_tensors && row->file != NULL; i++)
         if (strcmp(m->network->tensors[i].name, name) == 0) t = &m->network->tensors[i];
     if (t == NULL) {
         GHP_ASSERT(m->network->n_tensors < m->max_tensors);
         t = &m->network->tensors[m->network->n_tensors++];
         snprintf(t->name, sizeof t->name, "%s", name);
-        t->prefixed = !is_head(row);
+        t->prefixed = !ghp_hf_is_outside(row->name);
         t->window = weight && is(row, "conv2d") ? m->config->patch : 0;
-        t->one_first = table;
+        t->one_first = is_bare(m, row);
+        t->one_row = is(row, "bias");
         t->transposed = weight && is_transposed(m, row);
         t->n_dims = weight && row->in != GHP_HF_NONE ? 2 : 1;
         t->dims[t->transposed] = 0;
         if (t->n_dims == 2) t->dims[!t->transposed] = size_of(m->config, row->in);
-        if (row->out == GHP_HF_CONTEXT) t->dims[0] = m->family->has.unused_positions;
+        if (row->out == GHP_HF_CONTEXT)
+            t->dims[0] = m->family->has.unused_positions + m->config->unused_positions;
     }
     t->dims[t->transposed] += rows;
-    place_part(m, row, add_part(m, t, row, part), t->dims[t->transposed] - rows);
+    place_part(m, row, add_part(m, t, row, is(row, "bias") ? "bias" : part),
+               t->dims[t->transposed] - rows);
 }
 
 static void add_rows(struct maker *m, const struct ghp_hf_row *rows)
@@ -339,8 +355,8 @@ static void add_rows(struct maker *m, const struct ghp_hf_row *rows)
     for (const struct ghp_hf_row *row = rows; row->name != NULL; row++) {
         if (!is_there(m->config, row)) continue;
         add_layer(m, rows, row);
-        if (row->out == GHP_HF_NONE || is_tied(m, row)) continue;
-        add_tensor(m, row, "weight");
+        if (row->out == GHP_HF_NONE) continue;
+        if (!is_tied(m, row)) add_tensor(m, row, "weight");
         if (has_bias(m, row)) add_tensor(m, row, "bias");
     }
 }
@@ -367,7 +383,8 @@ static void add_all(struct maker *m)
         pass_on(m, m->family->block);
     }
     m->block[0] = '\0';
-    add_rows(m, m->family->end);
+    add_rows(m, m->config->labels > 0 && m->family->classifier != NULL ? m->family->classifier
+                                                                       : m->family->end);
 }
 
 int ghp_hf_tensor_shape(const struct ghp_hf_tensor *t, int64_t shape[GHP_MAX_DIMS])

@@ -18,6 +18,7 @@ struct ghp_hf_tensor {      /* one tensor of the file */
     int64_t dims[2]; /* in the file, but for axes of 1 and of windows: see ghp_hf_tensor_shape */
     int64_t window;  /* rows and columns of a convolution's; 0: it is none */
     bool one_first;  /* an axis of 1 stands before the others in the file */
+    bool one_row;    /* its parameter is its first row */
     bool transposed; /* the file has [in][out], parameters have [out][in] */
     int n_parts;
     struct ghp_hf_part { /* parameters that it holds: each a range of its outputs */

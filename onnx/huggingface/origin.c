@@ -76,6 +76,7 @@ enum ghp_status ghp_hf_origin_copy(const struct ghp_hf_origin *origin, const cha
                                         "added_tokens.json",
                                         "tokenizer.model",
                                         "vocab.json",
+                                        "vocab.txt",
                                         "merges.txt",
                                         "chat_template.jinja",
                                         "preprocessor_config.json"};

@@ -28,13 +28,24 @@ struct ghp_hf_weights {
 
 /* ---- the file against the network ---- */
 
+/* Older files of a bert call the parameters of its norms otherwise. */
 static int find_entry(const struct ghp_hf_weights *w, const struct ghp_hf_tensor *t)
 {
+    static const char *const older[][2] = {{"LayerNorm.weight", "gamma"},
+                                           {"LayerNorm.bias", "beta"}};
     const char *prefix = t->prefixed ? ghp_hf_prefix(w->config.family) : "";
-    char name[2 * GHP_HF_NAME];
+    char name[2 * GHP_HF_NAME], *norm;
+    int found;
 
     snprintf(name, sizeof name, "%s%s", prefix, t->name);
-    return ghp_hf_files_find_prefixed(w->files, name, strlen(prefix));
+    found = ghp_hf_files_find_prefixed(w->files, name, strlen(prefix));
+    for (int i = 0; i < 2 && found < 0; i++) {
+        norm = strstr(name, older[i][0]);
+        if (norm == NULL) continue;
+        snprintf(strchr(norm, '.') + 1, sizeof "weight", "%s", older[i][1]); /* no longer */
+        found = ghp_hf_files_find_prefixed(w->files, name, strlen(prefix));
+    }
+    return found;
 }
 
 static const char *dims_text(const int64_t *dims, int n, char out[128])
@@ -73,11 +84,21 @@ static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
                     dims_text(entry->dims, entry->n_dims, have), dims_text(shape, n_shape, want));
 }
 
-/* What files hold beside weights: masks, tables that are computed, and the output layer once more where it is tied. */
+/* What files hold that is no weight of the network: masks, tables that are computed, the output layer once more if it is
+ * tied, and of a bert what it was pretrained with and no masked word needs. */
 static bool is_beside(const struct ghp_hf_weights *w, const char *name)
 {
-    static const char *const ends[] = {".attn.bias", ".attn.masked_bias", ".attention.bias",
-                                       ".attention.masked_bias", ".rotary_emb.inv_freq"};
+    static const char *const ends[] = {".attn.bias",
+                                       ".attn.masked_bias",
+                                       ".attention.bias",
+                                       ".attention.masked_bias",
+                                       ".rotary_emb.inv_freq",
+                                       ".position_ids",
+                                       ".decoder.bias",
+                                       ".pooler.dense.weight",
+                                       ".pooler.dense.bias",
+                                       ".seq_relationship.weight",
+                                       ".seq_relationship.bias"};
     size_t n = strlen(name);
     char head[GHP_HF_NAME];
 
@@ -223,6 +244,7 @@ struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *w, int i)
     struct ghp_hf_weight weight = {
         .name = part->param, .n_dims = t->n_dims, .dims = {part->rows, t->dims[!t->transposed]}};
 
+    if (t->one_row) weight = (struct ghp_hf_weight){part->param, 1, {t->dims[1]}};
     if (t->window > 0) weight.n_dims = ghp_hf_tensor_shape(t, weight.dims);
     return weight;
 }

@@ -364,6 +364,11 @@ static void check_tokens(void)
                                        .shape = ghp_shape_tokens(S, V),
                                        .sample_labels = S,
                                        .classes = V};
+    struct ghp_data_request bytes = {.spec = "bytes:" __FILE__,
+                                     .global_batch = 1,
+                                     .shape = ghp_shape_tokens(S, 256),
+                                     .sample_labels = S,
+                                     .classes = 255};
     struct ghp_data *data = NULL;
     int64_t samples[2] = {321, 5};
     int32_t ids[2][S], labels[2][S];
@@ -384,12 +389,20 @@ static void check_tokens(void)
             CHECK(i == S - 1 || labels[s][i] == ids[s][i + 1]);
         }
     ghp_data_close(data);
-    request.classes = V - 1;
-    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_INPUT);
-    CHECK_MESSAGE("tokens 0 to 12, but its loss has 12 classes");
-    request.sample_labels = 1;
-    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_INPUT);
-    CHECK_MESSAGE("use a model with a loss at each position");
+    request.sample_labels = 1; /* of a network that classifies samples */
+    request.classes = 2;
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
+    CHECK_STATUS(ghp_data_labels(data, GHP_DATA_TRAIN, samples, 2, &labels[0][0]), GHP_OK);
+    CHECK(labels[0][0] >= 0 && labels[0][0] < 2);
+    ghp_data_close(data);
+    CHECK_STATUS(ghp_data_open(&bytes, &data), GHP_ERR_INPUT);
+    CHECK_MESSAGE("tokens 0 to 255, but its loss has 255 classes");
+    bytes.sample_labels = 1;
+    CHECK_STATUS(ghp_data_open(&bytes, &data), GHP_ERR_INPUT);
+    CHECK_MESSAGE("use a model with a loss at each position, or arrays of ids");
+    bytes.spec = "idx:.";
+    CHECK_STATUS(ghp_data_open(&bytes, &data), GHP_ERR_INPUT);
+    CHECK_MESSAGE("has images, but the model takes tokens");
 }
 
 CHECK_TEST(data)

@@ -230,6 +230,50 @@ static void check_refused(struct ghp_data_request request, enum ghp_status statu
     ghp_data_close(data);
 }
 
+/* Token ids of any width, with a label for each sample or each position. */
+static void check_ids(void)
+{
+    enum { S = 4 };
+    static const char *const descrs[] = {"<i8", "|u1"};
+    static const int bytes[] = {8, 1};
+    struct ghp_data_request request = request_for("");
+    unsigned char ids[N * S * 8];
+    int32_t read[S], labels[S];
+    struct ghp_data *data = NULL;
+    int64_t sample = 2;
+    struct ghp_batch batch = {
+        .samples = &sample, .n = 1, .channels = 1, .element_bytes = 4, .images = read};
+
+    request.shape = ghp_shape_tokens(S, 30);
+    for (int form = 0; form < 2; form++) {
+        memset(ids, 0, sizeof ids);
+        for (int i = 0; i < N * S; i++)
+            ids[i * bytes[form]] = (unsigned char)(i + 3);
+        write_npy("images.npy", descrs[form], "6, 4", ids, (size_t)(N * S * bytes[form]));
+        request.sample_labels = form == 0 ? 1 : S;
+        request.classes = form == 0 ? N + 1 : 30;
+        if (form == 0)
+            write_all_labels("labels.npy", "<i8", 8);
+        else
+            write_npy("labels.npy", "|u1", "6, 4", ids, N * S);
+        if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) break;
+        CHECK_STATUS(ghp_data_images(data, &batch), GHP_OK);
+        CHECK_STATUS(ghp_data_labels(data, GHP_DATA_TRAIN, &sample, 1, labels), GHP_OK);
+        for (int i = 0; i < S; i++)
+            CHECK_EQ(read[i], 2 * S + i + 3);
+        CHECK_EQ(labels[0], form == 0 ? 3 : 2 * S + 3);
+        ghp_data_close(data);
+    }
+    request.normalise = "none";
+    check_refused(request, GHP_ERR_USAGE, "--normalise is for images");
+    request.normalise = NULL;
+    request.shape = ghp_shape_tokens(S, 20);
+    check_refused(request, GHP_ERR_INPUT, "has the token 20 in sample 4, but");
+    request.shape = ghp_shape_tokens(S + 1, 30);
+    check_refused(request, GHP_ERR_INPUT, "takes token ids of 5 positions, as N,5; pad or cut");
+    remove_all();
+}
+
 /* Labels that are ignored may be any number, whatever the classes are; a folder's name may have commas. */
 static void check_ignored(void)
 {
@@ -391,6 +435,7 @@ CHECK_TEST(npy)
     check_forms();
     check_rows();
     check_files();
+    check_ids();
     check_ignored();
     check_refusals();
     check_headers();

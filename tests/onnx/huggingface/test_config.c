@@ -74,10 +74,39 @@ static void check_families(void)
     check_refused(qwen3, more, GHP_ERR_INPUT, "has 1 kinds of 2 blocks; give one a block");
     CHECK_STATUS(load(vit, "\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}, ", &c),
                  GHP_OK);
-    CHECK(c.vocabulary == 3 && c.context == 17 && c.channels == 3 && c.attention_bias);
+    CHECK(c.labels == 3 && c.context == 17 && c.channels == 3 && c.attention_bias);
     CHECK_STATUS(load(vit, "\"num_labels\": 10, ", &c), GHP_OK);
-    CHECK_EQ(c.vocabulary, 10);
+    CHECK_EQ(c.labels, 10);
     check_refused(vit, "\"num_channels\": 0, ", GHP_ERR_INPUT, "num_channels");
+}
+
+/* Encoders say words or labels, as their class does. */
+static void check_encoders(void)
+{
+    static const char
+        bert[] = "{\"model_type\": \"bert\", \"vocab_size\": 7, \"max_position_embeddings\": 5, "
+                 "\"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 2, "
+                 "\"num_attention_heads\": 2, \"hidden_dropout_prob\": 0.25}",
+        roberta[] = "{\"model_type\": \"roberta\", \"vocab_size\": 7, "
+                    "\"max_position_embeddings\": 5, \"hidden_size\": 4, "
+                    "\"intermediate_size\": 6, \"num_hidden_layers\": 2, "
+                    "\"num_attention_heads\": 2, \"architectures\": [\"RobertaForMaskedLM\"]}";
+    static const char classifies[] = "\"architectures\": [\"BertForSequenceClassification\"], ";
+    struct ghp_hf_config c;
+    char more[256];
+
+    CHECK_STATUS(load(bert, "\"architectures\": [\"BertForMaskedLM\"], ", &c), GHP_OK);
+    CHECK(c.labels == 0 && c.vocabulary == 7 && c.types == 2 && c.tied && c.context == 5);
+    CHECK_STATUS(load(bert, classifies, &c), GHP_OK);
+    CHECK(c.labels == 2 && c.classifier_dropout == 0.25);
+    snprintf(more, sizeof more, "%s\"num_labels\": 3, \"classifier_dropout\": 0, ", classifies);
+    CHECK_STATUS(load(bert, more, &c), GHP_OK);
+    CHECK(c.labels == 3 && c.classifier_dropout == 0);
+    CHECK_STATUS(load(roberta, "", &c), GHP_OK);
+    CHECK(c.context == 3 && c.unused_positions == 2);
+    check_refused(bert, "", GHP_ERR_INPUT, "'architectures' says nothing");
+    check_refused(bert, "\"is_decoder\": true, ", GHP_ERR_INPUT, "'is_decoder'");
+    check_refused(roberta, "\"pad_token_id\": 4, ", GHP_ERR_INPUT, "5 positions are too few");
 }
 
 static void check_refusals(void)
@@ -101,7 +130,7 @@ static void check_refusals(void)
         check_refused(llama_config, llama[i].more, GHP_ERR_INPUT, llama[i].message);
     check_refused(gpt2_config, "\"use_holography\": true, ", GHP_ERR_FORMAT,
                   "'use_holography': ghp does not know this key of a gpt2");
-    check_refused("{\"model_type\": \"bert\"}", "", GHP_ERR_FORMAT, "model_type");
+    check_refused("{\"model_type\": \"electra\"}", "", GHP_ERR_FORMAT, "model_type");
     check_refused("{\"model_type\": \"gpt2\"}", "", GHP_ERR_FORMAT, "vocab_size");
     check_refused(
         "{\"model_type\": \"gpt2\", \"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, "
@@ -204,6 +233,7 @@ CHECK_TEST(config)
 
     check_values();
     check_families();
+    check_encoders();
     check_refusals();
     check_harmless();
     CHECK(ghp_hf_config_find("gpt2-9m") == NULL);

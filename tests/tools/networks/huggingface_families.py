@@ -65,7 +65,23 @@ CASES = {
             "*.query=out:2,*.key=out:2,*.value=out:2,*.attention.heads=channel:2,*.attention.output.dense=in:2,"
             "*.intermediate.dense=out:2,*.intermediate.act=channel:2,encoder.layer.?.output.dense=in:2"),
 }
-FAST = ["llama", "qwen3", "gemma2", "vit"]  # of the cases without GHP_TEST_FULL: what only these have
+ENCODER_SPLIT = "*.query=out:2,*.key=out:2,*.value=out:2,*.attention.heads=channel:2,*.attention.output.dense=in:2," \
+                "*.intermediate.dense=out:2,*.act=channel:2,encoder.layer.?.output.dense=in:2," \
+                "embeddings.word_embeddings=rows:2,*LayerNorm=position:2,*add_?=position:2"
+DISTIL_SPLIT = "*.?_lin=out:2,*.heads=channel:2,*.out_lin=in:2,*.lin1=out:2,*.act=channel:2,*.lin2=in:2," \
+               "embeddings.word_embeddings=rows:2,*layer_norm=position:2,*add_?=position:2"
+DISTILBERT = dict(hidden_size=None, intermediate_size=None, num_hidden_layers=None, num_attention_heads=None, dim=32,
+                  hidden_dim=48, n_layers=2, n_heads=4, dropout=0)
+DRY = dict(hidden_dropout_prob=0)
+CASES |= {
+    "bert": ("Bert", DRY, ENCODER_SPLIT + ",cls.predictions.decoder=out:2,cls.*.decoder.bias=channel:2,loss=channel:2"),
+    "bert_labels": ("Bert", dict(DRY, num_labels=5), ENCODER_SPLIT + ",pooler.dense=out:2,pooler.activation=channel:2"),
+    "roberta": ("Roberta", dict(DRY, type_vocab_size=1, layer_norm_eps=1e-5), ENCODER_SPLIT + ",lm_head.decoder=out:2,loss=channel:2"),
+    "roberta_labels": ("Roberta", dict(DRY, num_labels=3), ENCODER_SPLIT + ",classifier.dense=out:2"),
+    "distilbert": ("DistilBert", dict(DISTILBERT, activation="relu"), DISTIL_SPLIT + ",vocab_projector=out:2,loss=channel:2"),
+    "distilbert_labels": ("DistilBert", dict(DISTILBERT, seq_classif_dropout=0, num_labels=4), DISTIL_SPLIT + ",pre_classifier=out:2"),
+}
+FAST = ["llama", "qwen3", "gemma2", "vit", "bert", "roberta_labels"]  # of the cases without GHP_TEST_FULL: what only these have
 
 
 def sized(name):
@@ -74,7 +90,14 @@ def sized(name):
 
 
 def data_of(name):
-    return ["--data", "npy:images" if name == "vit" else "bytes:text", "--shuffle", "off", *RUN]
+    data = "npy:images" if name == "vit" else "bytes:text"
+    if is_encoder(name):
+        data = f"npy:words/ids.npy,words/{'labels' if name.endswith('_labels') else 'masked'}.npy"
+    return ["--data", data, "--ignore-label", "-100", "--shuffle", "off", *RUN]
+
+
+def is_encoder(name):
+    return re.match("(distil|ro)?bert", name) is not None
 
 
 def tool(name, *args, ranks=0):
@@ -101,6 +124,10 @@ def make(name):
 
 
 def kind_of(name):
+    if "_labels" in name:
+        return transformers.AutoModelForSequenceClassification
+    if is_encoder(name):
+        return transformers.AutoModelForMaskedLM
     return transformers.AutoModelForImageClassification if name.startswith("vit") else transformers.AutoModelForCausalLM
 
 
@@ -112,6 +139,10 @@ def loss_of(network):
     if network.config.model_type == "vit":
         logits = network(torch.tensor(numpy.load("images/images.npy")).to(network.dtype)).logits
         return torch.nn.functional.cross_entropy(logits, torch.tensor(numpy.load("images/labels.npy")))
+    if is_encoder(network.config.model_type):
+        labels = "masked" if network.config.architectures[0].endswith("MaskedLM") else "labels"
+        logits = network(torch.tensor(numpy.load("words/ids.npy"))).logits
+        return torch.nn.functional.cross_entropy(logits.flatten(0, -2), torch.tensor(numpy.load(f"words/{labels}.npy")).flatten())
     tokens = torch.tensor(list(open("text", "rb").read()))
     n = (len(tokens) - 1) // POSITIONS
     logits = network(tokens[:-1].view(n, POSITIONS)).logits
@@ -119,8 +150,8 @@ def loss_of(network):
 
 
 def train(network):
-    decayed = [p for p in network.parameters() if p.dim() > 1]
-    others = [p for p in network.parameters() if p.dim() == 1]
+    named = [(p.dim() > 1 and "token_type" not in name, p) for name, p in network.named_parameters()]  # a bias in ghp
+    decayed, others = ([p for matrix, p in named if matrix == which] for which in (True, False))
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0}],
                                   lr=RATE, betas=(0.9, 0.95), eps=EPSILON)
     losses = []
@@ -160,6 +191,11 @@ def check_refusals():
                                      ("opt", "do_layer_norm_before", False, "do_layer_norm_before.*takes true alone"),
                                      ("opt", "word_embed_proj_dim", 16, "word_embed_proj_dim.*takes 32 alone"),
                                      ("olmo2", "clip_qkv", 8.0, "clip_qkv.*does not know this key of a olmo2"),
+                                     ("bert", "architectures", ["BertForPreTraining"],
+                                      "says BertForPreTraining.*trains BertForMaskedLM and BertForSequenceClassification"),
+                                     ("roberta", "max_position_embeddings", 4, "4 positions are too few.*pad_token_id 3"),
+                                     ("roberta_labels", "problem_type", "regression", "problem_type.*takes \"single_label"),
+                                     ("distilbert", "sinusoidal_pos_embds", True, "sinusoidal_pos_embds.*takes false alone"),
                                      ("vit", "image_size", 3, "patches of 4 pixels do not fit images of 3"),
                                      ("phi3", "hidden_act", "quick_gelu", "hidden_act.*unknown name 'quick_gelu'")):
         make(family)
@@ -168,6 +204,25 @@ def check_refusals():
         json.dump({**config, key: value}, open(family + "/config.json", "w"))
         refused(text, "ghp-inspect", family if family == "vit" else f"{family}@16")
     print("refusals: as they should be")
+
+
+def check_older():
+    """Weights of older files: other names of norms, and what a bert was pretrained with besides."""
+    make("bert")
+    tensors = safetensors.torch.load_file("bert/model.safetensors")
+    expected = loss_of(open_network("bert")).item()
+    renamed = {key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+               for key, value in tensors.items()}
+    assert renamed.keys() != tensors.keys()
+    more = {"bert.embeddings.position_ids": torch.arange(64), "bert.pooler.dense.weight": torch.ones(32, 32),
+            "bert.pooler.dense.bias": torch.ones(32), "cls.seq_relationship.weight": torch.ones(2, 32),
+            "cls.seq_relationship.bias": torch.ones(2)}
+    safetensors.torch.save_file({**renamed, **more}, "bert/model.safetensors")
+    tool("ghp-profile", "--analytic", "F=1e10,bandwidth=1e8,latency=1e-6", "--model", "bert@32", "-o", "bert.profile")
+    tool("ghp-plan", "bert@32", "--profile", "bert.profile", "--workers", "1", "--batch", str(BATCH), "-o", "bert.plan")
+    done = tool("ghp-run", "bert.plan", "--evaluate", "--json", *data_of("bert")[:-2], ranks=1)
+    close("older", [json.loads(done.stdout)["loss"]], [expected])
+    print("older files: read")
 
 
 def check_dropout():
@@ -265,6 +320,11 @@ with open("text", "wb") as text:  # without the token of padding, whose row of t
 os.mkdir("images")
 numpy.save("images/images.npy", torch.randn(BATCH, 3, 16, 16).numpy())
 numpy.save("images/labels.npy", torch.randint(5, (BATCH,)).numpy())
-OTHERS = {"files": torch.no_grad()(check_files), "refusals": check_refusals, "dropout": check_dropout}
+os.mkdir("words")
+words = torch.randint(4, 64, (BATCH, POSITIONS))
+numpy.save("words/ids.npy", words.numpy())
+numpy.save("words/labels.npy", torch.randint(3, (BATCH,)).numpy())
+numpy.save("words/masked.npy", torch.where(torch.rand(words.shape) < 0.3, words, -100).numpy())
+OTHERS = {"older": torch.no_grad()(check_older), "files": torch.no_grad()(check_files), "refusals": check_refusals, "dropout": check_dropout}
 for name in sys.argv[1:] or [*OTHERS, *(CASES if FULL else FAST)]:
     OTHERS[name]() if name in OTHERS else check(name)
