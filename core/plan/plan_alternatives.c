@@ -62,7 +62,8 @@ static json_t *choices_json(const struct ghp_alternative *a, int *failed)
         bool lost = item == NULL;
 
         put_split(item, c->split, &lost);
-        *failed |= lost || json_object_update_new(item, costs) != 0;
+        *failed |= json_object_update_new(item, costs) != 0; /* which takes costs in any case */
+        *failed |= lost;
         *failed |= json_array_append_new(array, item);
     }
     return array;

@@ -426,7 +426,7 @@ enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
 
     *network = (struct ghp_hf_network){0};
     network->tensors = ghp_alloc((size_t)m.max_tensors, sizeof *network->tensors);
-    network->model = json_pack("{s:s, s:s, s:o*}", "format", "ghp.model/1", "name", named->name,
+    network->model = json_pack("{s:s, s:s, s:o}", "format", "ghp.model/1", "name", named->name,
                                "input", input_of(config, named->positions));
     if (network->tensors != NULL) add_all(&m);
     ghp_json_put(network->model, "layers", m.layers, &m.failed);
