@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=60
+# tests/core/test_phrases.sh - pages, help and messages in plain words: none of the turns of phrase below stands in a page
+# or in a text that a program prints, and the sentences of README and the tutorial are short.
+set -u
+cd "$GHP_SOURCE" || exit 1
+python3 - <<'PYTHON'
+import os
+import re
+import subprocess
+import sys
+
+# what not to write, and what to write instead
+PHRASES = [
+    (r"\bbesides?\b", "next to, compared with, during, in addition to"),
+    (r"(?<!hide )(?<!hides )(?<!hidden )\bbehind\b", "after"),  # to hide time behind other work is the field's phrase
+    (r"\banew\b", "again, from scratch"),
+    (r"\b(go|goes|going|gone|went) on\b", "continue"),
+    (r"\bwho(so|m)?ever\b", "anyone who"),
+    (r"\bso[- ](many|maniest)\b", "say how many"),
+    (r"(?<![Tt]here )\b(is|are|was|were) (no|none)\b(?! longer| more)", "is not"),
+    (r"\b(has|have|had) not\b(?! (been|yet|\w+ed|seen|done|come|begun|met|run|said|taken)\b)", "does not have"),
+    (r"\bknows? not\b", "does not know"),
+    (r"\b(to|cannot) be had\b", "is available"),
+    (r"(?:^|[.:;?!] )Of [a-z`]", "begin with the subject"),
+    (r"(?:^|[.?!] )Where\b", "If"),
+    (r"\b(refused|only|but|also|even|needed|printed|allowed) where\b", "if"),
+    (r"(?<![\w.)*/}+\]\"%])\.\d", "0.3"),
+    (r"\bby `?(asp|ssp|bsp|gosgd|local:|easgd|aladdin|lsgd|dgd|sgp|ad-psgd)\b", "with, under"),
+]
+# where such a phrase says something else: file, words, reason
+ALLOWED = [
+    ("docs/explanation/time-model.md", "so many seconds a FLOP", "a rate, not a number that is withheld"),
+    ("docs/explanation/cpu.md", "Where a step's time goes", "a place"),
+    ("docs/explanation/scaling.md", "Where one kind of plan takes over", "a place in the table"),
+    ("docs/explanation/time-model.md", "Where the streams meet", "a place"),
+    ("docs/how-to/report.md", "Where a step's time went", "a place"),
+    ("docs/results/published-speedups.md", "Where the batch is not published", "rows of the table"),
+    ("docs/results/schemes.md", "Where the formulas of two", "a place in the table"),
+    ("inspect/report/limits.c", "Where a layer", "a heading: the place where it flips"),
+    ("profiler/run/cache.c", " beside %lld", "a key in files that exist"),
+]
+MEAN_WORDS, MOST_WORDS = 17, 25
+
+wrong, used = [], set()
+tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True).stdout.split() or [
+    os.path.relpath(os.path.join(at, name), ".") for at, _, names in os.walk(".") for name in names]
+
+
+def without_code(text):
+    """The page with its code as x, so that places stay."""
+    return re.sub(r"^```.*?^```|`[^`\n]*`", lambda m: re.sub(r"[^\n]", "x", m.group()), text, flags=re.S | re.M)
+
+
+def paragraphs(text):
+    at = 0
+    for part in re.split(r"(\n\s*\n|\n(?=\s*(?:[*|#-] |\d+\. |\|)))", without_code(text)):
+        yield text.count("\n", 0, at) + 1, re.sub(r"^[*#\d. -]+(?=[A-Z])", "", " ".join(part.split()))
+        at += len(part)
+
+
+def texts(text):
+    """The strings of a C file, neighbours as one; comments and file names are none."""
+    found, last = [], None
+    for m in re.finditer(r'/\*.*?\*/|//[^\n]*|^\s*#\s*include[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'', text, re.S | re.M):
+        if m.group()[0] != '"':
+            continue
+        gap = text[last:m.start()] if last is not None else "x"
+        if re.fullmatch(r"(\s|PRI\w+)*", gap):
+            found[-1][1] += m.group()[1:-1]
+        else:
+            found.append([text.count("\n", 0, m.start()) + 1, m.group()[1:-1]])
+        last = m.end()
+    return [(line, words.replace("\\n", "\n")) for line, words in found if " " in words.strip()]
+
+
+def read(name):
+    with open(name, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def check(name, items):
+    for line, words in items:
+        for pattern, instead in PHRASES:
+            for m in re.finditer(pattern, words, re.M):
+                near = words[max(0, m.start() - 40):m.end() + 40]
+                why = [row for row in ALLOWED if row[0] == name and row[1] in near]
+                used.update(why)
+                if not why:
+                    wrong.append("%s:%d: '%s' in '%s'; write: %s" % (name, line, m.group().strip(), near, instead))
+
+
+def sentences(text):
+    for _, words in paragraphs(text):
+        if words.startswith(("|", "#", "!", "x" * 8)):
+            continue
+        words = re.sub(r"\]\([^)]*\)", "]", words)
+        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z*\[x])|:$|:\s+(?=[A-Z*])", words):
+            n = len(re.findall(r"[\w'.,%/+-]*\w[\w'.,%/+-]*", sentence))
+            if n > 1:
+                yield n, sentence
+
+
+for name in tracked:
+    if not os.path.exists(name):
+        continue
+    if name.endswith(".md") and name != "CHANGELOG.md":
+        check(name, paragraphs(read(name)))
+    elif re.match(r"(core|planner|profiler|executor|inspect|onnx)/.*\.(c|h|cu|cpp|hpp)$", name):
+        check(name, texts(read(name)))
+    elif re.match(r"python/ghp/.*\.py$", name):
+        check(name, [(1, " ".join(m.split())) for m in re.findall(r'"""[^"]*"""|"(?:[^"\\\n]|\\.)*"', read(name))])
+    if name == "README.md" or name.startswith("docs/tutorial/"):
+        lengths = list(sentences(read(name)))
+        wrong += ["%s: %d words: %s" % (name, n, sentence) for n, sentence in lengths if n > MOST_WORDS]
+        mean = sum(n for n, _ in lengths) / len(lengths)
+        if mean > MEAN_WORDS:
+            wrong.append("%s: %.1f words a sentence; %d at most" % (name, mean, MEAN_WORDS))
+        print("%s: %d sentences, %.1f words in the mean, %d at most" % (name, len(lengths), mean, max(lengths)[0]))
+wrong += ["%s: '%s' is not there any more; take it out of ALLOWED" % row[:2] for row in ALLOWED if row not in used]
+print("\n".join(wrong))
+sys.exit(len(wrong) > 0)
+PYTHON
