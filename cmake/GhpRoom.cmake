@@ -41,7 +41,7 @@ function(ghp_source_options options)
 endfunction()
 
 # ghp_manual(<tool>): its man page and bash completions, printed by the tool itself into build/man1 and
-# build/completions, and installed.
+# build/completions, and installed. `ninja reference` writes the tools' pages in docs/reference/cli.
 function(ghp_manual tool)
   set(page "${PROJECT_BINARY_DIR}/man1/${tool}.1")
   set(completions "${PROJECT_BINARY_DIR}/completions/${tool}")
@@ -53,6 +53,14 @@ function(ghp_manual tool)
                      COMMAND ${say} --help=bash > "${completions}"
                      DEPENDS ${tool} VERBATIM)
   add_custom_target(manual_${tool} ALL DEPENDS "${page}" "${completions}")
+  if(NOT tool STREQUAL ghp)
+    if(NOT TARGET reference)
+      add_custom_target(reference)
+    endif()
+    add_custom_target(reference_${tool} DEPENDS ${tool} VERBATIM
+                      COMMAND ${say} --help=md > "${PROJECT_SOURCE_DIR}/docs/reference/cli/${tool}.md")
+    add_dependencies(reference reference_${tool})
+  endif()
   install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
   install(FILES "${completions}"
           DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")

@@ -273,13 +273,16 @@ static enum ghp_status fail_unknown(const struct ghp_tool *tool, const struct fo
     return GHP_FAIL(GHP_ERR_USAGE, "unknown option '--%s'; see '%s --help'", name, tool->name);
 }
 
-/* --help, --help=man, --help=bash. */
+/* --help and its forms. */
 static enum ghp_status print_help(const struct ghp_tool *tool, const char *form)
 {
-    if (form == NULL) return ghp_opts_print_help(tool);
+    if (form == NULL) return ghp_opts_print_help(tool, tool->common == NULL);
+    if (strcmp(form, "all") == 0) return ghp_opts_print_help(tool, true);
+    if (strcmp(form, "md") == 0) return ghp_opts_print_markdown(tool);
     if (strcmp(form, "man") == 0) return ghp_opts_print_man(tool);
     if (strcmp(form, "bash") == 0) return ghp_opts_print_bash(tool);
-    return GHP_FAIL(GHP_ERR_USAGE, "bad value '%s' for '--help'; give man, bash, or none", form);
+    return GHP_FAIL(GHP_ERR_USAGE, "bad value '%s' for '--help'; give all, man, md, bash, or none",
+                    form);
 }
 
 /* Handles the options, in order; stops at --help and --version. */
@@ -303,6 +306,8 @@ static enum ghp_status parse_options(const struct ghp_tool *tool, struct forms *
             done = true;
             wants_version = i != tool->n_opts;
             help_form = optarg;
+            if (optarg == NULL && optind < argc && strcmp(argv[optind], "all") == 0)
+                help_form = argv[optind];
             return GHP_OK;
         }
         GHP_TRY(set_target(&tool->opts[i], optarg, &forms->seen[i]));

@@ -11,7 +11,8 @@
  *     };
  *
  * --help and --version belong to every tool; they print to stdout, and then ghp_opts_done() tells main to end.
- * --help=man prints the man page and --help=bash the completions, from the same table.
+ * --help prints the common options, --help all (or --help=all) every one. --help=man prints the man page, --help=md a
+ * page of the reference and --help=bash the completions, from the same table.
  * Options and positional arguments may be mixed; "--" ends the options; "-" alone is positional. As in
  * getopt_long, which is underneath, a long name may be shortened where that is unambiguous.
  * A default outside an option's own range means "not set", and --help does not show it.
@@ -75,6 +76,12 @@ struct ghp_opt {
 /* Takes a library's name and the version that is linked. */
 typedef void ghp_opts_say(const char *name, const char *version);
 
+/* An exit code of a tool, besides 0 done, 1 failed and 2 bad usage, which all have. */
+struct ghp_exit_code {
+    int code;
+    const char *meaning; /* lower case, no full stop; NULL ends the list */
+};
+
 /* What to say of an option that a tool does not have. */
 struct ghp_opts_hint {
     const char *name;   /* NULL ends the list */
@@ -89,10 +96,12 @@ struct ghp_tool {
     const char *example;        /* a command that works in the source tree */
     const struct ghp_opt *opts; /* n_opts entries */
     int n_opts;
-    const char *notes;                    /* further help text, may be NULL */
+    const char *common; /* long names that --help shows, with blanks between them; NULL: all */
+    /* further help, may be NULL: paragraphs, and rows "  WORD meaning" of a list, a line each */
+    const char *notes;
     void (*libraries)(ghp_opts_say *say); /* says the linked libraries beside core's; may be NULL */
     const struct ghp_opts_hint *hints;    /* of options that users look for here; may be NULL */
-    bool trains; /* it exits with 4 when a signal has ended a training early */
+    const struct ghp_exit_code *exit_codes; /* may be NULL */
 };
 
 /* Parses a command line into the targets.

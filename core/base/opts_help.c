@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 32, HELP_WIDTH = 100 };
+enum { HELP_COLUMN = 26, HELP_WIDTH = 80, CODES_SIZE = 512, NOTE_SIZE = 1024 };
 
 static bool no; /* for options that no variable stands behind */
 
@@ -22,13 +22,12 @@ const struct ghp_opt ghp_opts_general[GHP_OPTS_GENERAL] = {
      .kind = GHP_OPT_FLAG,
      .target = &no,
      .help =
-         "print this text and end; --help=man: as a man page; --help=bash: completions for bash"},
+         "print this; --help all: every option; --help=man, --help=md, --help=bash: other forms"},
     {.name = "version",
      .kind = GHP_OPT_FLAG,
      .target = &no,
-     .help = "print the version, and those of the libraries as linked, and end"}};
+     .help = "print the version, and those of the linked libraries, and end"}};
 
-/* A list's items, separated by commas. */
 const char *ghp_opts_label(const struct ghp_opt *opt, char *out, size_t n)
 {
     if (opt->name != NULL)
@@ -43,6 +42,7 @@ bool ghp_opts_bounded(const struct ghp_opt *opt)
     return opt->min < 0.0 || opt->min > 0.0 || opt->max < 0.0 || opt->max > 0.0;
 }
 
+/* A list's items, separated by commas. */
 static const char *list_value(const struct ghp_opt_list *list, char *out, size_t n)
 {
     size_t used = 0;
@@ -128,17 +128,17 @@ static size_t line_length(const char *text, size_t width)
     return cut > 0 ? cut : strcspn(text, " ");
 }
 
-/* Prints the text in the help column; used is what the line holds already. */
-static void print_wrapped(const char *text, int used)
+/* Prints the text from a column on; used is what the line holds already. */
+static void print_wrapped(const char *text, int column, int used)
 {
-    if (used >= HELP_COLUMN) {
+    if (used >= column && used > 0) {
         putchar('\n');
         used = 0;
     }
     do {
-        size_t n = line_length(text, HELP_WIDTH - HELP_COLUMN);
+        size_t most = (size_t)(HELP_WIDTH - column), n = line_length(text, most);
 
-        printf("%*s%.*s\n", HELP_COLUMN - used, "", (int)n, text);
+        printf("%*s%.*s\n", column - used, "", (int)n, text);
         text += n;
         while (*text == ' ')
             text++;
@@ -151,7 +151,9 @@ const char *ghp_opts_text(const struct ghp_opt *opt, char *out, size_t n)
     char value[GHP_OPTS_VALUE_SIZE], names[512];
     const char *shown = default_of(opt, value, sizeof value);
 
-    snprintf(out, n, "%s%s%s%s%s%s%s", opt->help, opt->kind == GHP_OPT_CHOICE ? ": " : "",
+    const char *before_names = strpbrk(opt->help, ":;") != NULL ? "; one of: " : ": ";
+
+    snprintf(out, n, "%s%s%s%s%s%s%s", opt->help, opt->kind == GHP_OPT_CHOICE ? before_names : "",
              opt->kind == GHP_OPT_CHOICE ? ghp_text_join(opt->choices, names, sizeof names) : "",
              opt->kind == GHP_OPT_LIST ? " (may be repeated)" : "", shown != NULL ? " [" : "",
              shown != NULL ? shown : "", shown != NULL ? "]" : "");
@@ -168,7 +170,7 @@ static void print_option(const struct ghp_opt *opt)
              opt->name ? opt->name : "", opt->kind == GHP_OPT_FLAG ? "" : " ",
              ghp_opts_argument(opt));
     printf("%s", left);
-    print_wrapped(ghp_opts_text(opt, text, sizeof text), (int)strlen(left));
+    print_wrapped(ghp_opts_text(opt, text, sizeof text), HELP_COLUMN, (int)strlen(left));
 }
 
 enum ghp_status ghp_opts_printed(void)
@@ -176,17 +178,58 @@ enum ghp_status ghp_opts_printed(void)
     return ghp_file_flush(stdout, "to standard output");
 }
 
-const char *ghp_opts_exit_codes(const struct ghp_tool *tool)
+const char *ghp_opts_exit_codes(const struct ghp_tool *tool, char *out, size_t n)
 {
-    return tool->trains
-               ? "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\", "
-                 "4 ended early by a signal."
-               : "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\".";
+    const struct ghp_exit_code *code = tool->exit_codes;
+    int used = snprintf(out, n, "0 done, 1 failed, 2 bad usage");
+
+    for (; code != NULL && code->meaning != NULL && used > 0 && (size_t)used < n; code++)
+        used += snprintf(out + used, n - (size_t)used, ", %d %s", code->code, code->meaning);
+    return out;
 }
 
-enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
+/* Whether the option has this long name, of n bytes. */
+static bool is_named(const struct ghp_opt *opt, const char *name, size_t n)
 {
-    printf("%s - %s\n\nusage: %s\n", tool->name, tool->purpose, tool->usage);
+    return opt->name != NULL && strlen(opt->name) == n && memcmp(opt->name, name, n) == 0;
+}
+
+static void print_common(const struct ghp_tool *tool)
+{
+    printf("\nCommon options; '%s --help all' has the others\n", tool->name);
+    for (const char *name = tool->common; *name != '\0'; name += strspn(name, " ")) {
+        size_t n = strcspn(name, " ");
+        int i = 0;
+
+        while (i < tool->n_opts && !is_named(&tool->opts[i], name, n))
+            i++;
+        GHP_ASSERT(i < tool->n_opts);
+        print_option(&tool->opts[i]);
+        name += n;
+    }
+    print_option(&ghp_opts_general[0]);
+}
+
+/* Paragraphs, and a list's rows in two columns. */
+static void print_notes(const char *notes)
+{
+    char line[NOTE_SIZE];
+
+    for (size_t n; *notes != '\0'; notes += n + (notes[n] == '\n')) {
+        int name = 0;
+
+        n = strcspn(notes, "\n");
+        GHP_ASSERT(n < sizeof line);
+        memcpy(line, notes, n);
+        line[n] = '\0';
+        if (line[0] == ' ') name = 2 + (int)strcspn(line + 2, " ");
+        printf("%.*s", name, line);
+        print_wrapped(line + name + strspn(line + name, " "), name > 0 ? HELP_COLUMN : 0, name);
+    }
+}
+
+static void print_all(const struct ghp_tool *tool)
+{
     if (tool->n_opts > 0 && tool->opts[0].kind != GHP_OPT_HEADING) printf("\nOptions\n");
     for (int i = 0; i < tool->n_opts; i++) {
         if (tool->opts[i].kind == GHP_OPT_HEADING)
@@ -197,11 +240,26 @@ enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
     printf("\nGeneral\n");
     for (int i = 0; i < GHP_OPTS_GENERAL; i++)
         print_option(&ghp_opts_general[i]);
-    if (tool->notes != NULL) printf("\n%s\n", tool->notes);
-    printf("\nDefaults are in brackets.\n"
-           "Exit codes: %s\n"
-           "Example: %s\n",
-           ghp_opts_exit_codes(tool), tool->example);
+    if (tool->notes == NULL) return;
+    putchar('\n');
+    print_notes(tool->notes);
+}
+
+enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool, bool all)
+{
+    char codes[CODES_SIZE], line[CODES_SIZE + 16];
+
+    snprintf(line, sizeof line, "%s - %s", tool->name, tool->purpose);
+    print_wrapped(line, 0, 0);
+    printf("\nusage: %s\n", tool->usage);
+    if (all)
+        print_all(tool);
+    else
+        print_common(tool);
+    printf("\nDefaults are in brackets.\n");
+    snprintf(line, sizeof line, "Exit codes: %s", ghp_opts_exit_codes(tool, codes, sizeof codes));
+    print_wrapped(line, 0, 0);
+    printf("Example: %s\n", tool->example);
     return ghp_opts_printed();
 }
 

@@ -1,14 +1,15 @@
-/* core/base/opts_manual.c - command lines: the man page and bash's completions, from the option table.
+/* core/base/opts_manual.c - command lines: the man page, the page of the reference and bash's completions, from the
+ * option table.
  *
- * --help=man and --help=bash print them; the build makes files of them, which installation puts where man and bash
- * look. */
+ * --help=man, --help=md and --help=bash print them. The build makes files of the first and the last, which installation
+ * puts where man and bash look; `ninja reference` writes docs/reference/cli. */
 #include "core/base/opts_private.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *const own_tools[] = {"ghp",         "ghp-inspect", "ghp-launch", "ghp-plan",
-                                        "ghp-profile", "ghp-run",     "ghp-train"};
+static const char *const own_tools[] = {"ghp",      "ghp-expect",  "ghp-inspect", "ghp-launch",
+                                        "ghp-plan", "ghp-profile", "ghp-run",     "ghp-train"};
 
 /* ---- the man page ---- */
 
@@ -87,6 +88,7 @@ static void put_lines(const char *heading, const char *text)
 
 enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
 {
+    char codes[512];
     bool more = false;
 
     printf(".\\\" made by %s --help=man\n.TH ", tool->name);
@@ -104,8 +106,8 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
     }
     put_options(tool);
     printf(".SH \"EXIT STATUS\"\n");
-    put_roff(ghp_opts_exit_codes(tool), true);
-    printf("\n");
+    put_roff(ghp_opts_exit_codes(tool, codes, sizeof codes), true);
+    printf(".\n");
     put_lines("EXAMPLES", tool->example);
     printf(".SH \"SEE ALSO\"\n");
     for (size_t i = 0; i < sizeof own_tools / sizeof own_tools[0]; i++) {
@@ -116,6 +118,95 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
         more = true;
     }
     printf("\n");
+    return ghp_opts_printed();
+}
+
+/* ---- Markdown ---- */
+
+/* n bytes of text; a page of docs/ that it names becomes a link from docs/reference/cli. */
+static void put_markdown(const char *text, size_t n)
+{
+    for (const char *after = text + n; text < after; text++) {
+        const char *end = strncmp(text, "docs/", 5) == 0 ? strstr(text, ".md") : NULL;
+
+        if (end != NULL) {
+            int path = (int)(end - text) - 5;
+
+            printf("[docs/%.*s.md](../../%.*s.md)", path, text + 5, path, text + 5);
+            text = end + 2;
+            continue;
+        }
+        if (strchr("|*<\\", *text) != NULL) putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void put_row(const struct ghp_opt *opt)
+{
+    char text[GHP_OPTS_TEXT_SIZE];
+    const char *argument = ghp_opts_argument(opt);
+
+    printf("| ");
+    if (opt->letter != 0) printf("`-%c`%s", opt->letter, opt->name != NULL ? ", " : "");
+    if (opt->name != NULL) printf("`--%s%s", opt->name, argument[0] != '\0' ? " " : "");
+    for (; opt->name != NULL && *argument != '\0'; argument++)
+        printf("%s%c", *argument == '|' ? "\\" : "", *argument);
+    printf("%s | ", opt->name != NULL ? "`" : "");
+    ghp_opts_text(opt, text, sizeof text);
+    put_markdown(text, strlen(text));
+    printf(" |\n");
+}
+
+static void put_table(const char *title)
+{
+    printf("\n## %s\n\n| option | what it does |\n|---|---|\n", title);
+}
+
+/* Paragraphs, and a list's rows as its items. */
+static void put_notes(const char *notes)
+{
+    bool in_list = false;
+
+    printf("\n## Notes\n");
+    for (size_t n; *notes != '\0'; notes += n + (notes[n] == '\n')) {
+        size_t name = notes[0] == ' ' ? strcspn(notes + 2, " ") : 0, rest = name > 0 ? name + 2 : 0;
+
+        n = strcspn(notes, "\n");
+        rest += strspn(notes + rest, " ");
+        if (name == 0 || !in_list) putchar('\n');
+        if (name > 0) printf("* `%.*s`: ", (int)name, notes + 2);
+        put_markdown(notes + rest, n - rest);
+        putchar('\n');
+        in_list = name > 0;
+    }
+}
+
+enum ghp_status ghp_opts_print_markdown(const struct ghp_tool *tool)
+{
+    const struct ghp_exit_code *code = tool->exit_codes;
+
+    printf("# %s\n\n<!-- made by `%s --help=md`; do not edit -->\n\n`%s` %s.\n\n", tool->name,
+           tool->name, tool->name, tool->purpose);
+    printf("```text\nusage: %s\n```\n\nDefaults are in brackets. Example:\n\n```sh\n%s\n```\n",
+           tool->usage, tool->example);
+    for (int i = 0; i < tool->n_opts; i++) {
+        if (i == 0 && tool->opts[i].kind != GHP_OPT_HEADING) put_table("Options");
+        if (tool->opts[i].kind == GHP_OPT_HEADING)
+            put_table(tool->opts[i].help);
+        else
+            put_row(&tool->opts[i]);
+    }
+    put_table("General");
+    for (int i = 0; i < GHP_OPTS_GENERAL; i++)
+        put_row(&ghp_opts_general[i]);
+    if (tool->notes != NULL) put_notes(tool->notes);
+    printf("\n## Exit codes\n\n| code | meaning |\n|---|---|\n"
+           "| 0 | done |\n| 1 | failed |\n| 2 | bad usage |\n");
+    for (; code != NULL && code->meaning != NULL; code++) {
+        printf("| %d | ", code->code);
+        put_markdown(code->meaning, strlen(code->meaning));
+        printf(" |\n");
+    }
     return ghp_opts_printed();
 }
 

@@ -16,8 +16,8 @@ enum {
     GHP_OPTS_GENERAL = 2
 };
 
-/* The sentence of the tool's exit codes, for help and manual. */
-const char *ghp_opts_exit_codes(const struct ghp_tool *tool);
+/* The tool's exit codes, for help and manual, into out (n bytes); returns out. */
+const char *ghp_opts_exit_codes(const struct ghp_tool *tool, char *out, size_t n);
 
 /* --help and --version, for texts. */
 extern const struct ghp_opt ghp_opts_general[GHP_OPTS_GENERAL];
@@ -37,10 +37,13 @@ const char *ghp_opts_argument(const struct ghp_opt *opt);
 /* The option's help with its choices and its default, into out (n bytes); returns out. */
 const char *ghp_opts_text(const struct ghp_opt *opt, char *out, size_t n);
 
-/* Print to stdout: --help, --version, --help=man, --help=bash. Return GHP_OK; GHP_ERR_IO */
-enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool);
+/* Print to stdout: --help (all: --help all), --version, --help=man, --help=md, --help=bash.
+ *
+ * Return   GHP_OK; GHP_ERR_IO */
+enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool, bool all);
 enum ghp_status ghp_opts_print_version(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool);
+enum ghp_status ghp_opts_print_markdown(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_bash(const struct ghp_tool *tool);
 
 /* Whether the files that the tool is to write may be written, as struct ghp_opt's `writes` says.

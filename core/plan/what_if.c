@@ -45,7 +45,7 @@ static const struct {
     {"workers_per_node", "", 1, 1 << 20, WHOLE, "as many nodes as the workers then need"},
     {"cores", "", 1, 1 << 16, WHOLE, "of one node"},
     {"memory_bytes", "", 1, 0x1p60, BYTES,
-     "of one node, such as 64GiB; limits a worker to its share, unless --memory does"},
+     "memory of one node, such as 64GiB; a worker gets its share, unless --memory is given"},
     {"intra.latency_s", "s", 0, 1e6, REAL, "of a message between two workers of a node"},
     {"intra.bandwidth_Bps", "bytes/s", 1, 1e18, REAL, "between two workers of a node"},
     {"inter.latency_s", "s", 0, 1e6, REAL, "of a message between two nodes"},
@@ -55,7 +55,7 @@ static const struct {
     {"analytic.memory_Bps", "bytes/s", 0, 1e18, REAL,
      "of one worker, in a profile by the analytic model; 0: free"},
     {"analytic.batch_half", "samples", 0, 1e9, REAL,
-     "of a worker, at which it reaches half of analytic.flops_per_s; 0: all of it at any"},
+     "samples of a worker at which it reaches half of analytic.flops_per_s; 0: always all"},
     {"overlap.compute", "", 1, 1e3, REAL, "slowdown of computation concurrent with a reduction"},
     {"overlap.comm", "", 1, 1e3, REAL, "slowdown of a reduction concurrent with computation"},
     {"overlap.link", "", 1, 1e3, REAL, "slowdown of a reduction and a reshard that are concurrent"},
@@ -66,7 +66,7 @@ static const struct {
     {"slow.worker", "", 0, 1 << 20, WHOLE, "the rank of a worker that is slower, by slow.factor"},
     {"slow.factor", "", 1, GHP_MOST_SPEED, REAL, "it needs this many times as long for its work"},
     {"slow.links", "", 1, GHP_MOST_SPEED, REAL,
-     "messages between nodes, or of one node its workers, need this many times as long"},
+     "messages between nodes (or, on one node, workers) need this many times as long"},
 };
 
 struct values {

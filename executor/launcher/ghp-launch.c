@@ -46,97 +46,95 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.checkpoint,
      .argument = "DIR",
-     .help = "where checkpoints are written and gone on from; needed"},
+     .help = "folder of the training's checkpoints; needed"},
     {.name = "resume",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.resume,
-     .help = "the first start, too, goes on from the checkpoint in --checkpoint"},
+     .help = "continue from the checkpoint in --checkpoint at the first start, too"},
     {.name = "overwrite",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.overwrite,
-     .help = "begin a training although --checkpoint, or --metrics behind '--', holds one already, "
-             "which is then replaced; without this and --resume it is refused"},
+     .help = "replace the training that --checkpoint, or --metrics after '--', holds"},
     {.name = "mpirun",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.mpirun,
      .argument = "COMMAND",
-     .help = "what starts the workers, with its options, divided by blanks; -n N follows"},
+     .help = "launcher with its options, split at spaces (no quoting); -n N is appended"},
     {.name = "workers-left",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.workers_left,
      .argument = "COMMAND",
-     .help = "run by sh before each restart: prints how many workers there can be; the first plan "
-             "that needs no more is taken; asked also while fewer train than in the first plan"},
+     .help = "shell command that prints the number of available workers, run before each restart "
+             "and while fewer train than at first; the largest plan that fits is taken"},
     {.name = "ask-every",
      .kind = GHP_OPT_REAL,
      .target = &chosen.ask_every_s,
      .argument = "SECONDS",
      .min = 0.1,
      .max = 1e6,
-     .help = "from one such question to the next; where more workers answer, and a larger plan "
-             "makes up for a restart, the run is ended in order and goes on by that plan"},
+     .help = "time between two such questions; if a larger plan makes up for a restart, the run "
+             "stops with a checkpoint and continues with that plan"},
     {.name = "ask-limit",
      .kind = GHP_OPT_REAL,
      .target = &chosen.ask_limit_s,
      .argument = "SECONDS",
      .min = 0.1,
      .max = 1e6,
-     .help = "end a --workers-left that has not answered for so long, say so, and choose the plan "
-             "without it"},
+     .help = "longest wait for --workers-left; after it the plan is chosen without an answer"},
     {.name = "replan",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.replan,
      .argument = "COMMAND",
-     .help = "a call of ghp-plan without --output, for $GHP_WORKERS workers, run by sh when a "
-             "worker or the links become slower, with --set for what is slow; where the plan makes "
-             "up for a restart, the run is ended in order and goes on by it"},
+     .help = "call of ghp-plan, without --output, for $GHP_WORKERS workers; run by sh when a "
+             "worker or the links become slower, with --set for what is slow. If its plan makes up "
+             "for a restart, the run continues with it"},
     {.name = "restarts",
      .kind = GHP_OPT_INT,
      .target = &chosen.restarts,
      .argument = "R",
      .min = 0,
      .max = 1e6,
-     .help = "failures in a row, without a newer checkpoint, that are followed by a restart"},
+     .help = "restarts in a row without a newer checkpoint"},
     {.name = "pause",
      .kind = GHP_OPT_REAL,
      .target = &chosen.pause_s,
      .argument = "SECONDS",
      .min = 0,
      .max = 1e5,
-     .help = "before a restart; doubled with each further failure in a row, up to a minute"},
+     .help = "wait before a restart; doubled with each further failure in a row, up to a minute"},
     {.name = "silence",
      .kind = GHP_OPT_REAL,
      .target = &chosen.silence_s,
      .argument = "SECONDS",
      .min = 1,
      .max = 1e6,
-     .help = "end a run that gives no sign of life for so long: while it starts, for a step, for a "
-             "checkpoint; more than ghp-run's --watchdog"},
+     .help = "longest time without a sign of life, for a start, a step or a checkpoint; then the "
+             "run is ended and restarted. Give more than ghp-run's --watchdog"},
 };
+
+static const struct ghp_exit_code exit_codes[] = {
+    {GHP_EXIT_STOPPED, "ended early by a signal, with a checkpoint"},
+    {GHP_EXIT_DIVERGED, "the training diverged, and would again"},
+    {0, NULL}};
 
 static const struct ghp_tool tool = {
     .name = "ghp-launch",
-    .purpose = "keeps a training going: starts ghp-run under mpirun, and after a failure again, "
-               "from the last checkpoint",
+    .purpose = "keeps a training alive: restarts ghp-run from the last checkpoint after a failure",
     .usage = "ghp-launch PLANS --checkpoint DIR [options] -- [ghp-run's options]\n"
-             "       ghp-launch PLAN [PLAN2 ...] --checkpoint DIR [options] -- [ghp-run's options]",
-    .example = "ghp-launch plans.json --checkpoint kept -- --steps 1000 --checkpoint-every 100",
+             "       ghp-launch PLAN [PLAN2 ...] --checkpoint DIR [options] -- [...]",
+    .example = "ghp-launch plans.json --checkpoint kept -- --epochs 9",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
-    .trains = true,
+    .exit_codes = exit_codes,
     .notes =
         "PLANS is a file of ghp-plan --elastic. Plans are for one model and one global batch, each "
-        "for fewer workers than\n"
-        "the one before. The first is started.\n"
-        "After a failure without progress the same plan is tried again, then the next one; with "
-        "--workers-left the\n"
-        "first that fits. Each sample is seen when an undisturbed run sees it.\n"
-        "SIGTERM, SIGINT or SIGUSR1 ends the run with a checkpoint, and exit code 4; --resume goes "
-        "on. A second one\n"
-        "kills it. Exit code 1: given up, with the reason; 2 also where ghp-run refuses its "
-        "options; 5: the\n"
-        "training diverged, and would again.\n"
-        "See docs/how-to/recovery.md."};
+        "for fewer workers than the one before. The first is started. After a failure without "
+        "progress the same plan is tried again, then the next one; with --workers-left the first "
+        "that fits. Each sample is seen when an undisturbed run sees it.\n"
+        "SIGTERM, SIGINT or SIGUSR1 ends the run with a checkpoint; --resume continues it. A "
+        "second signal kills it. ghp-launch ends with 2 if ghp-run refuses its options.\n"
+        "See docs/how-to/recovery.md.",
+};
 
 static volatile sig_atomic_t stop_requests;
 

@@ -5,6 +5,7 @@
 #include "core/base/opts.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "executor/launcher/tasks.h"
 #include "executor/launcher/tool_path.h"
 
 #include <errno.h>
@@ -19,30 +20,29 @@ enum { NAME_BYTES = 64 };
 #define TOOL_LIST(X)                                                                               \
     X("train", "measures, plans and trains a network with one command")                            \
     X("profile", "measures what a machine takes for each part of a network, for ghp-plan")         \
-    X("plan", "chooses worker groups and a split of every layer, by a profile, and proves how "    \
-              "good they are")                                                                     \
+    X("plan", "chooses how to split every layer over the workers, and proves how good that is")    \
     X("expect", "says what a training step should take on a machine, and whether yours is normal") \
-    X("run",                                                                                       \
-      "trains a network by a plan, one worker a process, and prints predicted beside measured")    \
-    X("launch",                                                                                    \
-      "keeps a training going: starts ghp-run under mpirun, and after a failure again, from the "  \
-      "last checkpoint")                                                                           \
+    X("run", "trains a network by a plan, and shows predicted next to measured time")              \
+    X("launch", "keeps a training alive: restarts ghp-run from the last checkpoint after a "       \
+                "failure")                                                                         \
     X("inspect", "shows models, machines, profiles, plans, runs and checkpoints")
 
 #define TOOL_NAME(name, purpose) name,
 static const char *const names[] = {TOOL_LIST(TOOL_NAME) "help", NULL};
 #undef TOOL_NAME
 
-#define TOOL_LINE(name, purpose) "  " name " - " purpose "\n"
+#define TOOL_LINE(name, purpose) "  " name " " purpose "\n"
 static const struct ghp_tool tool = {
     .name = "ghp",
     .purpose = "plans and runs hybrid-parallel training of deep networks",
     .usage = "ghp TOOL [the tool's options]\n"
-             "       ghp help TOOL",
+             "       ghp help TOOL|TASK",
     .example = "ghp train models/vgg-a-32.json --workers 2 --batch 64 -- --steps 100\n"
                "         mpirun -n 4 ghp run plan.json --steps 20",
     .notes = "The tools:\n" TOOL_LIST(TOOL_LINE) "'ghp plan' is the same as 'ghp-plan', and so on. "
-                                                 "Each tool has a man page of its own."};
+                                                 "Each tool has a man page.\n"
+                                                 "'ghp help tasks' lists what you may want to do, "
+                                                 "each with its page."};
 #undef TOOL_LINE
 
 /* The tools' names behind the first word, then what the tool itself would offer. */
@@ -51,8 +51,11 @@ static const char completions[] =
     "_ghp()\n{\n"
     "    local word=${COMP_WORDS[COMP_CWORD]} tool=${COMP_WORDS[1]}\n"
     "    COMPREPLY=()\n"
-    "    if [ \"$COMP_CWORD\" = 1 ] || { [ \"$COMP_CWORD\" = 2 ] && [ \"$tool\" = help ]; }; then\n"
+    "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
     "        mapfile -t COMPREPLY < <(compgen -W '%s--help --version' -- \"$word\")\n"
+    "        return\n"
+    "    elif [ \"$COMP_CWORD\" = 2 ] && [ \"$tool\" = help ]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W '%s%stasks' -- \"$word\")\n"
     "        return\n"
     "    fi\n"
     "    case $tool in\n"
@@ -65,15 +68,23 @@ static const char completions[] =
     "    \"_ghp_$tool\"\n}\n"
     "complete -o filenames -F _ghp ghp\n";
 
-static enum ghp_status print_completions(void)
+/* The names, each with a blank after it, into out (n bytes). */
+static void put_names(const char *const *all, char *out, size_t n)
 {
-    char words[256];
     size_t used = 0;
 
-    for (size_t i = 0; names[i] != NULL; i++)
-        used += (size_t)snprintf(words + used, sizeof words - used, "%s ", names[i]);
-    GHP_ASSERT(used < sizeof words);
-    printf(completions, words);
+    for (size_t i = 0; all[i] != NULL; i++)
+        used += (size_t)snprintf(out + used, n - used, "%s ", all[i]);
+    GHP_ASSERT(used < n);
+}
+
+static enum ghp_status print_completions(void)
+{
+    char words[256], tasks[512];
+
+    put_names(names, words, sizeof words);
+    put_names(ghp_task_names, tasks, sizeof tasks);
+    printf(completions, words, words, tasks);
     return ghp_opts_printed();
 }
 
@@ -97,6 +108,17 @@ static enum ghp_status fail_unknown(const char *word)
                     ghp_text_join(names, all, sizeof all));
 }
 
+static enum ghp_status fail_no_task(const char *word)
+{
+    const char *tool_name = ghp_text_nearest(word, names);
+    const char *nearest = tool_name != NULL ? tool_name : ghp_text_nearest(word, ghp_task_names);
+
+    if (nearest != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "ghp has no tool or task '%s'; did you mean '%s'?", word,
+                        nearest);
+    return GHP_FAIL(GHP_ERR_USAGE, "ghp has no tool or task '%s'; see 'ghp help tasks'", word);
+}
+
 /* In the place of this process; only a failure returns. args[0] is replaced by the tool's path. */
 static enum ghp_status become(const char *name, char **args)
 {
@@ -110,7 +132,16 @@ static enum ghp_status become(const char *name, char **args)
                     path, strerror(errno));
 }
 
-/* ghp help [TOOL] */
+/* ghp help tasks, ghp help TASK; false: the word is no task. */
+static bool help_task(const char *word)
+{
+    if (strcmp(word, "tasks") != 0) return ghp_task_print(word);
+    printf("'ghp help TASK' has a command and the page:\n\n");
+    ghp_tasks_print();
+    return true;
+}
+
+/* ghp help [TOOL|TASK] */
 static enum ghp_status help(int argc, char **argv)
 {
     char own[] = "ghp", option[] = "--help", *args[] = {own, option, NULL};
@@ -119,7 +150,8 @@ static enum ghp_status help(int argc, char **argv)
     if (argc > 3)
         return GHP_FAIL(GHP_ERR_USAGE, "one word too many: '%s'; give ghp help TOOL", argv[3]);
     name = argc == 3 ? find_tool(argv[2]) : "help";
-    if (name == NULL) return fail_unknown(argv[2]);
+    if (name == NULL && help_task(argv[2])) return ghp_opts_printed();
+    if (name == NULL) return fail_no_task(argv[2]);
     if (strcmp(name, "help") != 0) return become(name, args);
     return ghp_opts_parse(&tool, 2, args, NULL, 0, NULL);
 }

@@ -30,7 +30,7 @@ static const struct ghp_opt options[] = {
     {.name = "verify",
      .kind = GHP_OPT_FLAG,
      .target = &set.verify,
-     .help = "recompute a plan's cost, memory and certificate and compare; exit 1 where they do "
+     .help = "recompute a plan's cost, memory and certificate and compare; exit code 1 if they do "
              "not hold"},
     {.name = "check-with",
      .kind = GHP_OPT_TEXT,
@@ -128,34 +128,33 @@ static const struct ghp_opt options[] = {
      .help = "one JSON object in place of tables"},
 };
 
+static const struct ghp_exit_code exit_codes[] = {
+    {3, "--check-with: the other solver proves less than the certificate claims"}, {0, NULL}};
+
 static const struct ghp_tool tool = {
+    .exit_codes = exit_codes,
     .name = "ghp-inspect",
     .purpose = "shows models, machines, profiles, plans, runs and checkpoints",
-    .usage =
-        "ghp-inspect FILE [--json]\n"
-        "       ghp-inspect PROFILE MODEL [--json]          the profile by the model's layers\n"
-        "       ghp-inspect RUN [RUN...] [--json]           where the error of the prediction "
-        "sits\n"
-        "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference "
-        "costs\n"
-        "       ghp-inspect PLAN --html FILE [--run RUN]    the plan as a page with drawings\n"
-        "       ghp-inspect RUN --html FILE                 the run as a page: losses, where the "
-        "time went\n"
-        "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
-        "       ghp-inspect PLAN [MPS] --check-with highs   whether another solver confirms it\n"
-        "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
-        "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
-        "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
-        "                   [--max-shard-size SIZE]\n"
-        "       ghp-inspect MODEL|PLAN --export-peft FOLDER --weights CHECKPOINT\n"
-        "       ghp-inspect PLAN --export-torch FILE.py     the plan for a PyTorch module\n"
-        "       ghp-inspect CHECKPOINT [--json]             a checkpoint, its folder or its file\n"
-        "       ghp-inspect --layer-schema",
+    .usage = "ghp-inspect FILE                        any file\n"
+             "       ghp-inspect PROFILE MODEL               a profile by the model's layers\n"
+             "       ghp-inspect RUN [RUN...]                where the prediction's error sits\n"
+             "       ghp-inspect PLAN PLAN2                  what differs, and what that costs\n"
+             "       ghp-inspect PLAN --explain [LAYER]      why the plan costs what it costs\n"
+             "       ghp-inspect PLAN|RUN --html FILE        a page with drawings\n"
+             "       ghp-inspect PLAN --verify               whether the plan holds\n"
+             "       ghp-inspect PLAN [MPS] --check-with highs   another solver's word\n"
+             "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
+             "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
+             "       ghp-inspect MODEL|PLAN --export-peft FOLDER --weights CHECKPOINT\n"
+             "       ghp-inspect PLAN --export-torch FILE.py    the plan for a PyTorch module\n"
+             "       ghp-inspect --layer-schema",
     .example = "ghp-inspect models/lenet5.json",
+    .common = "verify check-with explain profile html trace export-torch run export-onnx export-hf "
+              "weights json",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
-    .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which. "
-             "A model may be in ONNX (FILE.onnx), or a folder of Hugging Face's transformers.",
+    .notes = "FILE is a model, machine, profile, plan, run or checkpoint. A model may be in ONNX "
+             "(FILE.onnx), or a folder of Hugging Face's transformers.",
 };
 
 /* The file's "format", copied into text; of a network in another format, a model's. */

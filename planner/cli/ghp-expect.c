@@ -87,7 +87,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &sharding,
      .choices = ghp_param_sharding_names,
-     .help = "what of the parameters is sharded, as of ghp-plan: pass is FSDP, gradients ZeRO-2"},
+     .help =
+         "what of the parameters is sharded, as ghp-plan takes it; pass is FSDP, gradients ZeRO-2"},
     {.name = "recompute",
      .kind = GHP_OPT_FLAG,
      .target = &recompute,
@@ -109,15 +110,18 @@ static void say_libraries(ghp_opts_say *say)
     say("GLPK", ghp_milp_library());
 }
 
+static const struct ghp_exit_code exit_codes[] = {{3, "no plan fits (--plan ghp)"}, {0, NULL}};
+
 static const struct ghp_tool tool = {
+    .exit_codes = exit_codes,
     .name = "ghp-expect",
     .purpose = "says what a training step should take on a machine, and whether yours is normal",
-    .usage = "ghp-expect MODEL --machine MACHINE [--nodes H] [--network NETWORK] --batch B "
-             "[--measured RATE]\n"
+    .usage = "ghp-expect MODEL --machine MACHINE [--nodes H] --batch B [...]\n"
              "       ghp-expect --machine list",
-    .example =
-        "ghp-expect gpt2-124m --machine a100-sxm-40-8 --nodes 1,2 --network eth-10 --batch 128 "
-        "--precision bf16",
+    .example = "ghp-expect gpt2-124m --machine a100-sxm-40-8 --nodes 1,2 \\\n"
+               "             --network eth-10 --batch 128 --precision bf16",
+    .common = "machine nodes network batch micro-batches precision plan tensor pipeline shard "
+              "recompute measured json",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
     .libraries = say_libraries,

@@ -28,18 +28,22 @@ static void say_libraries(ghp_opts_say *say)
     say("GLPK", ghp_milp_library());
 }
 
+static const struct ghp_exit_code exit_codes[] = {
+    {3, "no plan fits what was asked (memory, --strict, --force)"}, {0, NULL}};
+
 static struct ghp_tool tool = {
+    .exit_codes = exit_codes,
     .name = "ghp-plan",
-    .purpose = "chooses worker groups and a split of every layer, by a profile, and proves how "
-               "good they are",
+    .purpose = "chooses how to split every layer over the workers, and proves how good that is",
     .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]\n"
-             "       ghp-plan MODEL --profile PROFILE --workers N --batch B --elastic F -o PLANS\n"
-             "       ghp-plan MODEL --profile PROFILE --sweep workers=1,2,4,...,N --batch B\n"
-             "       ghp-plan MODEL --machine MACHINE [--nodes H] [--network NETWORK] --workers N "
-             "--batch B\n"
+             "       ghp-plan MODEL --profile PROFILE --workers N --batch B --elastic F -o X\n"
+             "       ghp-plan MODEL --profile PROFILE --sweep workers=1,2,...,N --batch B\n"
+             "       ghp-plan MODEL --machine MACHINE [--nodes H] --workers N --batch B\n"
              "       ghp-plan --machine list",
-    .example = "ghp-plan models/vgg16.json --profile vgg16.profile.json --workers 16 --batch 1024 "
-               "-o vgg16.plan.json",
+    .example = "ghp-plan models/vgg16.json --profile vgg16.profile.json --workers 16 \\\n"
+               "             --batch 1024 -o vgg16.plan.json",
+    .common = "profile workers batch machine nodes set memory elastic sync shard optimizer "
+              "pipeline micro-batches precision output json",
     .opts = ghp_plan_option_table,
     .libraries = say_libraries,
 };

@@ -65,12 +65,18 @@ static const struct ghp_opt options[] = {
      .help = "print one JSON object"},
 };
 
-static const struct ghp_tool tool = {.name = "ghp-test",
-                                     .purpose = "tests the parser",
-                                     .usage = "ghp-test [options] FILE",
-                                     .example = "ghp-test models/lenet5.json",
-                                     .opts = options,
-                                     .n_opts = sizeof options / sizeof options[0]};
+static const struct ghp_exit_code exit_codes[] = {{3, "no plan fits"}, {0, NULL}};
+
+static const struct ghp_tool tool = {
+    .name = "ghp-test",
+    .purpose = "tests the parser",
+    .usage = "ghp-test [options] FILE",
+    .example = "ghp-test models/lenet5.json",
+    .opts = options,
+    .n_opts = sizeof options / sizeof options[0],
+    .common = "mode steps",
+    .exit_codes = exit_codes,
+};
 
 static const char *positional[2];
 static int n_positional;
@@ -219,12 +225,20 @@ static char *output_of(const char *line)
 
 static void test_help(void)
 {
-    char *text = output_of("--help");
+    char *text = output_of("--help"), *all = output_of("--help=all");
 
     CHECK(ghp_opts_done());
+    CHECK(strstr(text, "\nCommon options; 'ghp-test --help all' has the others\n"
+                       "      --mode NAME         numerics: exact, fast [fast]\n"
+                       "  -s, --steps N           steps to train [100]\n  -h, --help") != NULL);
+    CHECK(strstr(text, "where the plan goes") == NULL);
+    CHECK(strstr(text, "\nExit codes: 0 done, 1 failed, 2 bad usage, 3 no plan fits\n") != NULL);
+    free(text);
+    text = output_of("--help all");
+    CHECK_TEXT(text, all);
+    free(all);
     CHECK(strstr(text, "usage: ghp-test [options] FILE\n") != NULL);
-    CHECK(strstr(text, "\nTraining\n  -s, --steps N                 steps to train [100]\n") !=
-          NULL);
+    CHECK(strstr(text, "\nTraining\n  -s, --steps N           steps to train [100]\n") != NULL);
     CHECK(strstr(text, "numerics: exact, fast [fast]\n") != NULL);
     CHECK(strstr(text, "where the plan goes [plan.json]\n") != NULL);
     CHECK(strstr(text, "memory of a worker\n") != NULL); /* -1: not set */

@@ -127,7 +127,7 @@ sleep 1
 ended $job && fail "a signal for the server ended the run: $(cat err)"
 kill -TERM "$(cat pid.1)"
 finish "signal for worker 1"
-says "signal for worker 1" "SIGTERM at worker 1: ended after .* --resume goes on"
+says "signal for worker 1" "SIGTERM at worker 1: ended after .* --resume continues"
 ranks 2 run servers.json --steps 1 && fail "two ranks for two workers and a server"
 says "two ranks" "2 worker\(s\) and 1 server\(s\), but 2 .* -n 3"
 ranks 3 run servers.json --verify 3 || fail "servers: --verify exits $?: $(cat err)"

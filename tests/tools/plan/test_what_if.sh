@@ -136,5 +136,5 @@ refused 'KEY=VALUE' --set nodes
 refused 'from 1 to 1048576' --set nodes=0
 refused 'given twice' --set nodes=2 --set nodes=3
 refused 'give one of them' --set nodes=2 --set workers_per_node=3
-"$GHP_BIN/ghp-plan" --help | grep -q '^  inter.bandwidth_Bps  .*\[bytes/s\]' || fail "--help does not list the keys"
+"$GHP_BIN/ghp-plan" --help all | grep -q '^  inter.bandwidth_Bps  .*\[bytes/s\]' || fail "--help does not list the keys"
 echo "what-ifs keep their promises"

@@ -102,7 +102,7 @@ exec 7>&-
 wait $job
 [ $? = 4 ] || fail "Ctrl-C: not exit 4: $(tail -c 1000 shown)"
 tail -n 1 shown | grep -q '^ghp-train: ended by a signal; ghp-run says above' || fail "Ctrl-C: $(tail -c 1000 shown)"
-steps=$(sed -n 's/.*ghp-run: SIG[A-Z0-9]* at worker .: ended after \([0-9]*\) of .*--resume goes on.*/\1/p' shown)
+steps=$(sed -n 's/.*ghp-run: SIG[A-Z0-9]* at worker .: ended after \([0-9]*\) of .*--resume continues.*/\1/p' shown)
 [ -n "$steps" ] || fail "Ctrl-C: ghp-run does not say what it kept: $(tail -c 1000 shown)"
 # shellcheck disable=SC2086
 train --folder again -- --steps $((steps + 1)) $kept --resume

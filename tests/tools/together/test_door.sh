@@ -16,12 +16,12 @@ for tool in "$GHP_BIN"/ghp-*; do
     case $tool in # of bench/
     lab-* | published | speedups | look | loader | primitives | reductions | gpu-floors | counted*) continue ;;
     esac
-    grep -qF "$("$GHP_BIN/ghp-$tool" --help | head -n 1 | sed "s/^ghp-/  /")" help ||
+    tr -s ' \n' ' ' <help | grep -qF "$("$GHP_BIN/ghp-$tool" --help | sed -n '/^$/q; p' | tr '\n' ' ' | sed 's/^ghp-//; s/ - / /')" ||
         fail "ghp help does not have $tool's own purpose"
     cmp -s <(ghp help "$tool") <("$GHP_BIN/ghp-$tool" --help) || fail "ghp help $tool is not its --help"
     cmp -s <(ghp "$tool" --version) <("$GHP_BIN/ghp-$tool" --version) || fail "ghp $tool is not ghp-$tool"
 done
-[ "$(grep -c '^  [a-z]* - ' help)" = 7 ] || fail "ghp help lists other tools"
+[ "$(grep -cE '^  [a-z]+ ' help)" = 7 ] || fail "ghp help lists other tools"
 ghp --version | grep -qE '^ghp \(ghp\) [0-9]+\.[0-9]+\.[0-9]+$' || fail "ghp --version"
 
 # arguments and exit codes go through
@@ -36,7 +36,8 @@ denied_once 2 "ghp-run: unknown option '--stepz'; did you mean '--steps'?" "${ra
 
 # words that are no tool
 denied 2 "^ghp: ghp has no tool 'rum'; did you mean 'run'\?$" ghp rum plan.json
-denied 2 "^ghp: ghp has no tool 'plna'; did you mean 'plan'\?$" ghp help plna
+denied 2 "^ghp: ghp has no tool or task 'plna'; did you mean 'plan'\?$" ghp help plna
+denied 2 "^ghp: ghp has no tool or task 'resum'; did you mean 'resume'\?$" ghp help resum
 denied 2 "^ghp: ghp has no tool '$model'; give one of train, .*, inspect, help$" ghp "$model"
 denied 2 "^ghp: no tool was named; give one of " ghp
 denied 2 "unknown option '--versoin'; did you mean '--version'\?" ghp --versoin

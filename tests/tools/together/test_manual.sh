@@ -17,15 +17,21 @@ for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch g
         [ "$linked" = "$said" ] || fail "$tool: ${pair%%:*} is linked: $linked, said: $said"
     done
 
-    # exit code 4 is of those that train
-    "$GHP_BIN/$tool" --help | grep -q "^Exit codes: .*, 4 ended early by a signal" && ends=yes || ends=no
+    # --help is a page of a terminal, and says how to get the rest; exit code 4 is of those that train
+    "$GHP_BIN/$tool" --help >short
+    "$GHP_BIN/$tool" --help all >help
+    [ "$(wc -l <short)" -le 60 ] || fail "$tool --help has $(wc -l <short) lines"
+    [ "$(LC_ALL=C.UTF-8 awk 'length($0) > 80' short help | wc -l)" = 0 ] ||
+        fail "$tool --help is wider than 80 columns: $(LC_ALL=C.UTF-8 awk 'length($0) > 80' short help | head -3)"
+    cmp -s help <("$GHP_BIN/$tool" --help=all) || fail "$tool --help=all is not --help all"
+    cmp -s short help || grep -q "'$tool --help all' has the others" short || fail "$tool --help hides options"
+    tr '\n' ' ' <short | grep -q "Exit codes: [^.]*, 4 ended early by a signal" && ends=yes || ends=no
     case $tool in ghp-run | ghp-launch | ghp-train) wanted=yes ;; *) wanted=no ;; esac
     [ $ends = $wanted ] || fail "$tool: --help names exit code 4: $ends, not $wanted"
 
     # the man page names every option of --help, and groff has nothing to say against it
     "$GHP_BIN/$tool" --help=man >page 2>err || fail "$tool --help=man: $(cat err)"
-    "$GHP_BIN/$tool" --help >help
-    for option in $(grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' help | grep -oE '\-\-[a-z0-9-]+'); do
+    for option in $(grep -oE '^ {2,6}(-[a-zA-Z], )?--[a-z0-9-]+' help | grep -oE '\-\-[a-z0-9-]+'); do
         grep -qF "\\fB${option//-/\\-}\\fR" page || fail "$tool: $option is not in the man page"
     done
     if command -v groff >/dev/null; then
@@ -73,17 +79,17 @@ expect "my plan.json" ghp-run --run my
 expect "" ghp-run --steps ""
 expect "--version" ghp-inspect --v --vers
 expect "plan profile" ghp p
-expect "plan profile" ghp help p
+expect "plan profile python pytorch" ghp help p
 expect "auto data model owt" ghp plan --strategy ""
 expect "auto data model owt" ghp plan --strategy =
 expect "my plan.json" ghp run my
 expect "" ghp nosuch my
-options=$(ghp-run --help | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z0-9-]+).*/\2/p' | sort | tr '\n' ' ')
+options=$(ghp-run --help all | sed -nE 's/^ {2,6}(-[a-zA-Z], )?(--[a-z0-9-]+).*/\2/p' | sort | tr '\n' ' ')
 [ "$(offers ghp-run --)" = "$options" ] || fail "ghp-run: completions are not the options of --help"
 
 "$GHP_BIN/ghp-plan" --help=html >out 2>err
 [ $? = 2 ] || fail "--help=html is not refused"
-grep -q "give man, bash, or none" err || fail "--help=html: $(cat err)"
+grep -q "give all, man, md, bash, or none" err || fail "--help=html: $(cat err)"
 [ -s out ] && fail "--help=html prints"
 
 # installed where man and bash look

@@ -7,18 +7,19 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 
 for tool in plan expect run profile inspect launch train; do
-    "$GHP_BIN/ghp-$tool" --help >$tool.help
+    "$GHP_BIN/ghp-$tool" --help all >$tool.help
 done
 python3 - "$GHP_SOURCE" *.help <<'EOF' || fail "options are named that are not there"
 import pathlib, re, sys
 
-# of mpirun, srun and lstopo; of the solvers that ghp-inspect runs, up to a low line
-FOREIGN = {"oversubscribe", "map-by", "distribution", "mpi", "of", "freemps", "tmlim", "options", "time"}
+# of mpirun, srun, lstopo and bench/lab/run; of the solvers that ghp-inspect runs, up to a low line
+FOREIGN = {"hostfile", "oversubscribe", "map-by", "distribution", "mpi", "of", "freemps", "tmlim", "options", "time",
+           "hosts", "rate"}
 root = pathlib.Path(sys.argv[1])
 choices = {}  # option: all choices of it, by any tool; None: some tool takes any value
 for path in sys.argv[2:]:
     text = re.sub(r"\n {20,}", " ", pathlib.Path(path).read_text())
-    for name, argument, rest in re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)(?: (NAME\b))?(.*)$", text, re.M):
+    for name, argument, rest in re.findall(r"^ {2,6}(?:-\w, )?--([a-z0-9-]+)(?: (NAME\b))?(.*)$", text, re.M):
         listed = re.search(r": ((?:[\w:.-]+, )*[\w:.-]+)(?: \[.*\])?$", rest) if argument else None
         if listed and choices.get(name, set()) is not None:
             choices.setdefault(name, set()).update(listed[1].split(", "))

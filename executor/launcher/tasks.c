@@ -1,0 +1,88 @@
+/* executor/launcher/tasks.c - see tasks.h. */
+#include "executor/launcher/tasks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* name, what one wants to do, a command, the page under docs/ */
+#define TASK_LIST(X)                                                                               \
+    X("first-run", "see what ghp does, in ten minutes", "./demo", "tutorial/1-first-run.md")       \
+    X("network", "train your own network",                                                         \
+      "ghp train net.onnx --workers 4 --batch 64 -- --data folder:images --epochs 10",             \
+      "tutorial/2-your-network.md")                                                                \
+    X("machines", "train on several machines",                                                     \
+      "ghp train net.onnx --workers 16 --batch 256 --mpirun 'mpirun --hostfile hosts'",            \
+      "tutorial/3-four-machines.md")                                                               \
+    X("install", "build and install", "cmake -G Ninja -S . -B build", "how-to/installation.md")    \
+    X("pytorch", "export a PyTorch module, and get its weights back",                              \
+      "ghp inspect plan.json --export-torch plan.py", "how-to/from-pytorch.md")                    \
+    X("huggingface", "train a folder of Hugging Face's transformers",                              \
+      "ghp train gpt2/ --workers 4 --batch 32 -- --data tokens:train.npy",                         \
+      "how-to/huggingface.md")                                                                     \
+    X("language-model", "train a transformer, and make it fit",                                    \
+      "ghp plan gpt2-124m@1024 --machine h100-sxm-8 --workers 8 --batch 64 --shard auto",          \
+      "how-to/transformers.md")                                                                    \
+    X("data", "bring your data", "ghp run plan.json --data folder:images --dry-run",               \
+      "how-to/data.md")                                                                            \
+    X("gpu", "train on GPUs", "mpirun -n 8 ghp run plan.json --backend cuda", "how-to/gpu.md")     \
+    X("cluster", "use Slurm, MPICH or containers", "srun -n 16 ghp run plan.json",                 \
+      "how-to/clusters.md")                                                                        \
+    X("resume", "continue a training from its checkpoint",                                         \
+      "mpirun -n 4 ghp run plan.json --epochs 90 --checkpoint out --resume", "how-to/recovery.md") \
+    X("restart", "restart a training by itself, also with fewer workers",                          \
+      "ghp launch plans.json --checkpoint out -- --epochs 90", "how-to/recovery.md")               \
+    X("slow", "do something about a slow link or a slow worker",                                   \
+      "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --sync all",                \
+      "how-to/slow-links.md")                                                                      \
+    X("large-batch", "train with a large batch",                                                   \
+      "ghp plan net.onnx --profile profile.json --workers 4 --batch 4096 --lr-scaling lars",       \
+      "how-to/rates.md")                                                                           \
+    X("speed", "know whether a training is as fast as it should be",                               \
+      "ghp expect gpt2-124m --machine a100-sxm-40-8 --batch 128 --measured 190ms",                 \
+      "how-to/expect.md")                                                                          \
+    X("what-if", "plan for a machine that you do not have",                                        \
+      "ghp plan resnet50 --machine h100-sxm-8 --nodes 2 --workers 16 --batch 512",                 \
+      "how-to/expect.md")                                                                          \
+    X("report", "look at a plan or a run as a page", "ghp inspect plan.json --html plan.html",     \
+      "how-to/report.md")                                                                          \
+    X("verify", "check that a plan computes what one worker does",                                 \
+      "mpirun -n 4 ghp run plan.json --verify 2", "explanation/exactness.md")                      \
+    X("lab", "try a cluster on one machine",                                                       \
+      "bench/lab/run --hosts 4 --rate 1gbit -- ghp run plan.json", "how-to/lab.md")                \
+    X("python", "use ghp from Python", "pip install ./python", "how-to/python.md")                 \
+    X("errors", "know what an error means", "", "how-to/mistakes.md")                              \
+    X("words", "know what a word means", "", "reference/glossary.md")                              \
+    X("limits", "know what is supported", "", "reference/support.md")                              \
+    X("all", "see every page", "", "index.md")
+
+#define NAME(name, purpose, command, page) name,
+const char *const ghp_task_names[] = {TASK_LIST(NAME) NULL};
+#undef NAME
+
+static const struct {
+    const char *name, *purpose, *command, *page;
+} tasks[] = {
+#define ROW(name, purpose, command, page) {name, purpose, command, page},
+    TASK_LIST(ROW)
+#undef ROW
+};
+
+enum { TASKS = sizeof tasks / sizeof tasks[0] };
+
+bool ghp_task_print(const char *name)
+{
+    for (int i = 0; i < TASKS; i++) {
+        if (strcmp(tasks[i].name, name) != 0) continue;
+        printf("To %s:\n\n", tasks[i].purpose);
+        if (tasks[i].command[0] != '\0') printf("    %s\n\n", tasks[i].command);
+        printf("Page: docs/%s\n", tasks[i].page);
+        return true;
+    }
+    return false;
+}
+
+void ghp_tasks_print(void)
+{
+    for (int i = 0; i < TASKS; i++)
+        printf("  %-15s %s\n", tasks[i].name, tasks[i].purpose);
+}
