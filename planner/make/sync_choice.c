@@ -12,6 +12,8 @@
 
 static const double first_share =
     0.7; /* of the time, for plans with all-reduce where both are searched */
+/* The same where parameters may be sharded: gradients sharded save what a sharded update does, and more. */
+static const double sharding_share = 0.9;
 static const double likely_share =
     0.3; /* the same where the sharded update is likely to replace it */
 static const double least_share = 0.1;             /* for each later search */
@@ -136,7 +138,7 @@ static enum ghp_status try_sharded(const struct ghp_plan_request *request,
 
     GHP_TRY(predict_by(request, plan, sharded_update, &sharded));
     *worth = is_faster(request, &plan->predicted, &sharded);
-    if (*worth || request->memory_bytes == 0) return GHP_OK;
+    if (*worth || request->memory_bytes == 0 || request->shardings != 0) return GHP_OK;
     own.method.sync = sharded_update;
     own.decision_only = true;
     own.time_limit_s = least_share * request->time_limit_s;
@@ -232,7 +234,7 @@ static enum ghp_status make_allreduce(const struct ghp_plan_request *request, bo
     if (likely)
         own.time_limit_s *= likely_share;
     else if (request->memory_bytes > 0)
-        own.time_limit_s *= first_share;
+        own.time_limit_s *= request->shardings != 0 ? sharding_share : first_share;
     return ghp_plan_make(&own, plan);
 }
 
@@ -243,7 +245,8 @@ static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp
     bool worth = false, likely = false;
     enum ghp_status status;
 
-    if (request->strategy == GHP_STRATEGY_AUTO) GHP_TRY(guess_sharded(request, &likely));
+    if (request->strategy == GHP_STRATEGY_AUTO && request->shardings == 0)
+        GHP_TRY(guess_sharded(request, &likely));
     status = make_allreduce(request, likely, plan);
     own.time_limit_s = left_s(request, began_s);
     if (status == GHP_ERR_INFEASIBLE && request->memory_bytes > 0)

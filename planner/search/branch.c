@@ -1,6 +1,6 @@
 /* planner/search/branch.c - over domains: depth first, the more promising child first, but where the way down has come
  * near the best plan and leaves nothing to gain, on at the node of the least bound. */
-#include "planner/search/branch.h"
+#include "planner/search/branch_private.h"
 
 #include "core/base/clock.h"
 #include "core/base/hash.h"
@@ -24,12 +24,13 @@ enum {
     PREFIXES = 4000,
     PREFIXES_MORE = 8, /* times as many */
     PREFIX_WORK = 1000000,
-    WAITING_MOST = 4096 /* nodes; beyond, the newest is taken, so that they get no more */
+    WIDE_STATES = 2000000, /* of a sweep: from there on a part of the root is searched first */
+    WAITING_MOST = 4096    /* nodes; beyond, the newest is taken, so that they get no more */
 };
 
 static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
-static const double alike = 0.9; /* of the most divided layer's: layers divided as much as it */
-static const double near = 0.5;  /* of the greatest distance to the cutoff: nodes so near it wait */
+static const double narrow_share = 0.4;      /* of the time, for the part of a wide root */
+static const double near = 0.5; /* of the greatest distance to the cutoff: nodes so near it wait */
 
 struct node {
     unsigned char *packed; /* its domain; owned */
@@ -49,8 +50,10 @@ struct search {
     struct ghp_hash_table seen; /* plans evaluated, so that each is evaluated once */
     double cutoff;              /* relative */
     int *child;                 /* a plan made of two others; n_layers */
+    double *narrow_weight;      /* scratch: GHP_DUAL_CONSTRAINTS */
     bool enough;                /* a plan as good as asked for is there */
-    bool late;                  /* the deadline is over */
+    double deadline_s;          /* of what is searched now */
+    bool late;                  /* that is over */
 };
 
 /* ---- plans ---- */
@@ -87,6 +90,12 @@ static void show_progress(const struct search *s)
     ghp_progress_tick("%" PRId64 " plans, %" PRId64 " nodes", s->result->plans, s->result->nodes);
 }
 
+static bool is_late(struct search *s)
+{
+    s->late = ghp_now_s() > s->deadline_s;
+    return s->late;
+}
+
 /* The dual met a plan: if its constraints promise more than the best one, the objective is asked. */
 static enum ghp_status on_found(void *context, const int *choice,
                                 const struct ghp_accumulated_cost *accumulated, double *cutoff)
@@ -101,8 +110,7 @@ static enum ghp_status on_found(void *context, const int *choice,
     if (fits && ghp_dual_value(&s->dual, accumulated, &constraint) < s->cutoff)
         GHP_TRY(evaluate(s, choice));
     show_progress(s);
-    s->late = ghp_now_s() > s->job->limits.deadline_s;
-    *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
+    *cutoff = s->enough || is_late(s) ? -INFINITY : s->cutoff;
     return GHP_OK;
 }
 
@@ -170,10 +178,10 @@ static enum ghp_status cross_plans(struct search *s)
         plan[k] = &s->dual.choice[(size_t)(s->dual.n_columns - 1 - k) * layers];
     plan[n] = s->result->choice;
     for (int a = 0; a <= n; a++)
-        for (int b = 0; b <= n && !s->enough; b++)
+        for (int b = 0; b <= n && !s->enough && !is_late(s); b++)
             if (a != b) GHP_TRY(cross(s, plan[a], plan[b], 0));
     for (int length = 1; length <= LONGEST_RUN; length *= 2)
-        for (int a = 0; a < n && !s->enough; a++)
+        for (int a = 0; a < n && !s->enough && !is_late(s); a++)
             GHP_TRY(cross(s, plan[a], plan[n], length));
     return GHP_OK;
 }
@@ -195,73 +203,10 @@ static enum ghp_status push(struct search *s, const struct ghp_domain *domain, d
     return GHP_OK;
 }
 
-/* How much of the mean plan a layer has of other choices than the one that it has most of. */
-static double divided(const struct search *s, const struct ghp_domain *domain, int v, int *choice)
-{
-    const struct ghp_instance *in = s->job->in;
-    const double *share = &s->dual.share[in->first_choice[v]];
-    int top = -1;
-
-    for (int i = 0; i < in->n_choices[v]; i++)
-        if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top])) top = i;
-    *choice = top;
-    return ghp_domain_count(domain, v) < 2 ? 0 : 1 - share[top];
-}
-
-/* The layer to split, and the choice it has most of: of those that the mean plan divides most the one in the middle;
- * -1: the mean is one plan. (A mean of plans that treat all of a row of equal blocks alike pays for no change between
- * them. On both ways from its middle it does.) */
-static int pick_divided(const struct search *s, const struct ghp_domain *domain, int *choice)
-{
-    const int n = s->job->in->n_layers;
-    double most = 1e-6;
-    int left = 0;
-
-    for (int v = 0; v < n; v++)
-        most = fmax(most, divided(s, domain, v, choice));
-    for (int v = 0; v < n; v++)
-        left += divided(s, domain, v, choice) >= alike * most;
-    left /= 2;
-    for (int v = 0; v < n; v++)
-        if (divided(s, domain, v, choice) >= alike * most && left-- == 0) return v;
-    return -1;
-}
-
-/* The layer whose second choice is dearest, and its first; -1: every layer has one choice. */
-static int pick_decided(const struct search *s, const struct ghp_domain *domain, int *choice)
-{
-    const struct ghp_instance *in = s->job->in;
-    const struct ghp_frontier *f = &s->dual.frontier;
-    double dearest = -INFINITY;
-    int layer = -1;
-
-    for (int v = 0; v < in->n_layers; v++) {
-        const double *least = &f->node_least[in->first_choice[v]];
-        const int *active = &f->active[in->first_choice[v]];
-        int top = -1, next = -1;
-
-        for (int k = 0; k < f->n_active[v]; k++) {
-            if (!domain->choice[in->first_choice[v] + active[k]]) continue;
-            if (top < 0 || least[k] < least[top]) {
-                next = top;
-                top = k;
-            } else if (next < 0 || least[k] < least[next]) {
-                next = k;
-            }
-        }
-        if (next < 0 || least[next] <= dearest) continue;
-        dearest = least[next];
-        layer = v;
-        *choice = active[top];
-    }
-    return layer;
-}
-
 static enum ghp_status split_node(struct search *s, struct ghp_domain *domain, double bound)
 {
-    int choice = 0, layer = pick_divided(s, domain, &choice);
+    int choice = 0, layer = ghp_branch_pick(&s->dual, domain, &choice);
 
-    if (layer < 0) layer = pick_decided(s, domain, &choice);
     if (layer < 0) return GHP_OK; /* one plan only, and the sweep evaluated it */
     ghp_domain_drop(domain, layer, choice);
     GHP_TRY(push(s, domain, bound));
@@ -348,7 +293,7 @@ static enum ghp_status try_prefixes(struct search *s, const struct ghp_domain *d
                                  .cutoff_s = s->cutoff * scale,
                                  .most = times * PREFIXES,
                                  .work = times * PREFIX_WORK,
-                                 .deadline_s = s->job->limits.deadline_s};
+                                 .deadline_s = s->deadline_s};
 
     if (s->prefixes == NULL || s->result->nodes < s->prefix_again) return GHP_OK;
     GHP_TRY(ghp_prefix_run(s->prefixes, &job, &found));
@@ -397,13 +342,76 @@ static enum ghp_status visit(struct search *s, struct ghp_domain *domain, double
     return root ? split_root(s, domain, known) : split_node(s, domain, known);
 }
 
+/* States that a sweep over a domain looks at; 0: too many for tables. */
+static enum ghp_status count_states(struct search *s, const struct ghp_domain *domain, double *n)
+{
+    struct ghp_frontier *f = &s->dual.frontier;
+    bool fits;
+
+    *n = 0;
+    GHP_TRY(ghp_frontier_set(f, domain->choice, &fits));
+    for (int at = 0; at < f->n_kept && fits; at++)
+        *n += (double)f->steps[at].n_states_before * f->n_classes[f->kept[at]];
+    return GHP_OK;
+}
+
+/* Searches the nodes above `base` till the deadline, then forgets them. */
+static enum ghp_status try_nodes(struct search *s, int base)
+{
+    enum ghp_status status = GHP_OK;
+
+    while (s->n_stack > base && status == GHP_OK) {
+        struct node node = s->stack[--s->n_stack];
+
+        if (!is_late(s) && !s->enough && node.bound < s->cutoff) {
+            ghp_domain_unpack(node.packed, &s->domain);
+            status = visit(s, &s->domain, node.bound, false);
+        }
+        free(node.packed);
+    }
+    return status;
+}
+
+/* Of a wide root first searches the part whose TP sizes stay inside a node, where sweeps are quick: the plans found and
+ * the weights of its bound then serve the whole. */
+static enum ghp_status visit_narrow(struct search *s, const struct ghp_domain *root)
+{
+    const struct ghp_lowering *lowering = s->job->in->lowering;
+    const int workers = lowering->problem.workers, base = s->n_stack;
+    const int inside = ghp_machine_workers_per_node(&s->job->in->profile->machine, workers);
+    const double now_s = ghp_now_s();
+    struct ghp_domain narrow;
+    double states, bound = -INFINITY;
+    enum ghp_status status;
+
+    GHP_TRY(count_states(s, root, &states));
+    if (inside == workers ||
+        states < (s->job->limits.wide_states > 0 ? s->job->limits.wide_states : WIDE_STATES))
+        return GHP_OK;
+    GHP_TRY(ghp_domain_copy(root, &narrow));
+    ghp_domain_limit_tp_size(&narrow, inside);
+    s->deadline_s = now_s + narrow_share * (s->job->limits.deadline_s - now_s);
+    status = has_plans(&narrow) ? ghp_domain_init(s->job->in, &s->domain) : GHP_OK;
+    if (status == GHP_OK && has_plans(&narrow)) status = visit(s, &narrow, bound, true);
+    memcpy(s->narrow_weight, s->dual.weight, GHP_DUAL_CONSTRAINTS * sizeof *s->narrow_weight);
+    if (status == GHP_OK) status = try_nodes(s, base);
+    memcpy(s->dual.weight, s->narrow_weight, GHP_DUAL_CONSTRAINTS * sizeof *s->narrow_weight);
+    s->deadline_s = s->job->limits.deadline_s;
+    s->result->wide = false; /* the whole says itself whether it is */
+    ghp_domain_release(&s->domain);
+    ghp_domain_release(&narrow);
+    return status;
+}
+
 static enum ghp_status visit_root(struct search *s, const struct ghp_domain *domain)
 {
     struct ghp_domain root;
     enum ghp_status status;
 
     show_progress(s);
-    s->late = ghp_now_s() > s->job->limits.deadline_s;
+    if (s->enough) return push(s, domain, -INFINITY);
+    GHP_TRY(visit_narrow(s, domain));
+    is_late(s);
     if (s->enough) return push(s, domain, -INFINITY);
     GHP_TRY(ghp_domain_copy(domain, &root));
     status = visit(s, &root, -INFINITY, true);
@@ -460,8 +468,7 @@ static enum ghp_status search_tree(struct search *s)
         enum ghp_status status = GHP_OK;
 
         show_progress(s);
-        s->late = ghp_now_s() > s->job->limits.deadline_s;
-        if (s->enough || s->late) break;
+        if (is_late(s) || s->enough) break;
         node = pop(s);
         if (node.bound < s->cutoff) {
             ghp_domain_unpack(node.packed, &s->domain);
@@ -495,7 +502,9 @@ static enum ghp_status prepare(struct search *s)
         if (r->choice == NULL) return GHP_NO_MEMORY();
     }
     s->child = ghp_alloc(layers, sizeof *s->child);
-    if (s->child == NULL) return GHP_NO_MEMORY();
+    s->narrow_weight = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *s->narrow_weight);
+    if (s->child == NULL || s->narrow_weight == NULL) return GHP_NO_MEMORY();
+    s->deadline_s = s->job->limits.deadline_s;
     GHP_TRY(ghp_dual_open(s->job->in, s->job->goal, &s->dual));
     if (ghp_prefix_takes(&s->dual)) GHP_TRY(ghp_prefix_open(s->job->in, &s->prefixes));
     s->dual.found = on_found;
@@ -526,6 +535,7 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     ghp_domain_release(&s.domain);
     free(s.stack);
     free(s.child);
+    free(s.narrow_weight);
     ghp_hash_table_release(&s.seen);
     ghp_prefix_close(s.prefixes);
     ghp_dual_close(&s.dual);

@@ -38,6 +38,8 @@ struct ghp_branch_limits {
     double deadline_s; /* on ghp_now_s's clock */
     double enough;     /* stop at a value at or below this; -INFINITY: search to the end */
     double gap; /* relative; plans that are not better by more do not count; 0: GHP_BRANCH_SAME */
+    /* states of a sweep over the root from which on a part of it is searched first; 0: 2 million */
+    double wide_states;
 };
 
 /* Searches a domain.

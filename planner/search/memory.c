@@ -19,6 +19,7 @@ struct maker {
     struct ghp_instance *in;
     const struct ghp_model *model;
     struct lives lives;
+    bool *outlived; /* an edge: see is_outlived, which walks far for many pairs to ask */
     struct ghp_program piece;
     int stage; /* whose memory the present spans are of */
 };
@@ -432,7 +433,7 @@ static int last_gradient_read(const struct maker *m, int e)
 
 /* Whether another edge that shares the consumer's gradient could keep it longer; through consumers that hand their own
  * on, it is also the gradient of theirs. */
-static bool outlived(const struct maker *m, int e)
+static bool is_outlived(const struct maker *m, int e)
 {
     for (int at = e; at >= 0 && takes_over(m, at);
          at = ghp_lower_first_gradient(m->model, m->model->edges[at].to)) {
@@ -464,7 +465,7 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     if (!wanted(m, edge->from)) return GHP_OK;
     if (ghp_op_of(m->model->layers[edge->from].op)->is_input)
         last = ghp_point_backward(m->model, edge->to);
-    if (!outlived(m, e)) GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
+    if (!m->outlived[e]) GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
     if (!changed) return GHP_OK;
     return add_span(m, spans,
                     tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at,
@@ -526,6 +527,8 @@ static enum ghp_status all_spans(struct maker *m)
 
     for (int v = 0; v < in->n_layers; v++)
         GHP_TRY(learn_layer(m, v));
+    for (int e = 0; e < in->n_edges; e++)
+        m->outlived[e] = is_outlived(m, e);
     for (int v = 0; v < in->n_layers; v++)
         for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; flat++) {
             in->layer_spans.first[flat] = in->layer_spans.n;
@@ -555,14 +558,15 @@ enum ghp_status ghp_memory_init(struct ghp_instance *in)
 
     if (in->has_memory) return GHP_OK;
     m.lives.output = ghp_alloc((size_t)n, sizeof *m.lives.output);
+    m.outlived = ghp_alloc((size_t)in->n_edges + 1, sizeof *m.outlived);
     in->layer_spans.first =
         ghp_alloc((size_t)in->first_choice[in->n_layers] + 1, sizeof *in->layer_spans.first);
     in->edge_spans.first =
         ghp_alloc((size_t)in->first_pair[in->n_edges] + 1, sizeof *in->edge_spans.first);
     in->receive_bytes =
         ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *in->receive_bytes);
-    if (m.lives.output == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL ||
-        in->receive_bytes == NULL)
+    if (m.lives.output == NULL || m.outlived == NULL || in->layer_spans.first == NULL ||
+        in->edge_spans.first == NULL || in->receive_bytes == NULL)
         status = GHP_NO_MEMORY();
     for (int i = 0; status == GHP_OK && i < n; i++)
         m.lives.output[i] = GHP_LIFE_NONE;
@@ -572,5 +576,6 @@ enum ghp_status ghp_memory_init(struct ghp_instance *in)
     in->has_memory = status == GHP_OK;
     ghp_program_release(&m.piece);
     free(m.lives.output);
+    free(m.outlived);
     return status;
 }

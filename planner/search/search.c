@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double free_share = 0.4;  /* of the time, for the search without the limit */
+/* Of the time, for the search without the limit; and where parameters may be sharded, which is for the limit's sake. */
+static const double free_share = 0.4, sharded_free_share = 0.1;
 static const double least_share = 0.1; /* of the time then left, for the least memory */
 
 /* ---- objective ---- */
@@ -368,8 +369,10 @@ static enum ghp_status try_sharded(struct evaluate *j)
     return status;
 }
 
-/* The search with a limit that the fastest plan breaks. */
-static enum ghp_status search_limited(struct evaluate *j)
+/* The search with a limit that the fastest plan breaks.
+ *
+ * free_bound   of plans by the search without the limit [s] */
+static enum ghp_status search_limited(struct evaluate *j, double free_bound)
 {
     const struct ghp_goal time = {.limit_bytes = (double)j->job->limit_bytes};
     const struct ghp_branch_limits limits = {
@@ -389,6 +392,7 @@ static enum ghp_status search_limited(struct evaluate *j)
         goto done;
     }
     GHP_TRY_GOTO(status, search_once(j, time, limits, &best), done);
+    best.bound = fmax(best.bound, fmin(free_bound, best.value));
     GHP_TRY_GOTO(status, conclude(j, &time, &best), done);
 done:
     ghp_branch_release(&least);
@@ -401,7 +405,10 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     struct evaluate j = {.job = job, .result = result, .unlimited = true};
     struct ghp_branch_result best = {0};
     const struct ghp_goal goal = {0};
-    const double began_s = ghp_now_s(), share = job->limit_bytes > 0 ? free_share : 1;
+    const bool shards = job->instance->lowering->shardings != 0;
+    const double began_s = ghp_now_s(), share = job->limit_bytes == 0 ? 1
+                                                : shards              ? sharded_free_share
+                                                                      : free_share;
     const struct ghp_branch_limits limits = {.deadline_s =
                                                  began_s + share * (job->deadline_s - began_s),
                                              .enough = -INFINITY,
@@ -417,8 +424,8 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
                                          job->instance->lowering->method.bucket_bytes, NULL, &peak),
                      done);
     j.unlimited = false;
-    if (job->limit_bytes > 0 && peak > job->limit_bytes)
-        GHP_TRY_GOTO(status, search_limited(&j), done);
+    if (job->limit_bytes > 0 && (peak > job->limit_bytes || (shards && !best.proven)))
+        GHP_TRY_GOTO(status, search_limited(&j, best.bound), done);
     else
         GHP_TRY_GOTO(status, conclude(&j, &goal, &best), done);
     result->seconds = ghp_now_s() - began_s;

@@ -1,6 +1,7 @@
 /* tests/planner/search/test_branch.c - branch and bound judges each plan once, also where all plans have one hash: it
- * still finds the fastest of all combinations, and looks at as many plans as with its own hash. A node's domain, packed
- * and unpacked over another, has the same choices, and the same pairs of them. */
+ * still finds the fastest of all combinations, and looks at as many plans as with its own hash. So it does where a part
+ * of the root is searched first. A node's domain, packed and unpacked over another, has the same choices, and the same
+ * pairs of them. */
 #include "core/plan/plan.h"
 #include "core/base/clock.h"
 #include "planner/search/search.h"
@@ -36,8 +37,9 @@ static double fastest(const struct ghp_instance *in)
     return best;
 }
 
+/* wide_states   0: as usual; 1: a part of each root is searched first */
 static void search(struct ghp_instance *in, uint64_t (*hash)(const int *choice, int n),
-                   struct ghp_branch_result *result)
+                   double wide_states, struct ghp_branch_result *result)
 {
     struct ghp_domain domain = {0};
     struct ghp_branch_job job = {
@@ -45,7 +47,7 @@ static void search(struct ghp_instance *in, uint64_t (*hash)(const int *choice, 
         .goal = {.scale = 1},
         .domain = &domain,
         .objective = {.evaluate = judge, .context = in},
-        .limits = {.deadline_s = ghp_now_s() + 30, .enough = -INFINITY},
+        .limits = {.deadline_s = ghp_now_s() + 30, .enough = -INFINITY, .wide_states = wide_states},
         .hash = hash,
     };
     int first[16] = {0};
@@ -58,9 +60,10 @@ static void search(struct ghp_instance *in, uint64_t (*hash)(const int *choice, 
     ghp_domain_release(&domain);
 }
 
-static void test_search(uint64_t seed)
+/* differ   counts the searches that went another way by a part of the root */
+static void test_search(uint64_t seed, int *differ)
 {
-    struct ghp_branch_result own = {0}, collides = {0};
+    struct ghp_branch_result own = {0}, collides = {0}, narrow = {0};
     struct random_case c;
     struct ghp_instance in;
     double best;
@@ -71,15 +74,20 @@ static void test_search(uint64_t seed)
     if (!CHECK_STATUS(ghp_instance_init(&lowering, &c.profile, c.problem.workers, &in), GHP_OK))
         return;
     best = fastest(&in);
-    search(&in, NULL, &own);
-    search(&in, one_hash, &collides);
+    search(&in, NULL, 0, &own);
+    search(&in, one_hash, 0, &collides);
+    search(&in, NULL, 1, &narrow);
     CHECK(own.proven);
     CHECK(collides.proven);
+    CHECK(narrow.proven);
+    CHECK_NEAR(narrow.value, best, 1e-9 * best);
+    *differ += narrow.nodes != own.nodes;
     CHECK_NEAR(own.value, best, 1e-9 * best);
     CHECK_NEAR(collides.value, best, 1e-9 * best);
     CHECK_EQ(collides.plans, own.plans);
     ghp_branch_release(&own);
     ghp_branch_release(&collides);
+    ghp_branch_release(&narrow);
     ghp_instance_release(&in);
     random_case_release(&c);
 }
@@ -142,9 +150,12 @@ static void test_packed(uint64_t seed)
 
 CHECK_TEST(branch)
 {
+    int differ = 0;
+
     for (uint64_t seed = 0; seed < 8; seed++)
         test_packed(seed);
     for (uint64_t seed = 0; seed < CASES; seed++)
-        test_search(seed);
+        test_search(seed, &differ);
+    CHECK(differ > CASES / 2);
     return check_end();
 }
