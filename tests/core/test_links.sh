@@ -27,6 +27,7 @@ def slugs(page):
 reached = {"docs/index.md"}
 for page in pages:
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", open(page, encoding="utf-8").read(), flags=re.S | re.M)
+    wrong += ["%s: a blank in '%s'" % (page, target) for target in re.findall(r"\]\(([^)\n]*\.md[^)\n]* [^)\n]*)\)", text)]
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"[a-z]+:", target):
             continue

@@ -1,7 +1,7 @@
 """Networks of torchvision as PyTorch's exporters write them, read and trained by ghp.
 
     exporters.py CASE...     NETWORK.EXPORTER.OPSET[.BITS]: EXPORTER is traced (dynamo=False) or dynamo, BITS 32, 64 or
-                             both; one line each of the table in docs/how-to/from-pytorch.md. Exits 1 where a gradient is
+                             both; one line each of the table in docs/results/exactness.md. Exits 1 where a gradient is
                              further off than LIMITS, or a network is refused.
     exporters.py read CASE...    whether they are read alone
     exporters.py survey          the same of all of NETWORKS and modules.py by both exporters, and how many are read

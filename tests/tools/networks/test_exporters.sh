@@ -2,7 +2,7 @@
 # ghp-test: timeout=3600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_exporters.sh - networks of torchvision as both of PyTorch's exporters write them: read, and
 # their gradients after one step beside PyTorch's, in double and float. Full runs take a network of each kind once;
-# GHP_EXPORTERS=all takes each in four ways and prints the table of docs/how-to/from-pytorch.md.
+# GHP_EXPORTERS=all takes each in four ways and prints the table of docs/results/exactness.md.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
 set -u
 python=${GHP_PYTHON:-python3}
@@ -15,7 +15,7 @@ python=${GHP_PYTHON:-python3}
 
 cases=(squeezenet1_1.traced.17 resnet18.dynamo.20 mobilenet_v3_small.dynamo.20.64)
 if full; then
-    # where float shows nothing (docs/how-to/from-pytorch.md 6) double alone; nothing is alexnet's alone
+    # where float shows nothing (docs/results/exactness.md) double alone; nothing is alexnet's alone
     cases=(vgg11_bn.traced.13.64 resnet18.traced.20 resnet50.dynamo.18.64 googlenet.traced.13.64
         inception_v3.dynamo.22.64 densenet121.traced.20.64 mobilenet_v3_large.traced.13 squeezenet1_1.traced.20
         shufflenet_v2_x1_0.dynamo.18.64 efficientnet_b0.dynamo.22)
