@@ -18,4 +18,9 @@ from .tools import Error, NoPlanError, UsageError, version
 
 __all__ = ["Error", "Expectation", "Network", "NoPlanError", "Plan", "Run", "UsageError", "expect", "export", "load",
            "plan", "version"]
-__version__ = version()
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # asks a tool, which `import ghp` need not wait for
+        return version()
+    raise AttributeError("ghp has no '%s'" % name)

@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 from . import tools
 from .networks import Network, PathLike, export
@@ -38,9 +38,9 @@ class Expectation:
     """What a training step should take. `figures` has them by name: seconds (`step_s`, `low_s`, `high_s`), bytes
     (`peak_bytes`), and `changes` that would make it faster. Printed it is the screen of `ghp expect`."""
 
-    def __init__(self, figures: Dict[str, Any], text: str):
-        self.figures = figures
-        self.text = text
+    def __init__(self, words: List[str], network: Any = None):
+        self._words, self._network = words, network  # a module's file lives as long as this
+        self.figures: Dict[str, Any] = json.loads(tools.run("ghp-expect", [*words, "--json"]))
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -50,7 +50,7 @@ class Expectation:
                                  (name, ", ".join(self.__dict__.get("figures", {})))) from None
 
     def __repr__(self) -> str:
-        return self.text
+        return tools.run("ghp-expect", self._words)
 
 
 def expect(model: Model, example: Any = None, *, machine: PathLike, batch: int, nodes: int = 1, loss: Any = None,
@@ -67,7 +67,7 @@ def expect(model: Model, example: Any = None, *, machine: PathLike, batch: int, 
     """
     network = _network(model, example, loss)
     words = [_argument(network), *tools.options(dict(options, machine=machine, batch=batch, nodes=nodes))]
-    return Expectation(json.loads(tools.run("ghp-expect", [*words, "--json"])), tools.run("ghp-expect", words))
+    return Expectation(words, network)
 
 
 class _Shown:

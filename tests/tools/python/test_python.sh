@@ -24,6 +24,17 @@ if full; then
 import ghp
 plan = ghp.plan("gpt2-124m", machine="h100-sxm-8", nodes=2, workers=16, batch=512, precision="bf16")
 assert plan.step_s == plan.baselines["data"], plan.baselines' 2>err || fail "in the clean environment: $(tail -1 err)"
+    # other versions of Python that start here: the wheel is the same for all
+    for version in 3.11 3.12 3.13; do
+        "python$version" -c pass 2>/dev/null || { echo "not tried: no python$version here" >&2; continue; }
+        "python$version" -m venv "v$version" && "v$version/bin/pip" install -q --no-index wheel/ghp-*.whl >out 2>err ||
+            fail "the wheel is not installed by Python $version: $(tail -3 err)"
+        env -u GHP_BIN -u PYTHONPATH "v$version/bin/python" -c '
+import ghp
+assert ghp.expect("gpt2-124m", machine="h100-sxm-8", batch=64).step_s > 0
+plan = ghp.plan("gpt2-124m@64", machine="h100-sxm-8", workers=2, batch=64, no_break_even=True)
+assert "predicted" in repr(plan) and "<iframe" in plan._repr_html_()' 2>err || fail "Python $version: $(tail -1 err)"
+    done
     PATH=/usr/bin:/bin clean/bin/ghp plan --version >out 2>&1 || fail "the command: $(cat out)"
 fi
 
@@ -35,5 +46,12 @@ sed -n '/^```python$/,/^```$/{/^```/d;p}' "$GHP_SOURCE/docs/how-to/python.md" >p
 "$python" page.py >out 2>err || fail "docs/how-to/python.md: $(tail -3 err)"
 refusal=$(tail -1 out)
 tr '\n' ' ' <"$GHP_SOURCE/docs/how-to/python.md" | grep -qF "\`$refusal\`" || fail "docs/how-to/python.md: it prints '$refusal'"
-! full || "$python" "$GHP_SOURCE/tests/tools/python/door.py" >out 2>err || fail "$(tail -4 err)"
+if full; then
+    "$python" "$GHP_SOURCE/tests/tools/python/door.py" >out 2>err || fail "$(tail -4 err)"
+    if "$python" -c 'import nbclient, ipykernel' 2>/dev/null; then
+        "$python" "$GHP_SOURCE/tests/tools/python/notebook.py" run.json >out 2>err || fail "a notebook: $(tail -4 err)"
+    else
+        echo "skipped the notebook: '$python' lacks nbclient or ipykernel; install them, or set GHP_PYTHON" >&2
+    fi
+fi
 [ $failures -eq 0 ]
