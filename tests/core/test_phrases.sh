@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60
 # tests/core/test_phrases.sh - pages, help and messages in plain words: none of the turns of phrase below stands in a page
-# or in a text that a program prints, and the sentences of README and the tutorial are short.
+# or in a text that a program prints, and the sentences of README and the tutorial are short, as the user's glossary is.
 set -u
 cd "$GHP_SOURCE" || exit 1
 python3 - <<'PYTHON'
@@ -41,6 +41,7 @@ ALLOWED = [
     ("profiler/run/cache.c", " beside %lld", "a key in files that exist"),
 ]
 MEAN_WORDS, MOST_WORDS = 17, 25
+GLOSSARY_WORDS = 45  # of the user's page
 
 wrong, used = [], set()
 tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True).stdout.split() or [
@@ -117,6 +118,9 @@ for name in tracked:
         if mean > MEAN_WORDS:
             wrong.append("%s: %.1f words a sentence; %d at most" % (name, mean, MEAN_WORDS))
         print("%s: %d sentences, %.1f words in the mean, %d at most" % (name, len(lengths), mean, max(lengths)[0]))
+explained = len(re.findall(r"^\| \*\*", read("docs/reference/glossary.md"), re.M))
+if not 0 < explained <= GLOSSARY_WORDS:
+    wrong.append("docs/reference/glossary.md explains %d words; at most %d" % (explained, GLOSSARY_WORDS))
 wrong += ["%s: '%s' is not there any more; take it out of ALLOWED" % row[:2] for row in ALLOWED if row not in used]
 print("\n".join(wrong))
 sys.exit(len(wrong) > 0)
