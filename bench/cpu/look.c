@@ -1,4 +1,4 @@
-/* bench/cpu/look.c - ghp-look: what it costs that an update looks at what it writes (docs/how-to/recovery.md).
+/* bench/cpu/look.c - ghp-look: what it costs that an update looks at what it writes (docs/results/recovery.md).
  *
  * The updates of all parameters of a network run in turns by the kernels of the backend and by the same source compiled
  * without NaN and infinity (bench/CMakeLists.txt), where x - x is 0 and the look is gone. On one thread; medians over

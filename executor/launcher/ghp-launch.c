@@ -133,7 +133,7 @@ static const struct ghp_tool tool = {
         "that fits. Each sample is seen when an undisturbed run sees it.\n"
         "SIGTERM, SIGINT or SIGUSR1 ends the run with a checkpoint; --resume continues it. A "
         "second signal kills it. ghp-launch ends with 2 if ghp-run refuses its options.\n"
-        "See docs/how-to/recovery.md.",
+        "See docs/how-to/restarts.md.",
 };
 
 static volatile sig_atomic_t stop_requests;

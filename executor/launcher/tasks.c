@@ -30,7 +30,10 @@
     X("resume", "continue a training from its checkpoint",                                         \
       "mpirun -n 4 ghp run plan.json --epochs 90 --checkpoint out --resume", "how-to/recovery.md") \
     X("restart", "restart a training by itself, also with fewer workers",                          \
-      "ghp launch plans.json --checkpoint out -- --epochs 90", "how-to/recovery.md")               \
+      "ghp launch plans.json --checkpoint out -- --epochs 90", "how-to/restarts.md")               \
+    X("fewer", "train on with fewer workers, or plan again on the way",                            \
+      "ghp launch plans.json --checkpoint out --workers-left 'wc -l <hosts' -- --epochs 90",       \
+      "how-to/changing-machine.md")                                                                \
     X("slow", "do something about a slow link or a slow worker",                                   \
       "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --sync all",                \
       "how-to/slow-links.md")                                                                      \

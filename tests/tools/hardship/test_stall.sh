@@ -48,7 +48,7 @@ workers_ended() {
 }
 over() { ended $job || workers_ended; }
 
-# finish NAME: the workers end by themselves, and the run with a failure. mpirun alone may hang (docs/how-to/recovery.md).
+# finish NAME: the workers end by themselves, and the run with a failure. mpirun alone may hang (docs/how-to/restarts.md).
 finish() {
     if waits $most over; then
         waits 5 ended $job || { echo "$1: mpirun outlives its workers" && kill -9 $job; }
