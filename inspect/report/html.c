@@ -47,10 +47,14 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
     char value[64], more[192], error[GHP_ERROR_TEXT_SIZE], range[GHP_RANGE_TEXT_SIZE];
 
     ghp_seconds_format(step_s, value, sizeof value);
-    snprintf(more, sizeof more, "\xc2\xb1 %s ms; %.0f %% measured; with 90 %%: %s",
-             ghp_prediction_error_format(&plan->predicted, error),
-             100 * plan->predicted.measured_share,
-             ghp_range_format(ghp_prediction_range(&plan->predicted, &plan->profile), range));
+    if (plan->predicted.error_s > 0)
+        snprintf(more, sizeof more, "\xc2\xb1 %s ms; %.0f %% measured; with 90 %%: %s",
+                 ghp_prediction_error_format(&plan->predicted, error),
+                 100 * plan->predicted.measured_share,
+                 ghp_range_format(ghp_prediction_range(&plan->predicted, &plan->profile), range));
+    else
+        snprintf(more, sizeof more, "%.0f %% measured; its error is not known",
+                 100 * plan->predicted.measured_share);
     ghp_report_put_figure(page, "predicted step", value, more);
     if (report->measured_timings != NULL) {
         ghp_seconds_format(report->measured_step_s, value, sizeof value);
@@ -95,6 +99,7 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
 void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
+    char bucket[32];
 
     ghp_page_add(page, "<header><h1>");
     ghp_page_text(page, plan->model.name);
@@ -104,11 +109,11 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
                  plan->problem.workers, plan->problem.workers == 1 ? "" : "s",
                  ghp_strategy_name(plan->strategy), plan->groups, plan->groups == 1 ? "" : "s",
                  plan->group_size, (long long)plan->problem.global_batch);
+    ghp_bytes_format((double)plan->method.bucket_bytes, bucket, sizeof bucket);
     ghp_page_add(page,
-                 plan->method.bucket_bytes > 0
-                     ? "gradients reduced together up to %lld bytes.</p>\n"
-                     : "each layer's gradient reduced alone.</p>\n",
-                 (long long)plan->method.bucket_bytes);
+                 plan->method.bucket_bytes > 0 ? "gradients reduced together up to %s.</p>\n"
+                                               : "each layer's gradient reduced alone.</p>\n",
+                 bucket);
     if (plan->certificate.sync != NULL) {
         ghp_page_add(page, "<p>");
         ghp_page_text(page, plan->certificate.sync);
@@ -166,13 +171,14 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
                  "style=\"width:%.2f%%\"></i><i class=\"idle\" style=\"width:%.2f%%\"></i></div>",
                  class, p->step_s > shown_s ? " cut" : "", compute_s * scale,
                  (shown_s - compute_s) * scale);
-    ghp_page_add(page,
-                 "<p><b>%.3f ms</b> \xc2\xb1 %s (%.3g\xc3\x97 the plan) \xc2\xb7 compute and "
-                 "reshards %.3f \xc2\xb7 waiting %.3f \xc2\xb7 reductions %.3f \xc2\xb7 memory "
-                 "%s \xc2\xb7 sent %s</p></li>\n",
-                 p->step_s * 1e3, ghp_prediction_error_format(p, error), p->step_s / bars.own_s,
-                 (p->step_s - p->exposed_s) * 1e3, p->exposed_s * 1e3, p->comm_s * 1e3, memory,
-                 sent);
+    ghp_page_add(page, "<p><b>%.3f ms</b>", p->step_s * 1e3);
+    if (p->error_s > 0) ghp_page_add(page, " \xc2\xb1 %s", ghp_prediction_error_format(p, error));
+    ghp_page_add(
+        page,
+        " (%.3g\xc3\x97 the plan) \xc2\xb7 compute and reshards %.3f \xc2\xb7 waiting %.3f "
+        "\xc2\xb7 reductions %.3f \xc2\xb7 memory %s \xc2\xb7 sent %s</p></li>\n",
+        p->step_s / bars.own_s, (p->step_s - p->exposed_s) * 1e3, p->exposed_s * 1e3,
+        p->comm_s * 1e3, memory, sent);
 }
 
 static void put_strategy_name(struct ghp_page *page, enum ghp_strategy strategy)
@@ -194,7 +200,7 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
     struct bars bars = bars_of(plan);
     bool own = plan->strategy == GHP_STRATEGY_AUTO;
 
-    ghp_page_add(page, "<section><h2>Beside other strategies</h2>\n<ul class=\"strategies\">\n"
+    ghp_page_add(page, "<section><h2>Next to other strategies</h2>\n<ul class=\"strategies\">\n"
                        "<li><h3>");
     if (own)
         put_strategy_name(page, GHP_STRATEGY_AUTO);

@@ -338,10 +338,10 @@ static void put_legend(struct ghp_page *page, const struct ghp_report *report)
             weights += (double)ghp_layer_weights(&plan->model.layers[v]);
             n++;
         }
+        if (n == 0) continue;
         ghp_page_add(page,
-                     "<li%s><span class=\"dot %s\"></span><b>%s</b> %s: %d layer%s, %s "
+                     "<li><span class=\"dot %s\"></span><b>%s</b> %s: %d layer%s, %s "
                      "weights</li>",
-                     n == 0 ? " class=\"none\"" : "",
                      ghp_split_kind_name((enum ghp_split_kind)kind),
                      ghp_split_kind_name((enum ghp_split_kind)kind), meaning[kind], n,
                      n == 1 ? "" : "s", ghp_count_format(weights, count, sizeof count));

@@ -101,13 +101,14 @@ static void put_head(struct ghp_page *page, const struct run_page *run)
     ghp_page_text(page, text_of(run, "plan"));
     ghp_page_add(page, "</b>, strategy ");
     ghp_page_text(page, r->strategy);
-    ghp_page_add(page, ": %.0f group(s) of %.0f, global batch %lld; backend ",
-                 number_of(run, "groups"), number_of(run, "group_size"),
-                 (long long)r->problem.global_batch);
+    ghp_page_add(page, ": %.0f group%s of %.0f, global batch %lld; backend ",
+                 number_of(run, "groups"), number_of(run, "groups") > 1 ? "s" : "",
+                 number_of(run, "group_size"), (long long)r->problem.global_batch);
     ghp_page_text(page, r->backend);
     ghp_page_add(page, ", %s, numerics ", ghp_precision_name(r->precision));
     ghp_page_text(page, r->numerics);
-    ghp_page_add(page, ", %.0f thread(s) a worker%s; data ", number_of(run, "threads"),
+    ghp_page_add(page, ", %.0f thread%s a worker%s; data ", number_of(run, "threads"),
+                 number_of(run, "threads") > 1 ? "s" : "",
                  json_is_true(json_object_get(run->root.value, "oversubscribed"))
                      ? ", which share cores"
                      : "");
@@ -261,6 +262,17 @@ static double seconds_of(const json_t *item, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* A phase's name in words: "backward_data" as "backward data". */
+static void put_phase(struct ghp_page *page, const char *name)
+{
+    char words[64];
+
+    snprintf(words, sizeof words, "%s", name != NULL ? name : "");
+    for (char *c = words; *c != '\0'; c++)
+        if (*c == '_') *c = ' ';
+    ghp_page_text(page, words);
+}
+
 static void put_phases(struct ghp_page *page, const struct run_page *run)
 {
     json_t *phases = json_object_get(run->root.value, "phases"), *item;
@@ -274,13 +286,14 @@ static void put_phases(struct ghp_page *page, const struct run_page *run)
     json_array_foreach(phases, i, item)
     {
         ghp_page_add(page, "<tr><th scope=\"row\">");
-        ghp_page_text(page, json_string_value(json_object_get(item, "phase")));
+        put_phase(page, json_string_value(json_object_get(item, "phase")));
         ghp_page_add(page, "</th>");
         put_bars(page, seconds_of(item, "predicted_s"), seconds_of(item, "measured_s"), most_s);
     }
-    ghp_page_add(
-        page, "</tbody></table></div><p class=\"small\">Of the compute stream. Exposed: it waits "
-              "for a reduction. Launch overhead: between two instructions.</p></section>\n");
+    ghp_page_add(page,
+                 "</tbody></table></div><p class=\"small\">The phases are the compute stream's. "
+                 "Exposed: it waits for a reduction. Launch overhead: between two "
+                 "instructions.</p></section>\n");
 }
 
 static void put_layers(struct ghp_page *page, const struct run_page *run)

@@ -12,17 +12,17 @@ import sys
 
 # what not to write, and what to write instead
 PHRASES = [
-    (r"\bbesides?\b", "next to, compared with, during, in addition to"),
-    (r"(?<!hide )(?<!hides )(?<!hidden )\bbehind\b", "after"),  # to hide time behind other work is the field's phrase
-    (r"\banew\b", "again, from scratch"),
-    (r"\b(go|goes|going|gone|went) on\b", "continue"),
-    (r"\bwho(so|m)?ever\b", "anyone who"),
+    (r"\b[Bb]esides?\b", "next to, compared with, during, in addition to"),
+    (r"(?<!hide )(?<!hides )(?<!hidden )\b[Bb]ehind\b", "after"),  # to hide time behind other work is the field's phrase
+    (r"\b[Aa]new\b", "again, from scratch"),
+    (r"\b([Gg]o|[Gg]oes|[Gg]oing|gone|went) on\b", "continue"),
+    (r"\b[Ww]ho(so|m)?ever\b", "anyone who"),
     (r"\bso[- ](many|maniest)\b", "say how many"),
     (r"(?<![Tt]here )\b(is|are|was|were) (no|none)\b(?! longer| more)", "is not"),
     (r"\b(has|have|had) not\b(?! (been|yet|\w+ed|seen|done|come|begun|met|run|said|taken)\b)", "does not have"),
     (r"\bknows? not\b", "does not know"),
     (r"\b(to|cannot) be had\b", "is available"),
-    (r"(?:^|[.:;?!] )Of [a-z`]", "begin with the subject"),
+    (r"(?:^|>|[.:;?!] )Of [a-z`]", "begin with the subject"),
     (r"(?:^|[.?!] )Where\b", "If"),
     (r"\b(refused|only|but|also|even|needed|printed|allowed) where\b", "if"),
     (r"(?<![\w.)*/}+\]\"%])\.\d", "0.3"),
