@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NOTE_SIZE = 1024 };
+
 static const char *const own_tools[] = {"ghp",      "ghp-expect",  "ghp-inspect", "ghp-launch",
                                         "ghp-plan", "ghp-profile", "ghp-run",     "ghp-train"};
 
@@ -78,12 +80,54 @@ static void put_options(const struct ghp_tool *tool)
         put_option(&ghp_opts_general[i]);
 }
 
-/* Lines as they are. */
+/* n bytes of text, less than NOTE_SIZE, as put_roff has them. */
+static void put_roff_part(const char *text, size_t n, bool begins)
+{
+    char part[NOTE_SIZE];
+
+    GHP_ASSERT(n < sizeof part);
+    memcpy(part, text, n);
+    part[n] = '\0';
+    put_roff(part, begins);
+}
+
+/* Lines of their own: a form of a command each, or what continues the one before it after a backslash. */
 static void put_lines(const char *heading, const char *text)
 {
+    bool continues = false;
+
     printf(".SH %s\n.nf\n", heading);
-    put_roff(text, true);
-    printf("\n.fi\n");
+    for (size_t n; *text != '\0'; text += n + (text[n] == '\n')) {
+        text += strspn(text, " ");
+        n = strcspn(text, "\n");
+        if (continues) printf("    ");
+        put_roff_part(text, n, !continues);
+        printf("\n");
+        continues = n > 0 && text[n - 1] == '\\';
+    }
+    printf(".fi\n");
+}
+
+/* Paragraphs, and a list's rows as tagged ones. */
+static void put_description(const char *notes)
+{
+    printf(".SH DESCRIPTION\n");
+    for (size_t n; *notes != '\0'; notes += n + (notes[n] == '\n')) {
+        const char *rest = notes;
+
+        n = strcspn(notes, "\n");
+        printf(notes[0] == ' ' ? ".TP\n\\fB" : ".PP\n");
+        if (notes[0] == ' ') {
+            size_t name = strcspn(notes + 2, " ");
+
+            put_roff_part(notes + 2, name, true);
+            printf("\\fR\n");
+            rest += name + 2;
+            rest += strspn(rest, " ");
+        }
+        put_roff_part(rest, n - (size_t)(rest - notes), true);
+        printf("\n");
+    }
 }
 
 enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
@@ -93,17 +137,13 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
 
     printf(".\\\" made by %s --help=man\n.TH ", tool->name);
     put_upper(tool->name);
-    printf(" 1 \"\" \"ghp %s\" \"ghp\"\n.SH NAME\n", GHP_VERSION);
+    printf(" 1 \"\" \"ghp %s\" \"ghp\"\n.nh\n.ad l\n.SH NAME\n", GHP_VERSION);
     put_roff(tool->name, true);
     printf(" \\- ");
     put_roff(tool->purpose, false);
     printf("\n");
     put_lines("SYNOPSIS", tool->usage);
-    if (tool->notes != NULL) {
-        printf(".SH DESCRIPTION\n");
-        put_roff(tool->notes, true);
-        printf("\n");
-    }
+    if (tool->notes != NULL) put_description(tool->notes);
     put_options(tool);
     printf(".SH \"EXIT STATUS\"\n");
     put_roff(ghp_opts_exit_codes(tool, codes, sizeof codes), true);
