@@ -284,14 +284,16 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
                 sheet, "%s is not feasible: %s", ghp_strategy_name(plan->baselines[i].strategy),
                 plan->baselines[i].reason != NULL ? plan->baselines[i].reason : "no reason given");
     for (int i = 0; i < plan->n_baselines; i++)
-        if (plan->baselines[i].sync.ops != NULL || plan->baselines[i].recompute != NULL)
+        if (plan->baselines[i].sync.ops != NULL || plan->baselines[i].recompute != NULL ||
+            plan->baselines[i].sharding != NULL)
             ghp_sheet_note(sheet, "%s", ghp_baseline_format(plan, &plan->baselines[i], name));
     put_prediction(sheet, mine, &plan->predicted, plan);
     for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].feasible)
             put_prediction(sheet,
-                           plan->baselines[i].local_statistics
-                               ? "data, local statistics"
+                           plan->baselines[i].local_statistics ? "data, local statistics"
+                           : plan->baselines[i].sharding != NULL
+                               ? ghp_baseline_format(plan, &plan->baselines[i], name)
                                : ghp_strategy_name(plan->baselines[i].strategy),
                            &plan->baselines[i].predicted, plan);
     ghp_display_sheet(report, sheet);

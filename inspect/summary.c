@@ -157,7 +157,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                            plan->baselines[b].reason);
 }
 
-/* The baselines of a strategy that the plan is not itself. */
+/* The baselines of a strategy that the plan is not itself; of its own, those after the first, which are in other words
+ * (local statistics, FSDP). */
 static void add_baselines(struct ghp_table *t, const struct ghp_plan *plan,
                           enum ghp_strategy strategy)
 {
@@ -165,9 +166,9 @@ static void add_baselines(struct ghp_table *t, const struct ghp_plan *plan,
 
     for (int b = 0; b < plan->n_baselines; b++) {
         const struct ghp_baseline *base = &plan->baselines[b];
+        bool again = b > 0 && base->strategy == plan->baselines[0].strategy;
 
-        if (base->feasible && base->strategy == strategy &&
-            (strategy != plan->strategy || base->local_statistics))
+        if (base->feasible && base->strategy == strategy && (strategy != plan->strategy || again))
             add_prediction(t, plan, ghp_baseline_format(plan, base, name), &base->predicted);
     }
 }

@@ -358,19 +358,25 @@ enum ghp_status ghp_json_text_n(const struct ghp_node *object, const char *key, 
 enum ghp_status ghp_json_choice(const struct ghp_node *object, const char *key,
                                 const char *const *names, int *out)
 {
-    char list[NAMES_SIZE];
     struct ghp_node at;
-    const char *text;
 
     GHP_TRY(ghp_json_get(object, key, &at));
-    if (!json_is_string(at.value)) return fail_type(&at, "a text");
-    text = json_string_value(at.value);
+    return ghp_json_choice_of(&at, names, out);
+}
+
+enum ghp_status ghp_json_choice_of(const struct ghp_node *value, const char *const *names, int *out)
+{
+    char list[NAMES_SIZE];
+    const char *text;
+
+    if (!json_is_string(value->value)) return fail_type(value, "a text");
+    text = json_string_value(value->value);
     for (int i = 0; names[i] != NULL; i++) {
         if (strcmp(names[i], text) != 0) continue;
         *out = i;
         return GHP_OK;
     }
-    return ghp_json_fail(&at, GHP_ERR_FORMAT, "unknown name '%s'; use one of %s", text,
+    return ghp_json_fail(value, GHP_ERR_FORMAT, "unknown name '%s'; use one of %s", text,
                          ghp_text_join(names, list, sizeof list));
 }
 

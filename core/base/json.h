@@ -128,6 +128,9 @@ enum ghp_status ghp_json_text_n(const struct ghp_node *object, const char *key, 
 /* A text that is one of the NULL-terminated names; *out receives its index. */
 enum ghp_status ghp_json_choice(const struct ghp_node *object, const char *key,
                                 const char *const *names, int *out);
+/* The same of a value itself. */
+enum ghp_status ghp_json_choice_of(const struct ghp_node *value, const char *const *names,
+                                   int *out);
 
 /* The same readers for keys that may be absent: then GHP_OK and *out stays as it is.  null is not absent. */
 enum ghp_status ghp_json_opt_int(const struct ghp_node *object, const char *key, int64_t min,

@@ -26,6 +26,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     for (int i = 0; i < plan->n_baselines; i++) {
         free(plan->baselines[i].reason);
         free(plan->baselines[i].recompute);
+        free(plan->baselines[i].sharding);
     }
     free(plan->baselines);
     for (int i = 0; i < plan->n_alternatives; i++)
@@ -379,17 +380,17 @@ static enum ghp_status check_certificate(const struct ghp_plan *plan)
     return GHP_OK;
 }
 
-/* A plan that was chosen freely is never slower than pure data parallelism. */
+/* A plan that was chosen freely is never slower than pure data parallelism, the first of its kind among baselines. */
 static enum ghp_status check_baselines(const struct ghp_plan *plan)
 {
     if (plan->strategy != GHP_STRATEGY_AUTO) return GHP_OK;
     for (int i = 0; i < plan->n_baselines; i++) {
         const struct ghp_baseline *b = &plan->baselines[i];
 
-        if (!b->feasible || b->strategy != GHP_STRATEGY_DATA || b->local_statistics ||
-            plan->predicted.step_s <= b->predicted.step_s ||
+        if (b->strategy != GHP_STRATEGY_DATA || b->local_statistics) continue;
+        if (!b->feasible || plan->predicted.step_s <= b->predicted.step_s ||
             same(plan->predicted.step_s, b->predicted.step_s, b->predicted.step_s))
-            continue;
+            return GHP_OK;
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the plan does not hold: its step of %.9g s is slower than data "
                         "parallelism's %.9g s; make the "

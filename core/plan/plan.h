@@ -37,6 +37,8 @@ struct ghp_baseline {           /* what the plan is compared with */
     int64_t bucket_bytes; /* of a feasible one's plan; -1: not said */
     struct ghp_sync sync; /* of its plan; zeroed: as of the plan that it is compared with */
     bool *recompute;      /* layers recomputed by its plan, one a layer, or NULL; owned */
+    /* how its plan shards parameters, one a layer, or NULL: it shards none; owned */
+    enum ghp_param_sharding *sharding;
     /* its batch norms take statistics of each worker's own samples, the plan's of the global batch: another training */
     bool local_statistics;
 };

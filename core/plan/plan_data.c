@@ -23,6 +23,33 @@ static const struct ghp_baseline *data_baseline(const struct ghp_plan *plan)
     return NULL;
 }
 
+/* Bits of enum ghp_param_sharding: how a baseline's plan shards the layers that can be. */
+static unsigned shardings_of(const struct ghp_plan *plan, const struct ghp_baseline *baseline)
+{
+    struct ghp_split split = {.tp_size = 1, .sharding = GHP_SHARDING_PASS};
+    unsigned found = 0;
+
+    for (int v = 0; baseline->sharding != NULL && v < plan->model.n_layers; v++)
+        if (baseline->sharding[v] != GHP_SHARDING_NONE ||
+            ghp_sharding_check(&plan->model.layers[v], split, plan->problem) == GHP_OK)
+            found |= 1u << baseline->sharding[v];
+    return found;
+}
+
+/* The same in the field's words, if all are sharded alike; empty: none is. */
+static const char *sharding_text(const struct ghp_plan *plan, const struct ghp_baseline *baseline)
+{
+    switch (shardings_of(plan, baseline)) {
+    case 0:
+    case 1u << GHP_SHARDING_NONE: return "";
+    case 1u << GHP_SHARDING_GRADIENTS: return ", gradients sharded (ZeRO-2)";
+    case 1u << GHP_SHARDING_STEP:
+    case 1u << GHP_SHARDING_MICRO_BATCH: return ", parameters sharded (ZeRO-3)";
+    case 1u << GHP_SHARDING_PASS: return ", parameters sharded (FSDP)";
+    default: return ", parameters sharded";
+    }
+}
+
 const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_baseline *baseline,
                                 char text[GHP_BASELINE_TEXT_SIZE])
 {
@@ -32,7 +59,8 @@ const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_ba
 
     for (int v = 0; baseline->recompute != NULL && v < plan->model.n_layers; v++)
         recomputed += baseline->recompute[v];
-    used = snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s%s", ghp_strategy_show(baseline->strategy),
+    used = snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s%s%s", ghp_strategy_show(baseline->strategy),
+                    sharding_text(plan, baseline),
                     baseline->local_statistics ? ", local statistics" : "",
                     ops == &ghp_sync_sharded ? ", sharded update"
                     : ops != own             ? ", all-reduce"
@@ -67,7 +95,10 @@ enum ghp_status ghp_plan_make_data(struct ghp_plan *plan)
                                                                      : baseline->reason);
     GHP_TRY(copy_recompute(plan, baseline->recompute, &recompute));
     for (int i = 0; i < plan->model.n_layers; i++)
-        plan->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+        plan->splits[i] = (struct ghp_split){
+            .kind = GHP_SPLIT_DATA,
+            .tp_size = 1,
+            .sharding = baseline->sharding != NULL ? baseline->sharding[i] : GHP_SHARDING_NONE};
     free(plan->shares);
     free(plan->recompute);
     plan->shares = NULL;

@@ -59,6 +59,17 @@ static json_t *splits_json(const struct ghp_plan *plan, int *failed)
     return array;
 }
 
+/* The sharding of each layer's parameters, in the model's order. */
+static json_t *shardings_json(const struct ghp_plan *plan, const enum ghp_param_sharding *sharding,
+                              int *failed)
+{
+    json_t *array = json_array();
+
+    for (int v = 0; v < plan->model.n_layers; v++)
+        *failed |= json_array_append_new(array, json_string(ghp_param_sharding_names[sharding[v]]));
+    return array;
+}
+
 static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
 {
     json_t *array = json_array();
@@ -76,6 +87,8 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
         if (b->sync.ops != NULL) put_text(item, "sync", b->sync.ops->name, failed);
         if (b->recompute != NULL)
             put(item, "recompute", ghp_plan_marked_json(plan, b->recompute, failed), failed);
+        if (b->sharding != NULL)
+            put(item, "shard", shardings_json(plan, b->sharding, failed), failed);
         *failed |= json_array_append_new(array, item);
     }
     return array;
@@ -297,6 +310,32 @@ static enum ghp_status read_strategy(const struct ghp_node *at, enum ghp_strateg
     return GHP_OK;
 }
 
+/* The sharding of each layer's parameters; NULL where nothing is said. */
+static enum ghp_status read_shardings(const struct ghp_node *item, const struct ghp_model *model,
+                                      enum ghp_param_sharding **sharding)
+{
+    struct ghp_node array, one;
+    size_t n;
+
+    if (!ghp_json_has(item, "shard")) return GHP_OK;
+    GHP_TRY(ghp_json_array(item, "shard", &array, &n));
+    if (n != (size_t)model->n_layers)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "%zu layers' shardings of a model of %d layers; make the plan again "
+                             "with ghp-plan",
+                             n, model->n_layers);
+    *sharding = ghp_alloc(n, sizeof **sharding);
+    if (*sharding == NULL) return GHP_NO_MEMORY();
+    for (size_t i = 0; i < n; i++) {
+        int choice = 0;
+
+        GHP_TRY(ghp_json_item(&array, i, &one));
+        GHP_TRY(ghp_json_choice_of(&one, ghp_param_sharding_names, &choice));
+        (*sharding)[i] = (enum ghp_param_sharding)choice;
+    }
+    return GHP_OK;
+}
+
 /* How a baseline's plan differs from the plan; it has been read which layers there are. */
 static enum ghp_status read_baseline_plan(const struct ghp_node *item,
                                           const struct ghp_model *model, struct ghp_baseline *b)
@@ -314,14 +353,15 @@ static enum ghp_status read_baseline_plan(const struct ghp_node *item,
         GHP_TRY(ghp_json_choice(item, "sync", names, &choice));
         b->sync = (struct ghp_sync){.ops = ops[choice]};
     }
+    GHP_TRY(read_shardings(item, model, &b->sharding));
     return ghp_plan_read_marked(item, "recompute", model, &b->recompute);
 }
 
 static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"strategy",  "feasible",         "reason",
-                                       "predicted", "bucket_cap_bytes", "sync",
-                                       "recompute", "statistics",       NULL};
+    static const char *const keys[] = {
+        "strategy", "feasible",  "reason",     "predicted", "bucket_cap_bytes",
+        "sync",     "recompute", "statistics", "shard",     NULL};
     struct ghp_node array, item, predicted;
     size_t n;
 

@@ -216,7 +216,8 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
         put_strategy_name(page, b->strategy);
         ghp_page_add(page, "</h3>");
         if (b->feasible) {
-            if (b->sync.ops != NULL || b->recompute != NULL || b->local_statistics)
+            if (b->sync.ops != NULL || b->recompute != NULL || b->local_statistics ||
+                b->sharding != NULL)
                 ghp_page_add(page, "<p>%s</p>", ghp_baseline_format(plan, b, name));
             put_strategy(page, "other", &b->predicted, bars);
             continue;

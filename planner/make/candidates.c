@@ -55,6 +55,7 @@ void ghp_candidates_release(struct ghp_candidates *candidates)
         free(candidates->baseline[b].reason);
     }
     ghp_candidate_release(&candidates->local_data);
+    ghp_candidate_release(&candidates->fsdp);
     ghp_search_release(&candidates->shared);
     ghp_partition_release(&candidates->stages);
     for (int t = 0; t < GHP_TRIAL_COUNT; t++)
@@ -272,6 +273,49 @@ enum ghp_status ghp_find_local_data(const struct ghp_plan_context *context,
     status = ghp_model_set_statistics(&local, "local");
     if (status == GHP_OK) status = find_local(context, &local, found);
     ghp_model_release(&local);
+    return status;
+}
+
+/* A layer by data, its parameters sharded for each pass where they can be. */
+static struct ghp_split fsdp_split(const struct ghp_plan_context *s, int v)
+{
+    const struct ghp_sharding_place place = {s->model, NULL, v, s->request->problem};
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    struct ghp_split split[GHP_SHARDING_COUNT];
+
+    ghp_stage_shardings(&place, 1u << GHP_SHARDING_PASS, data, split);
+    return split[0];
+}
+
+static bool same_splits(const struct ghp_plan_context *s, const struct ghp_candidate *found,
+                        const struct ghp_split *splits)
+{
+    for (int v = 0; v < s->model->n_layers; v++)
+        if (found->splits == NULL || !ghp_split_same(found->splits[v], splits[v])) return false;
+    return true;
+}
+
+enum ghp_status ghp_find_fsdp(const struct ghp_plan_context *context,
+                              const struct ghp_candidates *before, struct ghp_candidate *found)
+{
+    const struct ghp_plan_request *w = context->request;
+    struct ghp_partition data = {0};
+    enum ghp_status status = GHP_OK;
+
+    *found = (struct ghp_candidate){0};
+    if (w->decision_only || w->problem.workers == 1 || w->shardings >> 1 == 0 ||
+        ghp_request_has_stages(w) || !takes_data(context))
+        return GHP_OK;
+    data.splits = ghp_alloc((size_t)context->model->n_layers, sizeof *data.splits);
+    if (data.splits == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < context->model->n_layers; v++)
+        data.splits[v] = fsdp_split(context, v);
+    if (!same_splits(context, &before->baseline[0].plan, data.splits))
+        status = ghp_candidate_of_partition(context, &data, found);
+    free(data.splits);
+    if (status == GHP_OK && found->splits != NULL &&
+        !ghp_candidate_fits(context, found->predicted.peak_bytes))
+        ghp_candidate_release(found);
     return status;
 }
 

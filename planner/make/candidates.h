@@ -24,6 +24,8 @@ struct ghp_candidates {
     struct ghp_baseline_found baseline[GHP_BASELINES]; /* data, model, owt */
     /* data parallelism whose batch norms take each worker's own samples; no splits: it is no question */
     struct ghp_candidate local_data;
+    /* data parallelism with all parameters sharded for each pass; no splits: it is no question, or is baseline[0] */
+    struct ghp_candidate fsdp;
     struct ghp_search_result shared; /* of plans without stages; zeroed: not searched */
     struct ghp_partition stages;     /* those given, or the best of all */
     bool stages_searched;
@@ -79,6 +81,8 @@ enum ghp_status ghp_find_recomputed(const struct ghp_plan_context *context, doub
                                     struct ghp_partition *found);
 /* Data parallelism with local statistics, by the better of the request's synchronisers, of a network whose statistics
  * are global; none otherwise, and none that does not fit. */
+enum ghp_status ghp_find_fsdp(const struct ghp_plan_context *context,
+                              const struct ghp_candidates *before, struct ghp_candidate *found);
 enum ghp_status ghp_find_local_data(const struct ghp_plan_context *context,
                                     struct ghp_candidate *found);
 /* Makes that plan the data-parallel baseline if it is data parallelism, and faster or the only one that fits: it was

@@ -248,6 +248,13 @@ static const char *margin_verdict(const struct ghp_plan_context *s, const struct
                    : "within the error, but the faster plan was asked for";
 }
 
+static bool shards_parameters(const struct ghp_plan_context *s, const struct ghp_candidate *c)
+{
+    for (int v = 0; c->splits != NULL && v < s->model->n_layers; v++)
+        if (c->splits[v].sharding != GHP_SHARDING_NONE) return true;
+    return false;
+}
+
 const char *ghp_choice_margin(const struct ghp_plan_context *context,
                               const struct ghp_candidates *candidates,
                               const struct ghp_choice *choice, char *text)
@@ -255,6 +262,7 @@ const char *ghp_choice_margin(const struct ghp_plan_context *context,
     const struct ghp_prediction *data = &candidates->baseline[0].plan.predicted;
     double margin_s = data->step_s - choice->fastest.step_s;
     bool sharded = candidates->baseline[0].plan.sync.ops == &ghp_sync_sharded;
+    bool shards = shards_parameters(context, &candidates->baseline[0].plan);
     char error[32] = "not known";
 
     if (error_is_known(candidates, choice))
@@ -268,9 +276,11 @@ const char *ghp_choice_margin(const struct ghp_plan_context *context,
             "timed, as if independent; analytic models have none; %.0f %% of the time was "
             "measured): %s",
             1e3 * choice->fastest.step_s, 1e3 * data->step_s,
-            sharded ? " with a sharded update" : "", 1e3 * margin_s, 100 * margin_s / data->step_s,
-            error, 100 * choice->fastest.measured_share,
-            margin_verdict(context, candidates, choice));
+            shards    ? ", parameters sharded"
+            : sharded ? " with a sharded update"
+                      : "",
+            1e3 * margin_s, 100 * margin_s / data->step_s, error,
+            100 * choice->fastest.measured_share, margin_verdict(context, candidates, choice));
     else
         snprintf(text, GHP_MARGIN_SIZE, "%.6g ms a step; data parallelism is not possible: %.300s",
                  1e3 * choice->fastest.step_s, candidates->baseline[0].reason);

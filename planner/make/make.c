@@ -91,6 +91,7 @@ static enum ghp_status find_candidates(const struct ghp_plan_context *s, struct 
 {
     GHP_TRY(find_baselines(s, c));
     GHP_TRY(ghp_find_local_data(s, &c->local_data));
+    GHP_TRY(ghp_find_fsdp(s, c, &c->fsdp));
     if (ghp_request_has_stages(s->request)) {
         GHP_TRY(find_given(s, c));
         return find_rules(s, c);

@@ -55,6 +55,22 @@ static enum ghp_status write_decision(const struct ghp_plan_context *s, struct g
     return GHP_OK;
 }
 
+/* How a candidate shards each layer's parameters; NULL: it shards none. */
+static enum ghp_status write_sharding(const struct ghp_candidate *c, int layers,
+                                      enum ghp_param_sharding **sharding)
+{
+    bool any = false;
+
+    for (int v = 0; c->splits != NULL && v < layers; v++)
+        any = any || c->splits[v].sharding != GHP_SHARDING_NONE;
+    if (!any) return GHP_OK;
+    *sharding = ghp_alloc((size_t)layers, sizeof **sharding);
+    if (*sharding == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < layers; v++)
+        (*sharding)[v] = c->splits[v].sharding;
+    return GHP_OK;
+}
+
 /* A baseline's plan: what of it is not as in the plan. */
 static enum ghp_status write_baseline_plan(const struct ghp_plan_context *s,
                                            const struct ghp_candidate *c,
@@ -67,6 +83,7 @@ static enum ghp_status write_baseline_plan(const struct ghp_plan_context *s,
     b->bucket_bytes = c->bucket_bytes;
     if (ghp_sync_ops_of(sync) != ghp_sync_ops_of(plan->method.sync))
         b->sync.ops = ghp_sync_ops_of(sync);
+    GHP_TRY(write_sharding(c, plan->model.n_layers, &b->sharding));
     if (c->recompute == NULL) return GHP_OK;
     b->recompute = ghp_alloc(layers, sizeof *b->recompute);
     if (b->recompute == NULL) return GHP_NO_MEMORY();
@@ -79,7 +96,7 @@ static enum ghp_status write_baselines(const struct ghp_plan_context *s,
 {
     struct ghp_baseline *local;
 
-    plan->baselines = ghp_alloc(GHP_BASELINES + 2, sizeof *plan->baselines);
+    plan->baselines = ghp_alloc(GHP_BASELINES + 3, sizeof *plan->baselines);
     if (plan->baselines == NULL) return GHP_NO_MEMORY();
     for (int b = 0; b < GHP_BASELINES; b++) {
         const struct ghp_baseline_found *found = &c->baseline[b];
@@ -94,6 +111,12 @@ static enum ghp_status write_baselines(const struct ghp_plan_context *s,
         *local = (struct ghp_baseline){
             .strategy = GHP_STRATEGY_DATA, .feasible = true, .local_statistics = true};
         GHP_TRY(write_baseline_plan(s, &c->local_data, plan, local));
+    }
+    if (c->fsdp.splits != NULL) {
+        struct ghp_baseline *fsdp = &plan->baselines[plan->n_baselines++];
+
+        *fsdp = (struct ghp_baseline){.strategy = GHP_STRATEGY_DATA, .feasible = true};
+        GHP_TRY(write_baseline_plan(s, &c->fsdp, plan, fsdp));
     }
     if (!c->rules_tried) return GHP_OK;
     plan->baselines[plan->n_baselines++] = (struct ghp_baseline){.strategy = GHP_STRATEGY_HEURISTIC,

@@ -115,9 +115,12 @@ static enum ghp_status add_baselines(const struct ghp_schemes_job *job, struct g
     for (int b = 0; b < job->plan->n_baselines; b++) {
         enum ghp_strategy strategy = job->plan->baselines[b].strategy;
 
-        if (job->plan->baselines[b].feasible && !job->plan->baselines[b].local_statistics &&
-            strategy != job->plan->strategy && strategy != GHP_STRATEGY_HEURISTIC &&
-            ghp_request_is_free(job->request) && !ghp_request_is_given(job->request))
+        bool again = b > 0 && strategy == job->plan->baselines[0].strategy; /* in other words */
+
+        if (!again && job->plan->baselines[b].feasible &&
+            !job->plan->baselines[b].local_statistics && strategy != job->plan->strategy &&
+            strategy != GHP_STRATEGY_HEURISTIC && ghp_request_is_free(job->request) &&
+            !ghp_request_is_given(job->request))
             GHP_TRY(add(job, job->plan->method.sync, strategy, s));
     }
     return GHP_OK;

@@ -100,8 +100,8 @@ class Plan(_Shown):
     """A plan, for ghp-run and for PyTorch. `data` is the file's content (docs/reference/formats.md).
 
     step_s       predicted seconds of a step
-    baselines    the same of data parallelism ("data"), "model", "owt", and of data parallelism whose batch norms take
-                 each worker's own samples ("data, local statistics")
+    baselines    the same of data parallelism ("data"), "model", "owt", of data parallelism whose batch norms take
+                 each worker's own samples ("data, local statistics"), and with all parameters sharded ("data, FSDP")
     """
 
     @property
@@ -110,8 +110,16 @@ class Plan(_Shown):
 
     @property
     def baselines(self) -> Dict[str, float]:
-        return {one["strategy"] + (", local statistics" if one.get("statistics") == "local" else ""):
-                one["predicted"]["predicted_step_s"] for one in self.data.get("baselines", []) if one["feasible"]}
+        steps = {}
+        for index, one in enumerate(self.data.get("baselines", [])):
+            name = one["strategy"]
+            if one.get("statistics") == "local":
+                name += ", local statistics"
+            elif index > 0 and name == "data":
+                name += ", FSDP"
+            if one["feasible"]:
+                steps[name] = one["predicted"]["predicted_step_s"]
+        return steps
 
     def explain(self, layer: Optional[str] = None) -> str:
         """Why the plan costs what it costs; with a layer's name, that layer's instructions too."""

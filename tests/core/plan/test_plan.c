@@ -182,6 +182,43 @@ static void test_round_trip(void)
     unlink(path);
 }
 
+/* Baselines that shard parameters are read as they are written, and say so; the data-parallel plan has the first one's. */
+static void test_sharded_baselines(void)
+{
+    static const struct {
+        enum ghp_param_sharding first, others; /* of the layers with parameters */
+        const char *text;
+    } rows[] = {
+        {GHP_SHARDING_PASS, GHP_SHARDING_PASS, "data, parameters sharded (FSDP)"},
+        {GHP_SHARDING_STEP, GHP_SHARDING_STEP, "data, parameters sharded (ZeRO-3)"},
+        {GHP_SHARDING_GRADIENTS, GHP_SHARDING_GRADIENTS, "data, gradients sharded (ZeRO-2)"},
+        {GHP_SHARDING_NONE, GHP_SHARDING_PASS, "data, parameters sharded"},
+    };
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/sharded.json", check_folder());
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct ghp_plan plan = make_plan(), again;
+        char text[GHP_BASELINE_TEXT_SIZE];
+        int seen = 0;
+
+        plan.baselines[0].sharding =
+            ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.baselines[0].sharding);
+        for (int v = 0; v < plan.model.n_layers; v++)
+            if (plan.model.layers[v].n_params > 0)
+                plan.baselines[0].sharding[v] = seen++ == 0 ? rows[k].first : rows[k].others;
+        CHECK(seen > 1);
+        CHECK_STATUS(ghp_plan_save(path, &plan), GHP_OK);
+        CHECK_STATUS(ghp_plan_load(path, &again), GHP_OK);
+        CHECK_TEXT(ghp_baseline_format(&again, &again.baselines[0], text), rows[k].text);
+        CHECK_STATUS(ghp_plan_make_data(&again), GHP_OK);
+        for (int v = 0; v < plan.model.n_layers; v++)
+            CHECK_EQ(again.splits[v].sharding, plan.baselines[0].sharding[v]);
+        ghp_plan_release(&again);
+        ghp_plan_release(&plan);
+    }
+}
+
 /* The plan that it was compared with, and what has none. */
 static void test_data(void)
 {
@@ -419,6 +456,7 @@ CHECK_TEST(plan)
     test_sentences();
     test_round_trip();
     test_data();
+    test_sharded_baselines();
     test_set();
     test_edits();
     test_verify();

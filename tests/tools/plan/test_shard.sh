@@ -26,6 +26,15 @@ for kind in gradients step pass; do
 done
 plans "$lenet" --workers 2 --shard none
 kinds
+grep -q 'sharded (' out && fail "a row of what was not asked for: $(cat out)"
+
+# beside data parallelism stands what FSDP does with every module, and each row says what it shards
+plans "$lenet" --workers 2 --shard auto
+grep -q '^data, parameters sharded (FSDP)' out || fail "no row of FSDP: $(cat out)"
+"$GHP_BIN/ghp-inspect" plan.json >shown || fail "not shown"
+grep -q 'data, parameters sharded (FSDP)' shown || fail "FSDP is not shown: $(cat shown)"
+plans "$lenet" --workers 2 --shard gradients --force '*=data'
+grep -q '^data, gradients sharded (ZeRO-2)' out || fail "no row of ZeRO-2: $(cat out)"
 
 # no parameters; frozen; batch norm; no two workers with the same; not offered
 one=("$lenet" --workers 2 --shard auto)
