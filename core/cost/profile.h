@@ -123,6 +123,8 @@ struct ghp_profile {
     int64_t reserved_bytes;
     /* workers make the next samples while a step runs, in memory of their own (GHP_BUFFER_PREFETCH) */
     bool prefetch;
+    /* what the vocabularies of networks are padded to for it (core/model/vocabulary.h); 0: nothing */
+    int64_t vocabulary_multiple;
     char *created; /* ISO 8601 UTC, and where: provenance only */
     char *host;
     char *data; /* source whose samples `load` was measured of; NULL: generated ones */

@@ -2,7 +2,6 @@
  *
  * The hash of a profile is that of this file's canonical text (no spaces), with entries in sorted order. */
 #include "core/cost/profile_private.h"
-
 #include "core/base/embed.h"
 #include "core/base/json_lines.h"
 
@@ -207,6 +206,7 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
         failed |= json_object_set_new(root, "threads", json_integer(profile->threads));
     if (profile->prefetch) failed |= json_object_set_new(root, "prefetch", json_true());
     if (profile->on_device) failed |= json_object_set_new(root, "on_device", json_true());
+    failed |= ghp_vocabulary_put(root, profile->vocabulary_multiple);
     if (profile->data != NULL)
         failed |= json_object_set_new(root, "data", json_string(profile->data));
     if (profile->reserved_bytes > 0)
@@ -512,7 +512,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
                                        "speed_probe",   "disturbed",  "worker_speed",
                                        "rates",         "operations", "collectives",
                                        "prefetch",      "on_device",  "backend_operations",
-                                       "data",          "threads",    NULL};
+                                       "data",          "threads",    ghp_vocabulary_key,
+                                       NULL};
     int64_t element_bytes = 0, workers = 0, threads = 0;
     struct ghp_node node;
 
@@ -529,14 +530,14 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_json_opt_bool(at, "tf32", &profile->tf32));
     if (profile->tf32 && element_bytes != 4) {
         GHP_TRY(ghp_json_get(at, "tf32", &node));
-        return ghp_json_fail(&node, GHP_ERR_INPUT,
-                             "tf32 rounds numbers of 4 bytes, not of %d; use false",
+        return ghp_json_fail(&node, GHP_ERR_INPUT, "tf32 numbers have 4 bytes, not %d; use false",
                              (int)element_bytes);
     }
     GHP_TRY(ghp_json_opt_int(at, "reserved_bytes", 0, INT64_MAX, &profile->reserved_bytes));
     GHP_TRY(ghp_json_opt_bool(at, "prefetch", &profile->prefetch));
     profile->on_device = strcmp(profile->backend, "cuda") == 0; /* files from before the key */
     GHP_TRY(ghp_json_opt_bool(at, "on_device", &profile->on_device));
+    GHP_TRY(ghp_vocabulary_read(at, &profile->vocabulary_multiple));
     GHP_TRY(ghp_json_opt_text(at, "data", &profile->data));
     GHP_TRY(read_has(at, profile));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));

@@ -7,6 +7,7 @@
 #define GHP_CORE_COST_PROFILE_PRIVATE_H
 
 #include "core/cost/profile.h"
+#include "core/model/padding.h"
 
 struct ghp_op_interpolation {
     int n; /* entries: 0 analytic model, 1 exact or proportional, 2 affine */

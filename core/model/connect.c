@@ -1,6 +1,7 @@
 /* core/model/connect.c - what follows for a network whose layers are complete: edges, consumers, names in order. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
+#include "core/model/padding.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,7 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     if (status == GHP_OK) status = check_names(model);
     if (status == GHP_OK) status = make_consumers(model);
     if (status == GHP_OK) mark_logits(model);
+    if (status == GHP_OK) ghp_model_pad_vocabulary(model);
     if (status == GHP_OK) status = count_classes(model, wrong);
     if (status == GHP_OK) status = ghp_model_check_sizes(model, 1, 1);
     return status;

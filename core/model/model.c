@@ -37,17 +37,17 @@ int64_t ghp_shape_elements(struct ghp_shape shape)
 
 struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w)
 {
-    return (struct ghp_shape){c, h, w, h == 1 && w == 1 ? GHP_AXES_VECTOR : GHP_AXES_IMAGE, 0};
+    return (struct ghp_shape){c, h, w, h == 1 && w == 1 ? GHP_AXES_VECTOR : GHP_AXES_IMAGE, 0, 0};
 }
 
 struct ghp_shape ghp_shape_sequence(int64_t c, int64_t positions)
 {
-    return (struct ghp_shape){c, positions, 1, GHP_AXES_SEQUENCE, 0};
+    return (struct ghp_shape){c, positions, 1, GHP_AXES_SEQUENCE, 0, 0};
 }
 
 struct ghp_shape ghp_shape_tokens(int64_t positions, int64_t vocabulary)
 {
-    return (struct ghp_shape){1, positions, 1, GHP_AXES_SEQUENCE, vocabulary};
+    return (struct ghp_shape){1, positions, 1, GHP_AXES_SEQUENCE, vocabulary, 0};
 }
 
 int ghp_shape_element_bytes(struct ghp_shape shape, int element_bytes)

@@ -149,6 +149,7 @@ struct ghp_shape { /* per sample */
     int64_t c, h, w;
     enum ghp_axes axes;
     int64_t vocabulary; /* 0: numbers; else token ids, 0 to vocabulary - 1 */
+    int64_t columns;    /* channels in memory, with padding (core/model/vocabulary.h); 0: c */
 };
 
 struct ghp_window {                                   /* conv2d and pools */
@@ -308,6 +309,7 @@ struct ghp_layer {
     int tied;        /* 1 + the layer whose parameters it uses in place of its own; 0: none */
     bool shared;     /* a later layer uses its parameters too */
     bool logits;     /* the loss of a sequence, or what it alone reads: its channels are classes */
+    int64_t rows;    /* of a padded table of tokens, in memory; 0: as many as tokens */
     bool learns;     /* it or a layer before it is trained: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
@@ -322,8 +324,9 @@ struct ghp_edge { /* tensor of layer `from` read by layer `to` as input `slot` *
 
 struct ghp_model {
     char *name;
-    char *text;    /* the description as canonical JSON text; what plans embed */
-    uint64_t hash; /* of `text` */
+    char *text;                  /* the description as canonical JSON text; what plans embed */
+    uint64_t hash;               /* of `text`, whatever its vocabulary_multiple */
+    int64_t vocabulary_multiple; /* core/model/vocabulary.h */
     int classes;
     int n_layers;
     struct ghp_layer *layers;
@@ -363,6 +366,11 @@ const char *ghp_function_name(enum ghp_function function);
 const char *ghp_fill_name(enum ghp_fill fill);
 const char *ghp_rotary_name(enum ghp_rotary scaling);
 int64_t ghp_shape_elements(struct ghp_shape shape);
+/* Channels in memory, with padding. */
+static inline int64_t ghp_shape_columns(struct ghp_shape shape)
+{
+    return shape.columns > 0 ? shape.columns : shape.c;
+}
 /* Channels of so many pixels: a vector where it is one. */
 struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w);
 struct ghp_shape ghp_shape_sequence(int64_t c, int64_t positions);

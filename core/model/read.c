@@ -7,6 +7,7 @@
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
+#include "core/model/padding.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -255,14 +256,19 @@ static enum ghp_status read_layers(const struct ghp_node *root, struct reader *r
 /* The description as one line, and its hash. */
 static enum ghp_status keep_text(const struct ghp_node *at, struct ghp_model *model)
 {
+    char *named = NULL;
+
     GHP_TRY(ghp_json_compact(at->value, &model->text));
-    model->hash = ghp_hash(model->text, strlen(model->text), GHP_HASH_SEED);
+    GHP_TRY(ghp_vocabulary_left_out(at->value, &named));
+    model->hash = ghp_hash(named, strlen(named), GHP_HASH_SEED);
+    free(named);
     return GHP_OK;
 }
 
 enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *model)
 {
-    static const char *const keys[] = {"format", "name", "input", "layers", NULL};
+    static const char *const keys[] = {"format",           "name", "input", "layers",
+                                       ghp_vocabulary_key, NULL};
     static const char *const memory_formats[] = {FORMAT, NULL};
     struct reader reader = {.model = model, .names = json_object()};
     enum ghp_status status;
@@ -272,6 +278,7 @@ enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *mode
     GHP_TRY_GOTO(status, ghp_json_only_keys(at, keys), out);
     GHP_TRY_GOTO(status, ghp_json_choice(at, "format", memory_formats, &format), out);
     GHP_TRY_GOTO(status, ghp_json_text(at, "name", &model->name), out);
+    GHP_TRY_GOTO(status, ghp_vocabulary_read(at, &model->vocabulary_multiple), out);
     GHP_TRY_GOTO(status, read_layers(at, &reader), out);
     status = keep_text(at, model);
 

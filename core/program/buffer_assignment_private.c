@@ -78,7 +78,8 @@ struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer
 int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
                                        struct ghp_layout layout, struct ghp_shape shape)
 {
-    return ghp_layout_samples(layout, k->placement.problem) * ghp_layout_channels(layout, shape.c) *
+    return ghp_layout_samples(layout, k->placement.problem) *
+           ghp_layout_channels(layout, ghp_shape_columns(shape)) *
            ghp_layout_positions(layout, shape.h) * shape.w;
 }
 

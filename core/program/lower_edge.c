@@ -11,10 +11,11 @@ static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struc
     const struct ghp_reshard_step *step = &instr->step;
     struct ghp_layout widest = {GHP_LAYOUT_FULL, step->tp_size};
     int64_t samples = ghp_layout_samples(widest, e->placement.problem);
-    int64_t whole = samples * ghp_reshard_channels(step, shape.c) * shape.h * shape.w *
-                    ghp_shape_element_bytes(shape, e->lowering->element_bytes);
+    int64_t whole = samples * ghp_reshard_channels(step, ghp_shape_columns(shape)) * shape.h *
+                    shape.w * ghp_shape_element_bytes(shape, e->lowering->element_bytes);
     int64_t part = whole / step->tp_size;
-    instr->local = (struct ghp_local){.n = samples, .c = shape.c, .h = shape.h, .w = shape.w};
+    instr->local =
+        (struct ghp_local){.n = samples, .c = ghp_shape_columns(shape), .h = shape.h, .w = shape.w};
     switch (step->op) {
     case GHP_RESHARD_SLICE_BATCH: instr->copy_bytes = part * step->to.tp_size; break;
     case GHP_RESHARD_SLICE_CHANNEL:
@@ -81,7 +82,7 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
     instr->edge = edge;
     instr->backward = true;
     instr->local = (struct ghp_local){.n = ghp_layout_samples(dy, e->placement.problem),
-                                      .c = ghp_layout_channels(dy, l->out.c),
+                                      .c = ghp_layout_channels(dy, ghp_shape_columns(l->out)),
                                       .h = ghp_layout_positions(dy, l->out.h),
                                       .w = l->out.w};
     instr->bytes = ghp_local_in_elements(&instr->local) * e->lowering->element_bytes;

@@ -15,9 +15,9 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
     struct ghp_local local = ghp_local_whole(l);
 
     local.n = ghp_layout_samples(at.x, problem);
-    local.c = ghp_layout_channels(at.x, l->in.c);
+    local.c = ghp_layout_channels(at.x, ghp_shape_columns(l->in));
     local.h = ghp_layout_positions(at.x, l->in.h);
-    local.k = ghp_layout_channels(at.y, l->out.c);
+    local.k = ghp_layout_channels(at.y, ghp_shape_columns(l->out));
     local.p = ghp_layout_positions(at.y, l->out.h);
     if (facts->localize != NULL)
         facts->localize(

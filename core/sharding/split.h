@@ -12,8 +12,9 @@
  *     sequence(m)  B m/N samples, all channels of positions [i s/m, (i+1) s/m) of a sequence of s
  *     partial(m)   as full, but the true tensor is the sum over the subgroup
  * Classes and vocabularies (struct ghp_op_facts' `pads`) need not be multiples of m: each member has ceil(C/m) channels
- * in memory, [i ceil(C/m), ...), and those from C on are padding. Weights of padding are zeros and stay so; no kernel
- * reads logits of padding, and their gradients are zeros. No reshard, checkpoint or report contains any.
+ * in memory, [i ceil(C/m), ...), and those from C on are padding. A network may pad C itself to a multiple
+ * (core/model/vocabulary.h), of m = 1 too: then C here is the padded one. Weights of padding are zeros and stay so; no
+ * kernel reads logits of padding, and their gradients are zeros. No checkpoint or report contains any.
  * So the number of groups G and the group size K = N/G do not enter: any K that all TP sizes divide describes the same
  * program, and the canonical G is the largest (docs/explanation/time-model.md). */
 #ifndef GHP_CORE_SHARDING_SPLIT_H

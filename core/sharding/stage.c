@@ -276,7 +276,7 @@ struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape sh
 {
     struct ghp_window_at at = {.samples = ghp_layout_samples(layout, problem),
                                .positions = ghp_layout_positions(layout, shape.h),
-                               .channels = ghp_layout_channels(layout, shape.c)};
+                               .channels = ghp_layout_channels(layout, ghp_shape_columns(shape))};
     int member = rank % layout.tp_size;
 
     at.first_sample = rank / layout.tp_size * at.samples;

@@ -51,7 +51,7 @@ bool ghp_transfer_joins(const struct ghp_transfer *t)
     bool wants_all = t->to.kind != t->from.kind;
 
     if (t->from.kind == GHP_LAYOUT_PARTIAL) return t->from.tp_size > 1;
-    if (t->to.kind == GHP_LAYOUT_CHANNEL && t->shape.c % t->to.tp_size != 0)
+    if (t->to.kind == GHP_LAYOUT_CHANNEL && ghp_shape_columns(t->shape) % t->to.tp_size != 0)
         return !ghp_layout_same(t->from, t->to); /* padding is not sent */
     if (t->from.kind != GHP_LAYOUT_CHANNEL && t->from.kind != GHP_LAYOUT_SEQUENCE) return false;
     return wants_all || t->to.tp_size < t->from.tp_size || t->to.tp_size % t->from.tp_size != 0;

@@ -198,6 +198,8 @@ struct ghp_backend_ops {
     /* Whether there can be such numbers; `open` fails, with what to do, where this machine has none. */
     bool (*has_precision)(int element_bytes);
     bool has_tf32;
+    /* In bf16, what it wants vocabularies padded to (core/model/vocabulary.h); 0: nothing. */
+    int64_t vocabulary_multiple;
     /* Whether it computes a pass of an operation: prepare does not refuse it. */
     bool (*has)(enum ghp_op op, enum ghp_pass pass);
     enum ghp_status (*open)(const struct ghp_backend_config *config, struct ghp_backend **backend);

@@ -180,6 +180,8 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
         fill_value(run + shard.valid * number_bytes(worker), shard.run - shard.valid,
                    number_bytes(worker), 0);
     }
+    fill_value(part + shard.rows * shard.run * number_bytes(worker), shard.padding * shard.run,
+               number_bytes(worker), 0);
 }
 
 static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_tensor *t,
@@ -263,12 +265,14 @@ static enum ghp_status gather_here(struct ghp_worker *worker, const struct ghp_t
     struct ghp_shard shard = shard_of(worker, t);
     struct view v;
     enum ghp_status status =
-        view_open(worker, t, buffer_kind, shard.tp_size == 1 ? whole : NULL, &v);
+        view_open(worker, t, buffer_kind, ghp_shard_is_whole(shard) ? whole : NULL, &v);
 
     GHP_TRY_GOTO(status, status, done);
     GHP_TRY_GOTO(status, view_read(&v), done);
     if (shard.tp_size > 1)
         status = gather_parts(worker, shard, &v, whole);
+    else if (!ghp_shard_is_whole(shard))
+        ghp_shard_put(shard, number_bytes(worker), v.here, whole);
     else if (v.here != whole)
         memcpy(whole, v.here, (size_t)v.bytes);
 done:
@@ -386,7 +390,7 @@ static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_te
     void *whole;
 
     GHP_TRY(ghp_worker_collect(worker, buffer_kind, t->layer));
-    if (ghp_worker_placement(worker)->n_stages == 1 && shard_of(worker, t).tp_size == 1)
+    if (ghp_worker_placement(worker)->n_stages == 1 && ghp_shard_is_whole(shard_of(worker, t)))
         return hash_part(worker, t, buffer_kind, hash);
     whole = ghp_alloc(bytes, 1);
     if (whole == NULL) return GHP_NO_MEMORY();

@@ -19,16 +19,19 @@ struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_
 {
     struct ghp_shard shard = {.tp_size = 1, .elements = whole->elements, .rows = 1, .run = 1};
     int n = ghp_local_param_dims(local, kind, shard.dims);
+    bool divides_padded = (ghp_op_of(local->op)->pads >> split.kind & 1u) != 0;
+    int64_t before = 1, held = 1; /* of dimensions before this one: of the whole, of the part */
 
     for (int i = 0; i < n; i++) {
-        bool divided = shard.dims[i] < whole->dims[i];
-
-        if (divided) {
-            shard.tp_size = split.tp_size;
-            shard.rows = shard.run;
+        if (shard.dims[i] != whole->dims[i]) {
+            if (shard.dims[i] < whole->dims[i] || divides_padded) shard.tp_size = split.tp_size;
+            shard.rows = before;
+            shard.padding = held - before;
             shard.run = 1;
         }
         shard.run *= shard.dims[i];
+        before *= whole->dims[i];
+        held *= shard.dims[i];
     }
     shard.apart = whole->elements / shard.rows;
     return ghp_shard_member(shard, number % shard.tp_size);
@@ -36,7 +39,12 @@ struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_
 
 int64_t ghp_shard_elements(struct ghp_shard shard)
 {
-    return shard.rows * shard.run;
+    return (shard.rows + shard.padding) * shard.run;
+}
+
+bool ghp_shard_is_whole(struct ghp_shard shard)
+{
+    return shard.tp_size == 1 && ghp_shard_elements(shard) == shard.elements;
 }
 
 static struct ghp_pack blocks(struct ghp_shard shard, int element_bytes)
@@ -49,7 +57,10 @@ static struct ghp_pack blocks(struct ghp_shard shard, int element_bytes)
 
 void ghp_shard_take(struct ghp_shard shard, int element_bytes, const void *whole, void *part)
 {
+    int64_t bytes = shard.run * element_bytes;
+
     ghp_pack_take(blocks(shard, element_bytes), whole, shard.member, part);
+    memset((char *)part + shard.rows * bytes, 0, (size_t)(shard.padding * bytes));
 }
 
 void ghp_shard_put(struct ghp_shard shard, int element_bytes, const void *part, void *whole)

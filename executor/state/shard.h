@@ -1,8 +1,10 @@
 /* executor/state/shard.h - which part of a whole parameter (or state) a worker holds under its layer's split.
  *
- * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided, one run a first index
- * where the second is, the whole tensor where nothing is. Which dimension is divided follows from the sizes of the
- * parameter at the local operation (core/model/op.h), as the buffers' sizes do. */
+ * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided, one run a first
+ * index where the second is, the whole tensor where nothing is. A vocabulary may be padded besides
+ * (core/model/vocabulary.h): runs end in zeros, or where another dimension is divided, runs of zeros follow. Which
+ * dimension is divided follows from the sizes of the parameter at the local operation (core/model/op.h), as the
+ * buffers' sizes do. */
 #ifndef GHP_EXECUTOR_STATE_SHARD_H
 #define GHP_EXECUTOR_STATE_SHARD_H
 
@@ -14,6 +16,7 @@ struct ghp_shard {
     int64_t elements;           /* of the whole tensor */
     int64_t dims[GHP_MAX_DIMS]; /* of the part */
     int64_t rows;               /* runs */
+    int64_t padding;            /* further runs, of zeros */
     int64_t run;   /* elements of one run on this worker, with padding (core/sharding/split.h) */
     int64_t apart; /* elements of the whole from the first member's run to its next */
     int64_t valid; /* elements of a run that are in the whole; the rest is padding, zeros */
@@ -34,6 +37,7 @@ struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_
 struct ghp_shard ghp_shard_member(struct ghp_shard shard, int member);
 
 int64_t ghp_shard_elements(struct ghp_shard shard); /* on this worker */
+bool ghp_shard_is_whole(struct ghp_shard shard);    /* the part is the tensor, without padding */
 
 /* Between the whole tensor and this worker's part; element_bytes 4 or 8. */
 void ghp_shard_take(struct ghp_shard shard, int element_bytes, const void *whole, void *part);

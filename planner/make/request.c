@@ -1,6 +1,7 @@
 /* planner/make/request.c - what a request comes to. */
 #include "planner/make/request.h"
 
+#include "core/model/vocabulary.h"
 #include "onnx/network.h"
 
 #include <string.h>
@@ -27,7 +28,9 @@ enum ghp_status ghp_request_open_model(const struct ghp_plan_request *request,
         GHP_TRY(ghp_network_load(request->model_path, model));
     else
         GHP_TRY(ghp_model_parse(request->model->text, request->model_path, model));
-    status = ghp_model_check_sizes(model, problem.global_batch, problem.workers);
+    status = ghp_model_set_vocabulary(model, request->profile->vocabulary_multiple);
+    if (status == GHP_OK)
+        status = ghp_model_check_sizes(model, problem.global_batch, problem.workers);
     if (status != GHP_OK) ghp_model_release(model);
     return status;
 }

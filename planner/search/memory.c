@@ -43,7 +43,8 @@ static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int firs
 static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, struct ghp_shape shape)
 {
     return ghp_layout_samples(layout, m->in->problem[m->stage]) *
-           ghp_layout_channels(layout, shape.c) * ghp_layout_positions(layout, shape.h) * shape.w *
+           ghp_layout_channels(layout, ghp_shape_columns(shape)) *
+           ghp_layout_positions(layout, shape.h) * shape.w *
            ghp_shape_element_bytes(shape, m->in->lowering->element_bytes);
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
+#include "core/model/vocabulary.h"
 #include "executor/cli/libraries.h"
 #include "profiler/worklist/analytic.h"
 #include "profiler/validate/validation.h"
@@ -343,10 +344,12 @@ static enum ghp_status read_batches(int64_t *batches, int *n)
                     MAX_BATCHES);
 }
 
-static enum ghp_status load_models(struct ghp_model *models)
+static enum ghp_status load_models(struct ghp_model *models, int64_t vocabulary_multiple)
 {
-    for (int i = 0; i < set.models.n; i++)
+    for (int i = 0; i < set.models.n; i++) {
         GHP_TRY(ghp_network_load(set.models.item[i], &models[i]));
+        GHP_TRY(ghp_model_set_vocabulary(&models[i], vocabulary_multiple));
+    }
     return GHP_OK;
 }
 
@@ -390,7 +393,7 @@ static enum ghp_status write_analytic(void)
     GHP_TRY(read_batches(batches, &n_batches));
     for (int i = 0; i < n_batches && set.workers > 0; i++)
         GHP_TRY(ghp_problem_check((struct ghp_problem){(int)set.workers, batches[i]}));
-    GHP_TRY_GOTO(status, load_models(models), done);
+    GHP_TRY_GOTO(status, load_models(models, 0), done);
     for (int i = 0; i < n_batches * set.models.n; i++)
         GHP_TRY_GOTO(status,
                      ghp_model_check_sizes(&models[i % set.models.n], batches[i / set.models.n],
@@ -474,7 +477,8 @@ static enum ghp_status measure(struct ghp_transport *transport)
     enum ghp_status status = read_batches(batches, &request.n_batches);
 
     ghp_executor_libraries(add_library);
-    if (status == GHP_OK) status = load_models(models);
+    request.vocabulary_multiple = ghp_profiling_vocabulary_multiple(&request);
+    if (status == GHP_OK) status = load_models(models, request.vocabulary_multiple);
     if (status == GHP_OK) status = ghp_cache_folder(set.cache, &cache);
     request.cache = cache;
     if (status == GHP_OK && request.backend_ops == NULL)

@@ -84,6 +84,7 @@ static enum ghp_status take_over(const char *path, struct ghp_profile *fresh)
     drop_estimates(&old);
     old.knows_has = fresh->knows_has; /* the backend of this build, which is what measures on */
     memcpy(old.has, fresh->has, sizeof old.has);
+    old.vocabulary_multiple = fresh->vocabulary_multiple;
     ghp_profile_release(fresh);
     *fresh = old;
     return ghp_profile_finalize(fresh);

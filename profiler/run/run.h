@@ -27,6 +27,7 @@ struct ghp_profiling_request {
     const struct ghp_backend_ops *backend_ops;
     bool exact;
     struct ghp_precision precision;
+    int64_t vocabulary_multiple; /* of the models that had none of their own; 0: as they are */
     enum ghp_device_transport_choice device_transport; /* between GPUs */
     int threads;             /* of one worker; 0: the cores of its place */
     enum ghp_bind_mode bind; /* of a rank to the cores of its place */
@@ -70,6 +71,9 @@ struct ghp_profiling_result {
 enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
                                   struct ghp_transport *transport,
                                   struct ghp_profiling_result *result);
+
+/* What the request's backend wants vocabularies padded to in the request's precision; 0: nothing. */
+int64_t ghp_profiling_vocabulary_multiple(const struct ghp_profiling_request *request);
 
 /* The worst of all ranks' statuses, as ghp_measure_max gives it, before anything is measured.
  * Collective over all ranks */

@@ -60,6 +60,13 @@ enum ghp_status ghp_profiling_check(const struct ghp_profiling *run)
     return run->m.rank == 0 ? ghp_file_try_write(request->output) : GHP_OK;
 }
 
+int64_t ghp_profiling_vocabulary_multiple(const struct ghp_profiling_request *request)
+{
+    bool narrow = request->precision.element_bytes == 2;
+
+    return request->backend_ops != NULL && narrow ? request->backend_ops->vocabulary_multiple : 0;
+}
+
 enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes)
 {
     const struct ghp_profiling_request *request = run->request;
@@ -68,6 +75,7 @@ enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes)
     GHP_TRY(ghp_profile_init(profile, request->backend_ops->name, request->exact ? "exact" : "fast",
                              request->precision.element_bytes));
     profile->tf32 = request->precision.tf32;
+    profile->vocabulary_multiple = request->vocabulary_multiple;
     profile->knows_has = true;
     for (int op = 0; op < GHP_OP_COUNT; op++)
         profile->has[op] = ghp_backend_has_op(request->backend_ops, (enum ghp_op)op);

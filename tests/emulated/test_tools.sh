@@ -21,6 +21,27 @@ launch 1 "$BIN/ghp-run" one.plan.json --steps 6 --json --run one.run.json || fai
 [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "allocated is not predicted memory"
 "$BIN/ghp-inspect" one.run.json >out 2>err || fail "inspect: $(head -3 err)"
 
+# in bf16 the profile gives networks a padded vocabulary, of which neither losses nor checkpoints have anything
+words=$GHP_SOURCE/tests/executor/tokens.json
+launch 1 "$BIN/ghp-profile" --backend cuda --precision bf16 --model "$words" --batch 2 --budget 1 --sample 1e-4 \
+    -o words.json || fail "profile of words: $(head -3 err)"
+grep -q '"vocabulary_multiple": 64' words.json || fail "the profile pads no vocabulary"
+grep -q '"linear n2 c12 h12 w1 k64"' words.json || fail "the profile has no padded product: $(grep linear words.json)"
+"$BIN/ghp-plan" "$words" --profile words.json --workers 1 --batch 2 -o words.plan.json >out 2>err ||
+    fail "plan of words: $(head -3 err)"
+sed 's|^  "input"|  "vocabulary_multiple": 1,\n&|' "$words" >plain.json
+"$BIN/ghp-plan" plain.json --profile words.json --workers 1 --batch 2 -o plain.plan.json >out 2>err || fail "plan of words without padding: $(head -3 err)"
+[ "$(grep '"program_hash"' words.plan.json)" != "$(grep '"program_hash"' plain.plan.json)" ] || fail "nothing is padded"
+for plan in words plain; do
+    launch 1 "$BIN/ghp-run" $plan.plan.json --steps 6 --json --checkpoint $plan || fail "run of $plan: $(head -3 err)"
+    # what the profile has not measured asks for other scratch than it says
+    [ $plan = plain ] || [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] ||
+        fail "$plan: allocated is not predicted memory"
+    grep '"weights_hash"' out >$plan.hash
+done
+cmp words.hash plain.hash || fail "a padded vocabulary trains to other weights"
+cmp words/checkpoint.safetensors plain/checkpoint.safetensors || fail "a padded vocabulary has other checkpoints"
+
 # in short tests emulated/nccl and emulated/cuda_ops stand for the rest
 if full; then
     # two workers, carried by NCCL and by MPI

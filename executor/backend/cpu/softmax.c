@@ -59,8 +59,8 @@ struct target {          /* of a class, with label smoothing */
 static struct target target_of(const struct ghp_local *local,
                                const struct ghp_kernel_arguments *args)
 {
-    int64_t classes = local->parts > 0 ? args->global_channels : local->c;
-    return (struct target){1 - local->loss.smoothing, local->loss.smoothing / (double)classes};
+    return (struct target){1 - local->loss.smoothing,
+                           local->loss.smoothing / (double)args->global_channels};
 }
 
 static struct row row_of(const struct ghp_local *local, const double *stats, int64_t n)
@@ -241,7 +241,7 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
                                     const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
-    int64_t classes = local->c;
+    int64_t columns = local->c, classes = classes_of(local, args);
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
     struct target target = target_of(local, args);
@@ -254,11 +254,12 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     }
     for (int64_t row = rows.first; row < rows.end; row++) {
         int64_t label = row < args->valid_samples * local->h ? args->at.labels[row] : -1;
-        const SCALAR *logits = x + row * classes;
-        SCALAR *to = y + row * classes;
+        const SCALAR *logits = x + row * columns;
+        SCALAR *to = y + row * columns;
         double targeted = KERNEL(targeted)(target, classes, logits, label);
         double loss = local->h > 1 ? KERNEL(position_row)(classes, logits, to, targeted)
                                    : KERNEL(softmax_row)(classes, logits, to, targeted);
+        memset(to + classes, 0, (size_t)(columns - classes) * sizeof *to);
         if (label < 0) continue;
         sum[GHP_METRIC_LOSS] += loss;
         sum[GHP_METRIC_CORRECT] += KERNEL(is_greatest)(classes, logits, label) ? 1.0 : 0.0;
@@ -292,13 +293,13 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
-    int64_t columns = local->c, classes = local->parts > 0 ? classes_of(local, args) : columns;
+    int64_t columns = local->c, classes = classes_of(local, args);
     struct target target = target_of(local, args);
     float scale = (float)args->loss_scale, every = (float)target.every;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * columns;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * columns;
-        int64_t label = args->at.labels[row] - (local->parts > 0 ? args->first_channel : 0);
+        int64_t label = args->at.labels[row] - args->first_channel;
         if (args->at.labels[row] < 0) {
             memset(dx, 0, (size_t)columns * sizeof *dx);
             continue;

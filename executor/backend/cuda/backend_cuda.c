@@ -253,6 +253,7 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .check = cuda_check,
     .has_precision = cuda_has_precision,
     .has_tf32 = true,
+    .vocabulary_multiple = 64,
     .has = cuda_has,
     .open = cuda_open,
     .close = cuda_close,

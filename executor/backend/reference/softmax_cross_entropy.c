@@ -18,9 +18,8 @@ struct target {          /* of a class */
 static struct target target_of(const struct ghp_local *local,
                                const struct ghp_kernel_arguments *args)
 {
-    int64_t classes = local->parts > 0 ? args->global_channels : local->c;
-
-    return (struct target){1 - local->loss.smoothing, local->loss.smoothing / (double)classes};
+    return (struct target){1 - local->loss.smoothing,
+                           local->loss.smoothing / (double)args->global_channels};
 }
 
 /* Of a row of logits x, n of them; label < 0 or >= n: it is not among them. */
@@ -47,8 +46,7 @@ static int64_t classes_of(const struct ghp_local *local, const struct ghp_kernel
 {
     int64_t left = args->global_channels - args->first_channel;
 
-    if (local->parts == 0 || left > local->c) return local->c;
-    return left > 0 ? left : 0;
+    return left < 0 ? 0 : left < local->c ? left : local->c;
 }
 
 static void stats(const struct ghp_local *local, const struct ghp_kernel_arguments *args)

@@ -109,7 +109,7 @@ static enum ghp_status post_receive(struct ghp_worker *w, int i, const struct gh
     const struct ghp_transfer *t = &instr->transfer;
     int y = instr->at.y;
 
-    if (t->to.kind == GHP_LAYOUT_CHANNEL && t->shape.c % t->to.tp_size != 0)
+    if (t->to.kind == GHP_LAYOUT_CHANNEL && ghp_shape_columns(t->shape) % t->to.tp_size != 0)
         GHP_TRY(ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[y],
                                  w->program.buffers[y].bytes));
     return post_message(w, i, previous);

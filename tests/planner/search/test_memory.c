@@ -232,6 +232,7 @@ CHECK_TEST(memory)
     check_file(GHP_SOURCE_DIR "/models/small-resnet.json", true);
     check_file(GHP_SOURCE_DIR "/tests/executor/sequence.json", false);
     check_file(GHP_SOURCE_DIR "/tests/executor/tokens.json", false);
+    check_file(GHP_SOURCE_DIR "/tests/executor/padded.json", false);
     check_positions();
     return check_end();
 }

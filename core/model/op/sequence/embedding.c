@@ -40,8 +40,10 @@ static int64_t divides(const struct ghp_layer *layer, enum ghp_split_kind kind)
 static void localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                      struct ghp_local *local)
 {
+    int64_t rows = layer->rows > 0 ? layer->rows : layer->in.vocabulary;
+
     (void)model;
-    local->vocabulary = (layer->in.vocabulary + parts - 1) / parts;
+    local->vocabulary = (rows + parts - 1) / parts;
 }
 
 static void key(const struct ghp_local *local, char *text, size_t n)

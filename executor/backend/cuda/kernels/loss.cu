@@ -122,7 +122,7 @@ __device__ void map_columns(const T *row, T *to, int64_t columns, F f)
         to[i] = narrow<T>(f(i, widen(row[i])));
 }
 
-// What a launch works on. Of whole rows `first` is 0 and all columns are classes.
+// What a launch works on. Of whole rows `first` is 0.
 struct loss_work {
     int64_t rows, columns, classes; // columns of this worker, and classes among them
     int64_t first;                  // class of the first column
@@ -283,16 +283,14 @@ loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
     loss_work w = {};
     int64_t left = args->global_channels - args->first_channel;
 
-    w.columns = w.classes = local->loss.multi_label ? 1 : local->c;
+    w.columns = local->loss.multi_label ? 1 : local->c;
+    w.classes = left < 0 ? 0 : left < w.columns ? left : w.columns;
     w.rows = local->n * local->h * (local->c / w.columns);
     w.parts = local->parts;
-    if (w.parts > 0) {
-        w.first = args->first_channel;
-        w.classes = left < 0 ? 0 : left < local->c ? left : local->c;
-    }
+    w.first = args->first_channel;
     w.valid = local->n > 0 ? args->valid_samples * (w.rows / local->n) : 0;
     w.smoothing = local->loss.smoothing;
-    w.every = w.smoothing / (double)(w.parts > 0 ? args->global_channels : local->c);
+    w.every = w.smoothing / (double)args->global_channels;
     w.labels = args->at.labels;
     w.stats = args->at.stats;
     w.scale = args->loss_scale;
