@@ -58,6 +58,15 @@ plans "${two[@]}" # both in one stage
 staged=("$lenet" --workers 4 --stages 2,fc1:2 --micro-batches 2 --force 'fc1=data+pass')
 refuses "use --pipeline-schedule 1f1b, or --shard none" "${staged[@]}" --shard pass --pipeline-schedule zb-h1
 plans "${staged[@]}" --shard pass --pipeline-schedule 1f1b
+"$GHP_BIN/ghp-inspect" plan.json --verify >/dev/null || fail "stages with shards: not sound"
+
+# another solver's optimum of the program with shardings holds against the certificate
+plans "$lenet" --workers 2 --shard auto --write-mps plan.mps
+"$GHP_BIN/ghp-inspect" plan.json --verify >/dev/null || fail "auto: not sound"
+if command -v glpsol >/dev/null; then
+    "$GHP_BIN/ghp-inspect" plan.json --check-with glpk --solver-limit 5 >said 2>&1
+    case $? in 0 | 3) ;; *) fail "--check-with: $(cat said)" ;; esac # 3: constraints alone prove less
+fi
 for sync in bsp local:4; do
     refuses "use --shard none, or --sync allreduce or sharded" "$lenet" --workers 2 --shard pass --sync $sync
     plans "$lenet" --workers 2 --shard none --sync $sync
