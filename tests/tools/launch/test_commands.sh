@@ -52,7 +52,7 @@ wait $job
 again='ghp-launch: gave up, as a restart would end the same: .*(diverged|not finite).*; then start it again'
 tail -n 1 err | grep -qE "$again" ||
     fail "a training that diverges ends with: $(tail -n 2 err)"
-grep -q 'continue with' err && fail "a training that diverges is tried again: $(cat err)"
+grep -q 'workers continue with' err && fail "a training that diverges is tried again: $(cat err)"
 
 # the folder of one that was killed
 [ -z "$(ls tmp)" ] || fail "left in TMPDIR: $(ls tmp)"

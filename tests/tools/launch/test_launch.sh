@@ -182,7 +182,7 @@ for which in only both resumed; do
     ends 1 $which
     last "gave up: no checkpoint in 'kept' is sound.*'kept/checkpoint.*safetensors' is damaged.*; put a copy of one\
  there as '$checkpoint' and continue with --resume, or begin again with --overwrite" $which
-    [ "$(grep -c 'continue with' err)" -le 1 ] || fail "$which: was tried again"
+    [ "$(grep -c 'workers continue with' err)" -le 1 ] || fail "$which: was tried again"
 done
 unset every
 
@@ -200,7 +200,7 @@ ends 2 'an option that ghp-run has not'
 last "ghp-run refuses its options: unknown option '--nonsense'.*" 'an option that ghp-run has not'
 denied 2 'no plan' "$GHP_BIN/ghp-launch" --checkpoint kept
 denied 2 'give --checkpoint DIR' "$GHP_BIN/ghp-launch" 4.json
-denied 2 'behind .--.' "$GHP_BIN/ghp-launch" 4.json --checkpoint kept -- --resume
+denied 2 'cannot follow .--.' "$GHP_BIN/ghp-launch" 4.json --checkpoint kept -- --resume
 denied 1 'from the most workers' "$GHP_BIN/ghp-launch" 3.json 4.json --checkpoint kept
 denied 1 'nosuch' "$GHP_BIN/ghp-launch" nosuch.json --checkpoint kept
 exit $((failures > 0))

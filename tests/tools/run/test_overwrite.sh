@@ -48,7 +48,7 @@ unchanged 'refused runs'
 # the same by the tools that start it; ghp-launch does not try again
 launch=("$GHP_BIN/ghp-launch" --mpirun 'mpirun --oversubscribe --bind-to none' --checkpoint kept --pause 0.1)
 denied 2 "${holds}continue it with --resume" "${launch[@]}" one.plan -- --steps 20 --threads 1
-grep -q 'continue with' err && fail "ghp-launch tries again: $(cat err)"
+grep -q 'workers continue with' err && fail "ghp-launch tries again: $(cat err)"
 denied 2 "${holds}name another folder" "${launch[@]}" other.plan -- --steps 20 --threads 1
 denied 2 "cannot follow '--'" "${launch[@]}" one.plan -- --overwrite
 denied 2 "${holds}continue it with --resume" "$GHP_BIN/ghp-train" one.json --workers 2 --batch 8 --backend reference \
