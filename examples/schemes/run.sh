@@ -18,6 +18,9 @@ train() {
         --steps "$steps" --lr 0.1 --threads 1 --bind none --progress none --emulate "$3" --run "$2.json" --overwrite \
         >"$2.out" 2>&1 || { cat "$2.out" >&2; return 1; }
 }
+
+# Of all workers together, until the last one is done.
+rate() { value measured_training_s "$1" | awk -v images=$((steps * batch)) '{ printf "%.0f", images / $1 }'; }
 value() { sed -n "s/^ *\"$1\": \([0-9.]*\).*/\1/p" "$2.json"; }
 
 # A step computes for 20 ms; each link carries 20 MB/s. In the last column worker 3 takes four times as long.
@@ -27,7 +30,7 @@ value() { sed -n "s/^ *\"$1\": \([0-9.]*\).*/\1/p" "$2.json"; }
         name=${scheme//[:,]/-}
         train "$scheme" "$name-equal" step=20ms,port=2e7
         train "$scheme" "$name-slow" step=20ms,port=2e7,slow=3:4
-        printf '%-14s %12.0f %12.3f %18.0f\n' "$scheme" "$(value images_per_s "$name-equal")" \
-            "$(value test_accuracy "$name-equal")" "$(value images_per_s "$name-slow")"
+        printf '%-14s %12s %12.3f %18s\n' "$scheme" "$(rate "$name-equal")" \
+            "$(value test_accuracy "$name-equal")" "$(rate "$name-slow")"
     done
 } | tee table

@@ -81,7 +81,7 @@ struct ghp_step_cost {
     int64_t sent_bytes; /* by one worker */
 };
 
-/* "0.1.0". */
+/* "0.2.0". */
 GHP_API const char *ghp_version(void);
 
 /* The reason of this thread's last failure and what to do, one line; valid until the thread's next failure. */

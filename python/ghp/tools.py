@@ -79,7 +79,7 @@ def run(name: str, arguments: Iterable[object], before: Sequence[str] = (), cwd:
 
 
 def version() -> str:
-    """The version of the tools, such as "0.1.0"."""
+    """The version of the tools, such as "0.2.0"."""
     return run("ghp-plan", ["--version"]).split()[2]
 
 
