@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 #include "core/cost/profile_peak.h"
 #include "core/plan/staging_text.h"
+#include "core/sharding/schedule.h"
 #include "core/plan/range.h"
 #include "inspect/simulation.h"
 #include "core/plan/what_if.h"
@@ -52,7 +53,7 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
 
         ghp_sheet_row(sheet);
         ghp_sheet_int(sheet, i);
-        ghp_sheet_text(sheet, plan->model.layers[placement->first_layer].name);
+        ghp_sheet_text(sheet, plan->model.layers[ghp_placement_first(placement)].name);
         ghp_sheet_int(sheet, p->programs.n > 1 ? plan->staging.stage[i].workers : plan->group_size);
         ghp_sheet_int(sheet, placement->problem.global_batch / placement->problem.workers);
         ghp_sheet_int(sheet, ghp_stage_in_flight(&plan->staging, i));

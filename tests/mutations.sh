@@ -186,6 +186,11 @@ mistake costed-otherwise executor/train/rank_plan.c \
 mistake split-off-by-one core/sharding/stage.c \
     's/\(at.first_channel = member \* at.channels\);/\1 + 1;/' \
     core/sharding/split core/sharding/stage core/sharding/transfer executor/engine/reshard:np2
+# interleaved stages: chunks go backward as they went forward, sends are waited for before receivers can post
+mistake chunks-not-reversed core/sharding/schedule.c \
+    's/backward ? chunks - 1 - chunk : chunk,/chunk,/' core/sharding/stage core/cost/stages
+mistake sends-waited-for-early core/sharding/schedule.c \
+    's/\(place_of(t, to_chunk, step)\) - 2/\1 - (1 << 20)/' core/cost/stages
 # positions: those of the member before, a mask that every member has alike
 mistake positions-of-another core/sharding/stage.c \
     's/\(at.first_position = member \* at.positions\);/\1 - at.positions;/' \

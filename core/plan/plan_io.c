@@ -502,6 +502,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "lr_scaling",
                                        "memory_limit_bytes",
                                        "stages",
+                                       "virtual_stages",
                                        "micro_batches",
                                        "pipeline_schedule",
                                        "samples_per_worker",

@@ -29,6 +29,18 @@ static json_t *stages_json(const struct ghp_plan *plan, int *failed)
     return array;
 }
 
+/* First layers of the chunks that stages do not begin with. */
+static json_t *chunks_json(const struct ghp_plan *plan, int *failed)
+{
+    const struct ghp_staging *s = &plan->staging;
+    json_t *array = json_array();
+
+    for (int k = 0; k < ghp_staging_chunks(s) - s->n; k++)
+        *failed |=
+            json_array_append_new(array, json_string(plan->model.layers[s->later_chunk[k]].name));
+    return array;
+}
+
 /* The names of the layers that are marked. */
 json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, int *failed)
 {
@@ -54,6 +66,7 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
     const struct ghp_staging *s = &plan->staging;
 
     if (s->n > 1) put(root, "stages", stages_json(plan, failed), failed);
+    if (s->chunks > 1) put(root, "virtual_stages", chunks_json(plan, failed), failed);
     if (s->micro_batches > 1) put(root, "micro_batches", json_integer(s->micro_batches), failed);
     if (s->n > 1 || s->micro_batches > 1)
         put(root, "pipeline_schedule", json_string(ghp_pipeline_names[s->pipeline]), failed);
@@ -120,6 +133,28 @@ static enum ghp_status read_stages(const struct ghp_node *root, struct ghp_plan 
         GHP_TRY(read_stage(&item, plan, &plan->staging.stage[i]));
     }
     plan->staging.n = (int)n;
+    return GHP_OK;
+}
+
+/* Of the chunks that stages do not begin with: as many for each stage. */
+static enum ghp_status read_chunks(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    struct ghp_staging *s = &plan->staging;
+    struct ghp_node array, item;
+    size_t n, stages = (size_t)s->n;
+
+    if (json_object_get(root->value, "virtual_stages") == NULL) return GHP_OK;
+    GHP_TRY(ghp_json_array(root, "virtual_stages", &array, &n));
+    if (stages < 2 || n == 0 || n % stages != 0 || n / stages >= GHP_MAX_STAGE_CHUNKS)
+        return ghp_json_fail(&array, GHP_ERR_INPUT,
+                             "%zu further parts for %zu stages; give each stage one to %d, or "
+                             "leave the key out",
+                             n, stages > 0 ? stages : 1, GHP_MAX_STAGE_CHUNKS - 1);
+    for (size_t k = 0; k < n; k++) {
+        GHP_TRY(ghp_json_item(&array, k, &item));
+        GHP_TRY(find_layer(&item, &plan->model, &s->later_chunk[k]));
+    }
+    s->chunks = (int)(1 + n / stages);
     return GHP_OK;
 }
 
@@ -195,6 +230,7 @@ enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_pl
     int pipeline = 0;
 
     GHP_TRY(read_stages(root, plan));
+    GHP_TRY(read_chunks(root, plan));
     GHP_TRY(ghp_json_opt_int(root, "micro_batches", 1, GHP_MAX_MICRO_BATCHES, &micro_batches));
     GHP_TRY(ghp_json_opt_choice(root, "pipeline_schedule", ghp_pipeline_names, &pipeline));
     plan->staging.micro_batches = (int)micro_batches;

@@ -20,8 +20,29 @@ static enum ghp_status parse_workers(const char *text, const char *all, int *wor
     return GHP_OK;
 }
 
+static enum ghp_status parse_layer(const char *name, const struct ghp_model *model, int *layer)
+{
+    *layer = ghp_model_find(model, name);
+    if (*layer >= 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--stages names layer '%s', which model '%s' does not have; see "
+                    "ghp-inspect MODEL for its layers",
+                    name, model->name);
+}
+
+/* A further chunk, behind those that stages begin with; `n` so far. */
+static enum ghp_status parse_chunk(const char *entry, const char *all,
+                                   const struct ghp_model *model, struct ghp_staging *s, int *n)
+{
+    if (*n == (int)(sizeof s->later_chunk / sizeof *s->later_chunk))
+        return GHP_FAIL(GHP_ERR_USAGE, "--stages '%s' has more than %d parts; use fewer", all,
+                        GHP_MAX_CHUNKS);
+    return parse_layer(entry, model, &s->later_chunk[(*n)++]);
+}
+
+/* chunks   further ones before the entry */
 static enum ghp_status parse_stage(char *entry, const char *all, const struct ghp_model *model,
-                                   struct ghp_staging *s)
+                                   int chunks, struct ghp_staging *s)
 {
     struct ghp_stage *stage;
     char *colon = strchr(entry, ':');
@@ -30,20 +51,16 @@ static enum ghp_status parse_stage(char *entry, const char *all, const struct gh
         return GHP_FAIL(GHP_ERR_USAGE, "--stages '%s' has more than %d stages; use fewer", all,
                         GHP_MAX_STAGES);
     stage = &s->stage[s->n];
-    if ((s->n == 0) != (colon == NULL))
+    if ((s->n == 0) != (colon == NULL) || chunks > 0)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "cannot read --stages '%s'; write the first stage's workers, then "
-                        "LAYER:WORKERS for each further one, such as 3,fc6:1",
+                        "LAYER:WORKERS for each further one, such as 3,fc6:1, then layers alone "
+                        "where further parts begin",
                         all);
     *stage = (struct ghp_stage){0};
     if (colon != NULL) {
         *colon = '\0';
-        stage->first_layer = ghp_model_find(model, entry);
-        if (stage->first_layer < 0)
-            return GHP_FAIL(GHP_ERR_USAGE,
-                            "--stages names layer '%s', which model '%s' does not have; see "
-                            "ghp-inspect MODEL for its layers",
-                            entry, model->name);
+        GHP_TRY(parse_layer(entry, model, &stage->first_layer));
     }
     s->n++;
     return parse_workers(colon != NULL ? colon + 1 : entry, all, &stage->workers);
@@ -53,6 +70,7 @@ enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *mode
                                   struct ghp_staging *staging)
 {
     char *copy = ghp_alloc(strlen(text) + 1, 1), *rest = NULL;
+    int chunks = 0;
     enum ghp_status status = GHP_OK;
 
     if (copy == NULL) return GHP_NO_MEMORY();
@@ -60,10 +78,19 @@ enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *mode
     staging->n = 0;
     for (char *entry = strtok_r(copy, ",", &rest); entry != NULL && status == GHP_OK;
          entry = strtok_r(NULL, ",", &rest))
-        status = parse_stage(entry, text, model, staging);
+        status = staging->n > 0 && strchr(entry, ':') == NULL
+                     ? parse_chunk(entry, text, model, staging, &chunks)
+                     : parse_stage(entry, text, model, chunks, staging);
     free(copy);
     if (status == GHP_OK && staging->n == 0)
         status = GHP_FAIL(GHP_ERR_USAGE, "--stages is empty; write K,LAYER:K,..., such as 3,fc6:1");
+    if (status == GHP_OK && chunks % staging->n != 0)
+        status = GHP_FAIL(GHP_ERR_USAGE,
+                          "--stages '%s' deals %d parts to %d stages; name as many layers for each",
+                          text, staging->n + chunks, staging->n);
+    staging->chunks = status == GHP_OK && chunks > 0 ? 1 + chunks / staging->n : 0;
+    if (staging->chunks > 1 && staging->pipeline == GHP_PIPELINE_1F1B)
+        staging->pipeline = GHP_PIPELINE_INTERLEAVED;
     return status;
 }
 
@@ -78,6 +105,9 @@ const char *ghp_staging_format(const struct ghp_staging *s, const struct ghp_mod
         used += (size_t)snprintf(text + used, n - used, "%s%d%s%s", i > 0 ? " + " : "",
                                  s->stage[i].workers, i > 0 ? " from " : "",
                                  i > 0 ? model->layers[s->stage[i].first_layer].name : "");
+    for (int k = 0; k < ghp_staging_chunks(s) - ghp_staging_stages(s) && used < n; k++)
+        used += (size_t)snprintf(text + used, n - used, "%s%s", k > 0 ? " + " : ", then from ",
+                                 model->layers[s->later_chunk[k]].name);
     if (used < n && u > 1)
         used +=
             (size_t)snprintf(text + used, n - used, "%s%d micro-batches", used > 0 ? ", " : "", u);

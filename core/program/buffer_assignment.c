@@ -246,7 +246,7 @@ static void extend_lives(struct ghp_program *program)
  * stages without the loss at the end of the next step, where nobody has to wait for it. */
 static enum ghp_status set_waits(struct ghp_program *program, int loss_layer)
 {
-    bool has_loss = program->placement.end_layer > loss_layer;
+    bool has_loss = ghp_placement_owns(&program->placement, loss_layer);
     int *reduction = ghp_alloc((size_t)program->n_buckets + 1, sizeof *reduction); /* of a bucket */
     int end = program->n_instrs - 1, metrics = -1, carry = -1;
     if (reduction == NULL) return GHP_NO_MEMORY();

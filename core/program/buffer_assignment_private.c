@@ -90,7 +90,7 @@ static struct ghp_local local_of(const struct ghp_buffer_assignment *k, int laye
 
 bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer)
 {
-    return layer >= k->placement.first_layer && layer < k->placement.end_layer;
+    return ghp_placement_owns(&k->placement, layer);
 }
 
 /* ---- where tensors are ---- */
@@ -163,7 +163,8 @@ enum ghp_status ghp_buffer_assignment_gradients(struct ghp_buffer_assignment *k,
     struct ghp_assigned_tensors *t = k->now;
     while (t->named > layer) {
         t->named--;
-        if (ghp_lower_needs_gradient(k->lowering, t->named))
+        if (ghp_buffer_assignment_owns(k, t->named) &&
+            ghp_lower_needs_gradient(k->lowering, t->named))
             GHP_TRY(make_input_gradients(k, t->named));
     }
     return GHP_OK;
@@ -367,10 +368,10 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
     if (filled == NULL) return GHP_NO_MEMORY();
     enum ghp_status status = GHP_OK;
-    for (int layer = k->placement.end_layer - 1;
-         layer >= k->placement.first_layer && status == GHP_OK; layer--) {
+    for (int layer = model->n_layers - 1; layer >= 0 && status == GHP_OK; layer--) {
         int held = ghp_lower_changed(k->lowering, layer);
-        if (held >= 0) status = carve_layer(k, held, filled);
+        if (held >= 0 && ghp_buffer_assignment_owns(k, layer))
+            status = carve_layer(k, held, filled);
     }
     free(filled);
     return status;
@@ -482,7 +483,7 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
         m->dx = at, at += edges;
         m->dxr = at, at += edges;
         m->labels = -1;
-        m->named = k->placement.end_layer;
+        m->named = ghp_placement_end(&k->placement);
     }
     return block;
 }
@@ -536,7 +537,8 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
         GHP_TRY(demand_persistent(
             k, &k->prefetch, ghp_buffer_assignment_tensor(k, GHP_BUFFER_PREFETCH, 0, layout), -1));
     }
-    for (int layer = k->placement.first_layer; layer < k->placement.end_layer; layer++) {
+    for (int layer = 0; layer < k->lowering->model->n_layers; layer++) {
+        if (!ghp_buffer_assignment_owns(k, layer)) continue;
         int held = ghp_lower_held(k->lowering, layer);
         GHP_TRY(make_parameters(k, held >= 0 ? held : layer));
     }

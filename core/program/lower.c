@@ -31,7 +31,7 @@ static struct ghp_layouts layouts_in(const struct ghp_emitter *e, int layer)
 
 static bool is_remote_activation(const struct ghp_emitter *e, int layer)
 {
-    return layer < e->placement.first_layer;
+    return !ghp_placement_owns(&e->placement, layer);
 }
 
 static enum ghp_status recompute(const struct ghp_emitter *e, int layer)
@@ -114,8 +114,8 @@ static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct gh
     if (brings) {
         t = ghp_edge_transfer_of(lowering, edge, false, ghp_split_layouts(from), remote_activation);
         e->rank = ghp_stage_representative(lowering->staging, a, lowering->problem);
-        GHP_TRY(
-            ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, false)));
+        GHP_TRY(ghp_emit_transfer(e, GHP_INSTR_SEND, edge, false, &t,
+                                  ghp_emitter_edge_point(e, edge, false)));
         e->rank = rank;
     }
     GHP_TRY(ghp_emit_edge_forward(e, edge, remote_activation, to));
@@ -123,18 +123,24 @@ static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct gh
     GHP_TRY(ghp_emit_edge_backward(e, edge, remote_activation, to));
     if (!brings) return GHP_OK;
     t = ghp_edge_transfer_of(lowering, edge, true, ghp_split_layouts(from), remote_activation);
-    return ghp_emit_transfer(e, GHP_INSTR_SEND, edge, &t, ghp_emitter_edge_point(e, edge, true));
+    return ghp_emit_transfer(e, GHP_INSTR_SEND, edge, true, &t,
+                             ghp_emitter_edge_point(e, edge, true));
 }
 
 enum ghp_status ghp_lower_edge(const struct ghp_lowering *lowering, int edge, struct ghp_split from,
                                struct ghp_split to, int rank, struct ghp_program *piece)
 {
     struct ghp_emitter e = emitter_of(lowering, rank, piece);
-    if (lowering->model->edges[edge].from < e.placement.first_layer)
+    if (is_remote_activation(&e, lowering->model->edges[edge].from))
         return lower_crossing(&e, edge, from, to);
     GHP_TRY(ghp_emit_edge_forward(&e, edge, ghp_split_layouts(from), to));
     return lowering->forward_only ? GHP_OK
                                   : ghp_emit_edge_backward(&e, edge, ghp_split_layouts(from), to);
+}
+
+static bool has_loss(const struct ghp_emitter *e)
+{
+    return ghp_placement_end(&e->placement) == e->lowering->model->n_layers;
 }
 
 /* All workers take part where there are stages: those without the loss add nothing. */
@@ -151,9 +157,8 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
     ghp_instr_sum_metrics(
         instr, ranks,
         e->lowering->forward_only ? 1 : ghp_sync_metric_period(e->lowering->method.sync));
-    instr->counts =
-        e->placement.n_stages == 1 || (e->placement.end_layer == e->lowering->model->n_layers &&
-                                       e->placement.number % ghp_split_sharers(split) == 0);
+    instr->counts = e->placement.n_stages == 1 ||
+                    (has_loss(e) && e->placement.number % ghp_split_sharers(split) == 0);
     return GHP_OK;
 }
 
@@ -206,18 +211,22 @@ static enum ghp_status emit_exports(const struct ghp_emitter *e, int layer, bool
     return GHP_OK;
 }
 
-static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
+static enum ghp_status emit_start(const struct ghp_emitter *e)
+{
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
+    if (e->lowering->forward_only) return GHP_OK;
+    if (sync->emit_start != NULL) GHP_TRY(sync->emit_start(e));
+    return sync == &ghp_sync_sharded
+               ? GHP_OK
+               : ghp_sync_sharded.emit_start(e); /* of layers whose gradients are sharded */
+}
+
+static enum ghp_status emit_forward_step(const struct ghp_emitter *e, struct ghp_layer_range chunk)
 {
     const struct ghp_model *model = e->lowering->model;
     int from, to;
-    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->lowering);
-    if (e->first && !e->lowering->forward_only && sync->emit_start != NULL)
-        GHP_TRY(sync->emit_start(e));
-    if (e->first && !e->lowering->forward_only && sync != &ghp_sync_sharded)
-        GHP_TRY(ghp_sync_sharded.emit_start(e)); /* of layers whose gradients are sharded */
-    if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers)
-        GHP_TRY(ghp_emit_labels(e));
-    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
+    if (e->placement.n_stages > 1 && chunk.end == model->n_layers) GHP_TRY(ghp_emit_labels(e));
+    for (int layer = chunk.first; layer < chunk.end; layer++) {
         const struct ghp_layer *l = &model->layers[layer];
         for (int i = 0; i < l->n_inputs; i++) {
             int edge = l->first_edge + i;
@@ -231,13 +240,13 @@ static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
     return GHP_OK;
 }
 
-static enum ghp_status emit_backward_step(struct ghp_emitter *e)
+static enum ghp_status emit_backward_step(struct ghp_emitter *e, struct ghp_layer_range chunk)
 {
     const struct ghp_model *model = e->lowering->model;
     int from, to;
     if (e->recomputed != NULL)
         memset(e->recomputed, 0, (size_t)model->n_layers * sizeof *e->recomputed);
-    for (int layer = e->placement.end_layer - 1; layer >= e->placement.first_layer; layer--) {
+    for (int layer = chunk.end - 1; layer >= chunk.first; layer--) {
         const struct ghp_layer *l = &model->layers[layer];
         GHP_TRY(emit_exports(e, layer, true));
         GHP_TRY(recompute_for(e, layer));
@@ -255,9 +264,9 @@ static enum ghp_status emit_backward_step(struct ghp_emitter *e)
     return GHP_OK;
 }
 
-static enum ghp_status emit_deferred_step(const struct ghp_emitter *e)
+static enum ghp_status emit_deferred_step(const struct ghp_emitter *e, struct ghp_layer_range chunk)
 {
-    for (int layer = e->placement.end_layer - 1; layer >= e->placement.first_layer; layer--)
+    for (int layer = chunk.end - 1; layer >= chunk.first; layer--)
         GHP_TRY(ghp_emit_layer_deferred(e, layer, e->splits[layer]));
     return GHP_OK;
 }
@@ -272,32 +281,45 @@ static int next_step(const struct ghp_schedule_step *schedule, int s, int n)
 
 /* Steps that defer weight gradients stand between two others, which neither their receives nor their waits count: who
  * waits for whom is as without them. */
-static enum ghp_status emit_all(struct ghp_emitter *e)
+static enum ghp_status emit_steps(struct ghp_emitter *e, struct ghp_sends *sends)
 {
     struct ghp_schedule_step schedule[GHP_MAX_SCHEDULE_STEPS];
-    int begins[GHP_MAX_SCHEDULE_STEPS + 1];
     int n = ghp_stage_schedule(e->lowering->staging, e->placement.stage, e->lowering->forward_only,
                                schedule);
     int u = ghp_staging_micro_batches(e->lowering->staging), slot = 0;
     if (n > 2 * u) e->program->n_points = n * e->half;
     for (int s = 0; s < n; s++) {
         int start = s * e->half, next = next_step(schedule, s + 1, n);
+        int begin = e->program->n_instrs;
+        struct ghp_layer_range chunk = e->placement.chunk[schedule[s].chunk];
         e->micro = schedule[s].micro;
         e->first = e->micro == 0;
         e->last = e->micro == u - 1;
         e->forward_base = e->backward_base = start;
         if (schedule[s].weights) {
-            GHP_TRY(emit_deferred_step(e));
+            GHP_TRY(emit_deferred_step(e, chunk));
             continue;
         }
-        begins[slot] = e->program->n_instrs;
         if (s == 0) GHP_TRY(ghp_emit_receives(e, schedule[0], start));
         if (next < n) GHP_TRY(ghp_emit_receives(e, schedule[next], start));
-        GHP_TRY(schedule[s].backward ? emit_backward_step(e) : emit_forward_step(e));
-        begins[slot + 1] = e->program->n_instrs;
-        GHP_TRY(ghp_emit_send_waits(e, begins, slot++, next == n, start + e->half - 1));
+        if (s == 0) GHP_TRY(emit_start(e));
+        GHP_TRY(schedule[s].backward ? emit_backward_step(e, chunk) : emit_forward_step(e, chunk));
+        GHP_TRY(ghp_emit_send_waits(e, sends, begin, slot++, next == n, start + e->half - 1));
     }
     e->micro = u - 1;
+    return GHP_OK;
+}
+
+static enum ghp_status emit_all(struct ghp_emitter *e)
+{
+    struct ghp_schedule_times times;
+    struct ghp_sends sends = {.times = &times};
+    enum ghp_status status;
+    GHP_TRY(ghp_schedule_times_init(e->lowering->staging, e->lowering->forward_only, &times));
+    status = emit_steps(e, &sends);
+    free(sends.of);
+    ghp_schedule_times_release(&times);
+    if (status != GHP_OK) return status;
     if (!e->lowering->forward_only) GHP_TRY(ghp_emit_partner_reductions(e));
     GHP_TRY(emit_norm(e));
     return emit_metrics(e, e->splits[e->lowering->model->n_layers - 1]);

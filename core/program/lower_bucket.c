@@ -148,7 +148,7 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
         plan->of_layer[layer] = -1;
     for (int layer = n_layers - 1; layer >= 0; layer--) {
         int held = ghp_lower_changed(lowering, layer);
-        if (held < 0 || layer < placement->first_layer || layer >= placement->end_layer) continue;
+        if (held < 0 || !ghp_placement_owns(placement, layer)) continue;
         int tp_size = ghp_layer_reduce_tp_size(lowering, held, splits[held]);
         int64_t bytes = ghp_lower_gradient_bytes(lowering, held, splits[held]);
         int open = plan->n, workers = placement->problem.workers;
@@ -158,6 +158,8 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *lowering,
             if (plan->ranges[b].tp_size == tp_size && tp_size > 0 && own.partner < 0 &&
                 plan->ranges[b].sharding == own.sharding && !ghp_sharding_gathers(own.sharding) &&
                 plan->ranges[b].partner < 0 &&
+                ghp_chunk_of(lowering->staging, plan->ranges[b].ready_layer) ==
+                    ghp_chunk_of(lowering->staging, held) &&
                 (plan->ranges[b].gradient_bytes < lowering->method.bucket_bytes || mixes) &&
                 (plan->ranges[b].shard_bytes > 0) == (own.shard_bytes > 0))
                 open = b;

@@ -53,7 +53,8 @@ struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *lowering,
 {
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
     int carrier, readers;
-    if (layer >= placement->first_layer) return ghp_split_layouts(splits[layer]);
+    if (ghp_stage_of(lowering->staging, layer) == placement->stage)
+        return ghp_split_layouts(splits[layer]);
     readers = ghp_remote_activation_readers(lowering->model, lowering->staging, layer,
                                             placement->stage, &carrier);
     if (readers != 1) return (struct ghp_layouts){batch, batch, batch, batch};

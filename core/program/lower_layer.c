@@ -187,8 +187,8 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
     if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, shards ? GHP_INSTR_REDUCE_SCATTER : GHP_INSTR_ALL_REDUCE,
-                        layer < e->placement.first_layer ? e->program->n_points - 1
-                                                         : ghp_emitter_point(e, layer, true));
+                        ghp_placement_owns(&e->placement, layer) ? ghp_emitter_point(e, layer, true)
+                                                                 : e->program->n_points - 1);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = layer;
     instr->backward = true;
@@ -218,7 +218,7 @@ enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e)
 {
     for (int b = 0; b < e->buckets->n; b++) {
         int layer = e->buckets->ranges[b].ready_layer;
-        if (layer < e->placement.first_layer)
+        if (!ghp_placement_owns(&e->placement, layer))
             GHP_TRY(emit_reduction(e, layer, e->buckets->ranges[b], b));
     }
     return GHP_OK;

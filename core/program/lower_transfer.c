@@ -35,7 +35,7 @@ struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *lowering, in
 }
 
 enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind, int edge,
-                                  const struct ghp_transfer *transfer, int point)
+                                  bool backward, const struct ghp_transfer *transfer, int point)
 {
     struct ghp_instr *instr = ghp_emitter_add(e, kind, point);
     bool sends = kind == GHP_INSTR_SEND;
@@ -43,8 +43,8 @@ enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_ki
     struct ghp_traffic traffic =
         sends ? ghp_transfer_sent(transfer, e->rank) : ghp_transfer_received(transfer, e->rank);
     const struct ghp_edge *at = &e->lowering->model->edges[edge];
-    instr->backward = transfer->from_stage > transfer->to_stage;
-    instr->layer = sends == instr->backward ? at->to : at->from; /* the one of this stage */
+    instr->backward = backward;
+    instr->layer = sends == backward ? at->to : at->from; /* the one of this stage */
     instr->edge = edge;
     instr->transfer = *transfer;
     instr->bytes = traffic.bytes;
@@ -58,10 +58,7 @@ static void sides_of(const struct ghp_emitter *e, int edge, struct ghp_layouts *
 {
     const struct ghp_lowering *lowering = e->lowering;
     const struct ghp_edge *at = &lowering->model->edges[edge];
-    int stage = ghp_stage_of(lowering->staging, at->to);
-    struct ghp_placement reader = {.stage = stage,
-                                   .n_stages = ghp_staging_stages(lowering->staging),
-                                   .first_layer = lowering->staging->stage[stage].first_layer};
+    struct ghp_placement reader = {.stage = ghp_stage_of(lowering->staging, at->to)};
     *producer = ghp_split_layouts(e->splits[at->from]);
     *remote_activation = ghp_placement_layouts(lowering, &reader, e->splits, at->from);
 }
@@ -73,7 +70,7 @@ enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_ins
     sides_of(e, edge, &producer, &remote_activation);
     struct ghp_transfer transfer =
         ghp_edge_transfer_of(e->lowering, edge, backward, producer, remote_activation);
-    return ghp_emit_transfer(e, kind, edge, &transfer, point);
+    return ghp_emit_transfer(e, kind, edge, backward, &transfer, point);
 }
 
 /* Until the send or receive with that index is done. */
@@ -105,14 +102,17 @@ enum ghp_status ghp_emit_arrival(const struct ghp_emitter *e, int edge, bool bac
 
 enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_step slot, int point)
 {
+    const struct ghp_staging *staging = e->lowering->staging;
     int micro = e->micro, n = e->lowering->model->n_edges, from, to;
+    int chunk = slot.chunk * e->placement.n_stages + e->placement.stage; /* of all */
     enum ghp_status status = GHP_OK;
     if (e->placement.n_stages == 1) return GHP_OK;
     e->micro = slot.micro;
     for (int i = 0; i < n && status == GHP_OK; i++) {
         int edge = slot.backward ? n - 1 - i : i;
         if (!ghp_edge_carries(e->lowering, edge, &from, &to)) continue;
-        if ((slot.backward ? from : to) != e->placement.stage) continue;
+        const struct ghp_edge *at = &e->lowering->model->edges[edge];
+        if (ghp_chunk_of(staging, slot.backward ? at->from : at->to) != chunk) continue;
         if (slot.backward && !ghp_edge_needs_gradient(e->lowering->model, edge)) continue;
         status = ghp_emit_edge_transfer(e, GHP_INSTR_RECEIVE, edge, slot.backward, point);
     }
@@ -122,22 +122,48 @@ enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_ste
 
 /* Schedule steps after which a send is waited for: to a neighbour one, past stages as many as its receiver may be
  * behind (docs/explanation/stages.md 3). */
-static int patience_of(const struct ghp_instr *send)
+static int patience_of(const struct ghp_emitter *e, const struct ghp_sends *sends,
+                       const struct ghp_instr *send, int slot)
 {
+    const struct ghp_edge *edge = &e->lowering->model->edges[send->edge];
     int distance = abs(send->transfer.to_stage - send->transfer.from_stage);
-    return distance > 2 ? distance - 1 : 1;
+    if (sends->times->steps == 0) return distance > 2 ? distance - 1 : 1;
+    return ghp_schedule_patience(
+        sends->times, e->placement.stage, slot,
+        (struct ghp_schedule_step){.micro = send->micro, .backward = send->backward},
+        ghp_chunk_of(e->lowering->staging, send->backward ? edge->from : edge->to));
 }
 
-enum ghp_status ghp_emit_send_waits(const struct ghp_emitter *e, const int *begins, int slot,
-                                    bool last, int point)
+static enum ghp_status note_send(struct ghp_sends *sends, struct ghp_sent sent)
 {
-    int first = slot < GHP_MAX_STAGES ? 0 : slot - GHP_MAX_STAGES;
-    for (int s = first; s <= slot; s++)
-        for (int i = begins[s]; i < begins[s + 1]; i++) {
-            const struct ghp_instr *send = &e->program->instrs[i];
-            if (send->kind != GHP_INSTR_SEND) continue;
-            int at = s + patience_of(send);
-            if (at == slot || (last && at > slot)) GHP_TRY(emit_wait(e, i, point));
-        }
+    if (sends->n == sends->max) {
+        int max = sends->max > 0 ? 2 * sends->max : 16;
+        struct ghp_sent *grown = realloc(sends->of, (size_t)max * sizeof *grown);
+        if (grown == NULL) return GHP_NO_MEMORY();
+        sends->of = grown;
+        sends->max = max;
+    }
+    sends->of[sends->n++] = sent;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_emit_send_waits(const struct ghp_emitter *e, struct ghp_sends *sends, int begin,
+                                    int slot, bool last, int point)
+{
+    int end = e->program->n_instrs, left = 0;
+    for (int i = begin; i < end; i++) {
+        const struct ghp_instr *instr = &e->program->instrs[i];
+        if (instr->kind == GHP_INSTR_SEND)
+            GHP_TRY(
+                note_send(sends, (struct ghp_sent){i, slot + patience_of(e, sends, instr, slot)}));
+    }
+    for (int k = 0; k < sends->n; k++) {
+        struct ghp_sent sent = sends->of[k];
+        if (last || sent.due == slot)
+            GHP_TRY(emit_wait(e, sent.send, point));
+        else
+            sends->of[left++] = sent;
+    }
+    sends->n = left;
     return GHP_OK;
 }

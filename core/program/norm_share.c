@@ -34,7 +34,8 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int b
     int number = program->placement.number, parts = divided ? program->splits[b->layer].tp_size : 1;
     int64_t replicas = program->placement.problem.workers / parts, replica = number / parts;
 
-    if (b->layer < program->placement.first_layer) /* a copy: its owner's stage squares it */
+    if (!ghp_placement_owns(&program->placement,
+                            b->layer)) /* a copy: its owner's stage squares it */
         return (struct ghp_norm_share){0};
     if (bucket->shard_bytes > 0) /* a subgroup that holds the same has the same optimizer shards */
         return divided || number % bucket->tp_size == 0 ? in_shard(program, b, bucket)

@@ -41,13 +41,37 @@ int ghp_staging_group(const struct ghp_staging *s, int workers)
     return sum;
 }
 
+int ghp_staging_chunks(const struct ghp_staging *s)
+{
+    int stages = ghp_staging_stages(s);
+
+    return stages > 1 && s->chunks > 1 ? stages * s->chunks : stages;
+}
+
+static int first_of(const struct ghp_staging *s, int chunk)
+{
+    if (chunk == 0) return 0;
+    return chunk < s->n ? s->stage[chunk].first_layer : s->later_chunk[chunk - s->n];
+}
+
+int ghp_chunk_of(const struct ghp_staging *s, int layer)
+{
+    int c = ghp_staging_chunks(s) - 1;
+
+    while (c > 0 && layer < first_of(s, c))
+        c--;
+    return c;
+}
+
+struct ghp_layer_range ghp_chunk_range(const struct ghp_staging *s, int chunk, int n_layers)
+{
+    return (struct ghp_layer_range){
+        first_of(s, chunk), chunk + 1 < ghp_staging_chunks(s) ? first_of(s, chunk + 1) : n_layers};
+}
+
 int ghp_stage_of(const struct ghp_staging *s, int layer)
 {
-    int i = ghp_staging_stages(s) - 1;
-
-    while (i > 0 && layer < s->stage[i].first_layer)
-        i--;
-    return i;
+    return ghp_chunk_of(s, layer) % ghp_staging_stages(s);
 }
 
 bool ghp_stage_keeps(const struct ghp_staging *staging, const struct ghp_model *model, int layer)
@@ -61,11 +85,6 @@ bool ghp_stage_keeps(const struct ghp_staging *staging, const struct ghp_model *
     return true;
 }
 
-int ghp_stage_end(const struct ghp_staging *s, int stage, int n_layers)
-{
-    return stage + 1 < ghp_staging_stages(s) ? s->stage[stage + 1].first_layer : n_layers;
-}
-
 bool ghp_stage_may_recompute(const struct ghp_layer *layer)
 {
     return !ghp_op_of(layer->op)->runs_once && !ghp_op_in_place(layer);
@@ -74,13 +93,6 @@ bool ghp_stage_may_recompute(const struct ghp_layer *layer)
 bool ghp_stage_may_start(const struct ghp_model *model, int layer)
 {
     return layer > 0 && layer < model->n_layers && !ghp_op_in_place(&model->layers[layer]);
-}
-
-int ghp_stage_in_flight(const struct ghp_staging *s, int stage)
-{
-    int u = ghp_staging_micro_batches(s), later = ghp_staging_stages(s) - stage;
-
-    return s != NULL && s->pipeline == GHP_PIPELINE_FILL_DRAIN ? u : u < later ? u : later;
 }
 
 /* ---- who has which samples ---- */
@@ -134,7 +146,7 @@ static struct ghp_placement single_placement(const struct ghp_staging *s, int n_
                                              struct ghp_problem whole, int rank)
 {
     struct ghp_placement placement = {
-        .n_stages = 1, .end_layer = n_layers, .number = rank, .problem = whole};
+        .n_stages = 1, .n_chunks = 1, .chunk = {{0, n_layers}}, .number = rank, .problem = whole};
 
     placement.micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
     placement.problem.global_batch = placement.micro_batch;
@@ -161,14 +173,14 @@ static struct ghp_placement place_of(const struct ghp_staging *s, int n_layers,
     placement =
         (struct ghp_placement){.stage = i,
                                .n_stages = s->n,
-                               .first_layer = s->stage[i].first_layer,
-                               .end_layer = ghp_stage_end(s, i, n_layers),
                                .number = rank / group * s->stage[i].workers + place - from,
                                .problem = {.workers = groups * s->stage[i].workers},
                                .micro_batch = whole.global_batch / ghp_staging_micro_batches(s),
                                .held = s->stage[i].workers,
                                .group = group,
                                .from = from};
+    for (int c = i; c < ghp_staging_chunks(s); c += s->n)
+        placement.chunk[placement.n_chunks++] = ghp_chunk_range(s, c, n_layers);
     if (s->shares != NULL) {
         for (int g = 0; g < rank / group; g++)
             for (int k = 0; k < s->stage[i].workers; k++)
@@ -180,6 +192,23 @@ static struct ghp_placement place_of(const struct ghp_staging *s, int n_layers,
     placement.first_sample = rank / group * samples;
     deal(&s->stage[i], samples, place - from, &placement);
     return placement;
+}
+
+bool ghp_placement_owns(const struct ghp_placement *placement, int layer)
+{
+    for (int c = 0; c < placement->n_chunks; c++)
+        if (layer >= placement->chunk[c].first && layer < placement->chunk[c].end) return true;
+    return false;
+}
+
+int ghp_placement_first(const struct ghp_placement *placement)
+{
+    return placement->chunk[0].first;
+}
+
+int ghp_placement_end(const struct ghp_placement *placement)
+{
+    return placement->chunk[placement->n_chunks - 1].end;
 }
 
 static double speed_of(const struct ghp_staging *s, int rank)
@@ -383,36 +412,11 @@ bool ghp_stage_partner_takes(const struct ghp_model *model, const struct ghp_sta
                            staging->stage[ghp_stage_of(staging, partner)].workers % tp_size == 0);
 }
 
-/* ---- schedule steps ---- */
+/* ---- weight gradients, readers ---- */
 
 bool ghp_staging_defers_weights(const struct ghp_staging *s)
 {
     return s != NULL && s->n > 1 && s->pipeline == GHP_PIPELINE_ZB_H1;
-}
-
-static struct ghp_schedule_step weights_of(int micro)
-{
-    return (struct ghp_schedule_step){.micro = micro, .backward = true, .weights = true};
-}
-
-int ghp_stage_schedule(const struct ghp_staging *s, int stage, bool forward_only,
-                       struct ghp_schedule_step *schedule)
-{
-    int u = ghp_staging_micro_batches(s), ahead = ghp_stage_in_flight(s, stage), n = 0, f = 0,
-        w = 0;
-    bool defers = ghp_staging_defers_weights(s);
-
-    if (forward_only) ahead = u;
-    while (f < ahead)
-        schedule[n++] = (struct ghp_schedule_step){.micro = f++};
-    for (int b = 0; b < u && !forward_only; b++) {
-        schedule[n++] = (struct ghp_schedule_step){.micro = b, .backward = true};
-        if (defers && b >= stage) schedule[n++] = weights_of(w++);
-        if (f < u) schedule[n++] = (struct ghp_schedule_step){.micro = f++};
-    }
-    while (defers && !forward_only && w < u)
-        schedule[n++] = weights_of(w++);
-    return n;
 }
 
 int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging,

@@ -1,9 +1,10 @@
 /* core/sharding/stage.h - pipeline partitioning: which workers of a group own which layers, and the order of a step's
- * micro-batches.
+ * micro-batches (core/sharding/schedule.h).
  *
- * A group is a list of stages; a stage is a contiguous part of the network and some of the group's workers; a step goes
- * through it in micro-batches. One stage with all workers and one micro-batch is what a plan without stages is: a NULL
- * or zeroed staging. docs/explanation/stages.md has the rules.
+ * A group is a list of stages; a stage is some of the group's workers and a contiguous part of the network, or several
+ * parts that do not touch: *chunks*, the virtual stages of an interleaved pipeline, which are dealt to the stages in
+ * turn. A step goes through them in micro-batches. One stage with all workers and one micro-batch is what a plan
+ * without stages is: a NULL or zeroed staging. docs/explanation/stages.md has the rules.
  *
  * The workers of a stage in all groups are *numbered* in the order of their ranks; inside a stage splits, layouts and
  * subgroups are as core/sharding/split.h has them, with these numbers in place of ranks. A *placement* is one
@@ -17,15 +18,18 @@
 
 enum {
     GHP_MAX_STAGES = 16,
+    GHP_MAX_STAGE_CHUNKS = 8,
+    GHP_MAX_CHUNKS = GHP_MAX_STAGES * GHP_MAX_STAGE_CHUNKS,
     GHP_MAX_MICRO_BATCHES = 1024,
     GHP_MAX_SCHEDULE_STEPS = 3 * GHP_MAX_MICRO_BATCHES
 };
 
 /* Order of a stage's schedule steps: name, JSON text. */
 #define GHP_PIPELINE_LIST(X)                                                                       \
-    X(1F1B, "1f1b")             /* forward and backward in turn: few micro-batches in flight */    \
-    X(FILL_DRAIN, "fill-drain") /* all forward, then all backward */                               \
-    X(ZB_H1, "zb-h1")           /* 1f1b whose weight gradients fill the bubbles */
+    X(1F1B, "1f1b")               /* forward and backward in turn: few micro-batches in flight */  \
+    X(FILL_DRAIN, "fill-drain")   /* all forward, then all backward */                             \
+    X(ZB_H1, "zb-h1")             /* 1f1b whose weight gradients fill the bubbles */               \
+    X(INTERLEAVED, "interleaved") /* 1f1b over several chunks a stage */
 
 enum ghp_pipeline {
 #define GHP_PIPELINE_ENUM(id, text) GHP_PIPELINE_##id,
@@ -37,7 +41,7 @@ enum ghp_pipeline {
 extern const char *const ghp_pipeline_names[GHP_PIPELINE_COUNT + 1]; /* NULL-terminated */
 
 struct ghp_stage {
-    int first_layer; /* 0 for the first stage; ascending */
+    int first_layer; /* of its first chunk: 0 for the first stage; ascending */
     int workers;     /* of each group, K_i >= 1 */
     int block_size; /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
 };
@@ -51,7 +55,10 @@ static inline int ghp_stage_block_size(const struct ghp_stage *stage)
 struct ghp_staging {
     int n; /* stages; 0 and 1: every worker owns every layer */
     struct ghp_stage stage[GHP_MAX_STAGES];
-    int micro_batches; /* u; 0 counts as 1 */
+    int chunks; /* of each stage; 0 counts as 1 */
+    int later_chunk[GHP_MAX_CHUNKS -
+                    GHP_MAX_STAGES]; /* first layers of chunks n, n + 1, ...; ascending */
+    int micro_batches;               /* u; 0 counts as 1 */
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
     const double
@@ -68,9 +75,14 @@ struct ghp_ranks {
     int part, skip;
 };
 
+struct ghp_layer_range {
+    int first, end; /* layers first .. end - 1 */
+};
+
 struct ghp_placement {
     int stage, n_stages;
-    int first_layer, end_layer; /* owns first_layer .. end_layer - 1 */
+    int n_chunks;
+    struct ghp_layer_range chunk[GHP_MAX_STAGE_CHUNKS]; /* the layers that it owns; ascending */
     int number;                 /* among the workers of its stage; of one stage: the rank */
     struct ghp_problem problem; /* the stage's workers, and its own share times these */
     int64_t micro_batch;        /* samples of one micro-batch, all groups together */
@@ -87,13 +99,6 @@ struct ghp_window_at {
     int64_t first_channel, channels;
 };
 
-struct ghp_schedule_step { /* one part of one micro-batch */
-    int micro;
-    bool backward;
-    bool
-        weights; /* the weight gradients that its backward step left out; such a step receives and sends nothing */
-};
-
 /* All of these take NULL for the trivial staging. */
 int ghp_staging_stages(const struct ghp_staging *staging);        /* >= 1 */
 int ghp_staging_micro_batches(const struct ghp_staging *staging); /* >= 1 */
@@ -105,8 +110,12 @@ int ghp_staging_group(const struct ghp_staging *staging,
 int ghp_stage_of(const struct ghp_staging *staging, int layer);
 /* Whether the layer's output is made, not loaded, and read in one stage only: it may lie blocked. */
 bool ghp_stage_keeps(const struct ghp_staging *staging, const struct ghp_model *model, int layer);
-int ghp_stage_end(const struct ghp_staging *staging, int stage,
-                  int n_layers); /* one past its last layer */
+
+/* Chunks of all stages, numbered in the order of their layers: chunk c is of stage c mod n. One a stage, unless the
+ * schedule is interleaved. */
+int ghp_staging_chunks(const struct ghp_staging *staging); /* >= 1 */
+int ghp_chunk_of(const struct ghp_staging *staging, int layer);
+struct ghp_layer_range ghp_chunk_range(const struct ghp_staging *staging, int chunk, int n_layers);
 
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
@@ -115,15 +124,17 @@ bool ghp_stage_may_start(const struct ghp_model *model, int layer);
  * or loss. */
 bool ghp_stage_may_recompute(const struct ghp_layer *layer);
 
-/* Micro-batches of a stage that are between their forward and their backward part at once, at most. */
-int ghp_stage_in_flight(const struct ghp_staging *staging, int stage);
-
 /* Structure: stages in order, whole groups, micro-batches and shares that come out even, batch norms that can be had.
  * Not the splits (ghp_split_check of each layer with its placement's problem).
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming what would do */
 enum ghp_status ghp_staging_check(const struct ghp_staging *staging, const struct ghp_model *model,
                                   struct ghp_problem whole);
+
+/* Whether a worker owns the layer; the first of its layers, and one past the last. */
+bool ghp_placement_owns(const struct ghp_placement *placement, int layer);
+int ghp_placement_first(const struct ghp_placement *placement);
+int ghp_placement_end(const struct ghp_placement *placement);
 
 /* The place of a rank. The staging is sound for that problem. */
 struct ghp_placement ghp_placement_of(const struct ghp_staging *staging, int n_layers,
@@ -198,11 +209,6 @@ enum ghp_status ghp_staging_check_tied(const struct ghp_staging *staging,
 
 /* Whether backward steps leave weight gradients to steps of their own. */
 bool ghp_staging_defers_weights(const struct ghp_staging *staging);
-
-/* The schedule steps of a step in order: 2 u; 3 u where weight gradients are deferred; or u forward ones. `schedule` has
- * room for them. Returns their number. */
-int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forward_only,
-                       struct ghp_schedule_step *schedule);
 
 /* Readers of a layer's output in a stage: their number, and the edge to the first of them, which carries the remote
  * activation (-1: none). */

@@ -3,6 +3,65 @@
 
 #include <inttypes.h>
 
+/* That a chunk, which is `what` of number `i`, starts behind the one before at a layer that a cut may stand before. */
+static enum ghp_status check_start(const struct ghp_model *model, const char *what, int i,
+                                   int first, int before)
+{
+    if (i == 0 ? first != 0 : first <= before || first >= model->n_layers)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s %d starts at layer %d; stages start at layer 0, then each after "
+                        "the one before, below %d",
+                        what, i, first, model->n_layers);
+    if (i > 0 && !ghp_stage_may_start(model, first))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s %d cannot start at '%s', which works in place on the tensor "
+                        "before it; cut before a layer that makes its own",
+                        what, i, model->layers[first].name);
+    return GHP_OK;
+}
+
+/* Interleaved is several chunks a stage, and micro-batches in rounds of as many as there are stages. */
+static enum ghp_status check_chunks(const struct ghp_staging *s, const struct ghp_model *model)
+{
+    int u = ghp_staging_micro_batches(s), before;
+
+    if (s->chunks < 2 && s->pipeline != GHP_PIPELINE_INTERLEAVED) return GHP_OK;
+    if (s->chunks < 2)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the schedule 'interleaved' wants several parts of the network a stage; "
+                        "name the first layers of the further ones in --stages (such as "
+                        "1,conv3:1,conv5,fc6), or use --pipeline-schedule 1f1b");
+    if (s->n < 2)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "one stage cannot have %d parts of the network; use two or "
+                        "more stages",
+                        s->chunks);
+    if (s->pipeline != GHP_PIPELINE_INTERLEAVED)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "stages of %d parts each have no schedule '%s'; use --pipeline-schedule "
+                        "interleaved, or name one layer a stage in --stages",
+                        s->chunks, ghp_pipeline_names[s->pipeline]);
+    if (s->chunks > GHP_MAX_STAGE_CHUNKS)
+        return GHP_FAIL(GHP_ERR_INPUT, "%d parts a stage are too many; use at most %d", s->chunks,
+                        GHP_MAX_STAGE_CHUNKS);
+    if (u % s->n != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the schedule 'interleaved' takes micro-batches in rounds of as many as "
+                        "there are stages, and %d are no multiple of %d; use a multiple",
+                        u, s->n);
+    if (2 * u * s->chunks > GHP_MAX_SCHEDULE_STEPS)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%d micro-batches of %d parts a stage are too many; use at most %d "
+                        "micro-batches",
+                        u, s->chunks, GHP_MAX_SCHEDULE_STEPS / (2 * s->chunks) / s->n * s->n);
+    before = s->stage[s->n - 1].first_layer;
+    for (int k = 0; k < s->n * (s->chunks - 1); k++) {
+        GHP_TRY(check_start(model, "part", s->n + k, s->later_chunk[k], before));
+        before = s->later_chunk[k];
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status check_stages(const struct ghp_staging *s, const struct ghp_model *model,
                                     struct ghp_problem whole)
 {
@@ -13,21 +72,12 @@ static enum ghp_status check_stages(const struct ghp_staging *s, const struct gh
                         GHP_MAX_STAGES);
     for (int i = 0; i < s->n; i++) {
         const struct ghp_stage *stage = &s->stage[i];
-        int first = stage->first_layer;
 
         if (stage->workers < 1)
             return GHP_FAIL(GHP_ERR_INPUT, "stage %d has %d workers; give it at least one", i,
                             stage->workers);
-        if (i == 0 ? first != 0 : first <= s->stage[i - 1].first_layer || first >= model->n_layers)
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "stage %d starts at layer %d; stages start at layer 0, then each after "
-                            "the one before, below %d",
-                            i, first, model->n_layers);
-        if (i > 0 && !ghp_stage_may_start(model, first))
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "stage %d cannot start at '%s', which works in place on the tensor "
-                            "before it; cut before a layer that makes its own",
-                            i, model->layers[first].name);
+        GHP_TRY(check_start(model, "stage", i, stage->first_layer,
+                            i > 0 ? s->stage[i - 1].first_layer : -1));
         if (stage->block_size < 0 ||
             (stage->block_size > 0 && stage->workers % stage->block_size != 0))
             return GHP_FAIL(GHP_ERR_INPUT,
@@ -155,6 +205,7 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_
                         "divisor",
                         whole.global_batch, u);
     if (s->n > 1) GHP_TRY(check_stages(s, model, whole));
+    GHP_TRY(check_chunks(s, model));
     if (s->shares != NULL)
         GHP_TRY(check_shares(s, whole));
     else if (s->n > 1)

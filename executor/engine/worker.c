@@ -280,7 +280,7 @@ const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *w)
 
 bool ghp_worker_owns(const struct ghp_worker *w, int layer)
 {
-    return layer >= w->program.placement.first_layer && layer < w->program.placement.end_layer;
+    return ghp_placement_owns(&w->program.placement, layer);
 }
 
 bool ghp_worker_holds(struct ghp_worker *w, int layer)

@@ -24,13 +24,12 @@ static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int la
 static void put_stage(struct ghp_page *page, const struct ghp_plan *plan, int stage)
 {
     bool frame = plan->staging.n > 1;
-    int first = frame ? plan->staging.stage[stage].first_layer : 0;
 
     if (frame)
         ghp_page_add(page, "  subgraph cluster_%d {\n  label=\"stage %d: %d workers a group\";\n",
                      stage, stage, plan->staging.stage[stage].workers);
-    for (int v = first; v < ghp_stage_end(&plan->staging, stage, plan->model.n_layers); v++)
-        put_layer(page, plan, v);
+    for (int v = 0; v < plan->model.n_layers; v++)
+        if (ghp_stage_of(&plan->staging, v) == stage) put_layer(page, plan, v);
     if (frame) ghp_page_add(page, "  }\n");
 }
 

@@ -231,7 +231,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .target = &ghp_plan_chosen.stages,
      .argument = "K,LAYER:K,...",
      .help = "fix the stages: workers of the first, then each further one's first layer and "
-             "workers, such as 3,fc6:1; splits are optimised"},
+             "workers, such as 3,fc6:1; layers alone behind them begin further parts, dealt to "
+             "the stages in turn (virtual stages); splits are optimised"},
     {.name = "micro-batches",
      .kind = GHP_OPT_INT,
      .target = &ghp_plan_chosen.micro_batches,
@@ -243,9 +244,9 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &ghp_plan_chosen.schedule,
      .choices = ghp_pipeline_names,
-     .help =
-         "order of the micro-batches in --stages: forward and backward in turn (1f1b), all "
-         "forward first (fill-drain), or in turn with weight gradients deferred (zero bubble H1)"},
+     .help = "order of the micro-batches in --stages: forward and backward in turn (1f1b), all "
+             "forward first (fill-drain), in turn with weight gradients deferred (zero bubble H1), "
+             "or in turn over virtual stages (interleaved)"},
     {.kind = GHP_OPT_HEADING, .help = "How"},
     {.name = "precision",
      .kind = GHP_OPT_CHOICE,

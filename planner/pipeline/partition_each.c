@@ -27,7 +27,7 @@ static int unit_of(int group)
 /* With one micro-batch there is nothing to drain. */
 static enum ghp_status visit_pipelines(struct walk *w)
 {
-    int n = w->staging.n > 1 ? GHP_PIPELINE_COUNT : 1;
+    int n = w->staging.n > 1 ? GHP_PIPELINE_INTERLEAVED : 1;
 
     for (int p = 0; p < n; p++) {
         if (p == GHP_PIPELINE_FILL_DRAIN && w->staging.micro_batches == 1) continue;

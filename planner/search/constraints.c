@@ -198,5 +198,6 @@ bool ghp_constraint_same(const struct ghp_constraint *a, const struct ghp_constr
     return a->variant == b->variant && a->point == b->point && a->receiver == b->receiver &&
            a->from_slot == b->from_slot && a->to_slot == b->to_slot &&
            a->from_item == b->from_item && a->to_item == b->to_item && a->base == b->base &&
-           a->turn_stage == b->turn_stage && a->p2p_transfers == b->p2p_transfers;
+           a->turn_stage == b->turn_stage && a->p2p_transfers == b->p2p_transfers &&
+           a->all_chunks == b->all_chunks;
 }

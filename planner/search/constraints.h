@@ -62,6 +62,7 @@ struct ghp_constraint {
         receiver; /* memory constraints: the point, and the layer whose receive segment counts */
     int base, turn_stage; /* with stages: where the path starts, and in which stage it turns back */
     bool p2p_transfers;   /* with stages: all sends of `base` instead of a path */
+    bool all_chunks;      /* with several chunks a stage: all work of the one that has `base` */
 };
 
 enum ghp_status ghp_accumulated_cost_init(const struct ghp_instance *in,

@@ -17,11 +17,12 @@ struct ghp_slot_range { /* of slots, both included; none where first > last */
     int first, last;
 };
 
-/* What a path covers: at most two ranges a stage, a steady phase, a tail, and p2p transfers both ways. */
+/* What a path covers: at most two ranges a stage, a steady phase, a tail, and p2p transfers both ways; of all chunks of
+ * a stage three ranges each. */
 struct ghp_cover {
     int n;
-    struct ghp_slot_range range[2 * GHP_MAX_STAGES + 2];
-    int n_p2p_transfers, p2p_transfer[GHP_MAX_STAGES];
+    struct ghp_slot_range range[2 * GHP_MAX_CHUNKS + 2];
+    int n_p2p_transfers, p2p_transfer[GHP_MAX_CHUNKS];
 };
 
 /* The last slot of a stage's forward part, and the first of its backward part. */

@@ -28,12 +28,30 @@ static bool is_own_work(const struct ghp_instance *in, const struct ghp_constrai
            constraint->waiting_update < 0;
 }
 
+/* All that a stage with several chunks computes. */
+static struct ghp_cover chunks_of(const struct ghp_instance *in, int base)
+{
+    struct ghp_cover c = {0};
+
+    for (int i = base % in->n_owners; i < in->n_stages; i += in->n_owners) {
+        int first = in->route[i].first_layer;
+
+        c.range[c.n++] =
+            (struct ghp_slot_range){entry_slot(in, first), ghp_constraints_forward_end(in, i)};
+        c.range[c.n++] =
+            (struct ghp_slot_range){ghp_constraints_backward_begin(in, i), exit_slot(in, first)};
+        c.range[c.n++] = (struct ghp_slot_range){in->first_steady + i, in->first_steady + i};
+    }
+    return c;
+}
+
 struct ghp_cover ghp_cover_of(const struct ghp_instance *in,
                               const struct ghp_constraint *constraint)
 {
     struct ghp_cover c = {0};
     int from = constraint->from_slot, to = constraint->to_slot;
 
+    if (constraint->all_chunks) return chunks_of(in, constraint->base);
     for (int stage = constraint->base;; stage = in->route[stage].next) {
         const struct ghp_route *route = &in->route[stage];
 
@@ -102,8 +120,8 @@ double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
 
 /* The longest way from the end of a stage's first forward part to the start of its last backward part. */
 struct excursion {
-    double seconds[GHP_MAX_STAGES];
-    int turn_stage[GHP_MAX_STAGES];
+    double seconds[GHP_MAX_CHUNKS];
+    int turn_stage[GHP_MAX_CHUNKS];
 };
 
 static struct excursion excursions(const struct ghp_instance *in,
@@ -201,6 +219,7 @@ double ghp_stage_constraint_longest(const struct ghp_instance *in,
         candidate[2].p2p_transfers = true;
         candidate[2].turn_stage = i;
         candidate[3].turn_stage = i; /* all its own work */
+        candidate[3].all_chunks = in->n_stages > in->n_owners;
         bool waits = longest_wait_in(in, accumulated, i, &candidate[4]) > -INFINITY;
         for (int k = 0; k < (waits ? 5 : 4); k++) {
             double value = ghp_stage_constraint_value(&candidate[k], in, accumulated);

@@ -74,30 +74,29 @@ static void place_stages(struct ghp_instance *in)
     const struct ghp_staging *staging = in->lowering->staging;
     const struct ghp_model *model = in->lowering->model;
 
-    in->n_stages = ghp_staging_stages(staging);
+    in->n_stages = ghp_staging_chunks(staging);
+    in->n_owners = ghp_staging_stages(staging);
     in->micro_batches = ghp_staging_micro_batches(staging);
     in->first_steady = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
     for (int i = 0; i < in->n_stages; i++) {
-        in->rank[i] = ghp_stage_representative(staging, i, in->lowering->problem);
+        struct ghp_layer_range range = ghp_chunk_range(staging, i, model->n_layers);
+        in->rank[i] = ghp_stage_representative(staging, i % in->n_owners, in->lowering->problem);
         struct ghp_placement placement =
             ghp_placement_of(staging, model->n_layers, in->lowering->problem, in->rank[i]);
 
         in->problem[i] = placement.problem;
         in->speed[i] = placement.speed;
-        in->route[i] =
-            (struct ghp_route){.first_layer = in->n_stages > 1 ? staging->stage[i].first_layer : 0,
-                               .end_layer = ghp_stage_end(staging, i, model->n_layers),
-                               .next = -1,
-                               .p2p_transfer = -1};
+        in->route[i] = (struct ghp_route){range.first, range.end, .next = -1, .p2p_transfer = -1};
     }
     for (int v = 0; v < in->n_layers; v++)
-        in->stage[v] = ghp_stage_of(staging, v);
+        in->stage[v] = ghp_chunk_of(staging, v);
     for (int e = 0; e < in->n_edges; e++) {
         int from = in->stage[in->edges[e].from], to = in->stage[in->edges[e].to], carrier = -1;
 
         in->p2p_transfer_of[e] = -1;
-        if (from == to) continue;
-        ghp_remote_activation_readers(model, staging, in->edges[e].from, to, &carrier);
+        if (from % in->n_owners == to % in->n_owners) continue;
+        ghp_remote_activation_readers(model, staging, in->edges[e].from, to % in->n_owners,
+                                      &carrier);
         if (carrier != e) continue;
         in->p2p_transfer_of[e] = in->n_p2p_transfers;
         in->p2p_transfer[in->n_p2p_transfers++] = (struct ghp_p2p_transfer){
@@ -127,8 +126,8 @@ static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_size
                         ghp_lr_scaling_takes_batches(in->lowering->method.scaling)))
         return false;
     if (in->lowering->staging == NULL) return tp_sizes % tp_size == 0;
-    return ghp_stage_takes_tp_size(in->lowering->staging, in->stage[v], in->lowering->problem,
-                                   tp_size) &&
+    return ghp_stage_takes_tp_size(in->lowering->staging, in->stage[v] % in->n_owners,
+                                   in->lowering->problem, tp_size) &&
            (in->n_stages > 1 || tp_sizes % tp_size == 0);
 }
 

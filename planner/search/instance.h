@@ -85,12 +85,13 @@ struct ghp_instance {
     const struct ghp_lowering *lowering; /* borrowed */
     const struct ghp_profile *profile;   /* borrowed, finalized */
     int n_layers, n_edges;
-    int n_stages, micro_batches;
+    /* Chunks of all stages where these have several (core/sharding/stage.h): chunk c is of stage c mod n_owners. */
+    int n_stages, n_owners, micro_batches;
     int *stage;                                 /* a layer */
-    int rank[GHP_MAX_STAGES];                   /* whose program stands for a stage's */
-    double speed[GHP_MAX_STAGES];               /* of that worker; struct ghp_placement */
-    struct ghp_problem problem[GHP_MAX_STAGES]; /* of a stage: its workers, one micro-batch */
-    struct ghp_route route[GHP_MAX_STAGES];
+    int rank[GHP_MAX_CHUNKS];                   /* whose program stands for a stage's */
+    double speed[GHP_MAX_CHUNKS];               /* of that worker; struct ghp_placement */
+    struct ghp_problem problem[GHP_MAX_CHUNKS]; /* of a stage: its workers, one micro-batch */
+    struct ghp_route route[GHP_MAX_CHUNKS];
     int n_p2p_transfers;
     struct ghp_p2p_transfer *p2p_transfer;
     int *p2p_transfer_of;                            /* an edge: its p2p transfer, -1: none */
@@ -115,7 +116,7 @@ struct ghp_instance {
     int *wait_slot; /* an item: where the step's next round waits for it */
     int *
         ready_slot; /* an item: the last slot before it may start; -1: a gather, where no path starts */
-    int start_slot[GHP_MAX_STAGES]; /* of optimizer shards' updates */
+    int start_slot[GHP_MAX_CHUNKS]; /* of optimizer shards' updates */
     int *edge_slot;                 /* 2 e: the edge's slot forward; 2 e + 1: backward */
     bool has_memory;                /* the spans below are filled */
     /* flat choice: receive segment that its reduction (or the metrics') asks for */

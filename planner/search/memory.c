@@ -1,6 +1,8 @@
 /* planner/search/memory.c - spans of memory.h, piece by piece: from what the pieces' instructions access
  * (core/program/liveness.h), and what they have beside (ghp_lower_scratch). */
 #include "planner/search/memory.h"
+
+#include "core/sharding/schedule.h"
 #include "core/program/liveness.h"
 #include "core/program/buffer_assignment.h"
 #include "core/program/lower_flow.h"
@@ -78,10 +80,13 @@ static enum ghp_status add_span(struct maker *m, struct ghp_spans *spans, int64_
                                 int last)
 {
     struct stretch s;
-    int others = ghp_stage_in_flight(m->in->lowering->staging, m->stage) - 1;
+    int others; /* of a chunk among several: none, a bound from below */
     bool kept;
 
     if (m->in->n_stages == 1) return put_span(spans, bytes, first, last);
+    others = m->in->n_stages > m->in->n_owners
+                 ? 0
+                 : ghp_stage_in_flight(m->in->lowering->staging, m->stage) - 1;
     s = stretch_of(m);
     kept = first <= s.forward_end && last >= s.backward;
     GHP_TRY(put_launch_overhead(spans, bytes, first, last, s.forward, s.forward_end));
@@ -474,7 +479,8 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
 }
 
 /* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives.
- * Images of several readers, reshards and buffers on the way are left out: a bound from below. */
+ * Images of several readers, reshards, buffers on the way, and what goes to another chunk of the same stage are left
+ * out: a bound from below. */
 static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat, int to_flat)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
@@ -484,8 +490,9 @@ static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat,
     int last = last_read(m, e, false);
     struct ghp_spans *spans = &m->in->edge_spans;
 
-    if (ghp_remote_activation_readers(m->model, m->in->lowering->staging, edge->from, m->stage,
-                                      &carrier) != 1)
+    if (m->in->stage[edge->from] % m->in->n_owners == m->stage % m->in->n_owners ||
+        ghp_remote_activation_readers(m->model, m->in->lowering->staging, edge->from,
+                                      m->stage % m->in->n_owners, &carrier) != 1)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
     if (!wanted(m, edge->from) || ghp_op_of(m->model->layers[edge->from].op)->is_input)

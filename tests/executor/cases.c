@@ -204,6 +204,30 @@ struct ghp_staging case_staging(const struct ghp_model *model, const int *counts
     return s;
 }
 
+struct ghp_staging case_interleaved(const struct ghp_model *model, const int *counts, int chunks,
+                                    int u, unsigned seed)
+{
+    int all[GHP_MAX_STAGES + 1] = {0}, n = 0, cuts = 0;
+    struct ghp_staging s;
+
+    while (counts[n] > 0)
+        n++;
+    for (int l = 1; l < model->n_layers; l++)
+        cuts += ghp_stage_may_start(model, l);
+    if (n < 2 || n * chunks > GHP_MAX_STAGES || cuts < n * chunks) return (struct ghp_staging){0};
+    for (int i = 0; i < n * chunks; i++)
+        all[i] = counts[i % n];
+    s = case_staging(model, all, u, seed);
+    for (int i = n; i < n * chunks; i++) {
+        s.later_chunk[i - n] = s.stage[i].first_layer;
+        s.stage[i] = (struct ghp_stage){0};
+    }
+    s.n = n;
+    s.chunks = chunks;
+    s.pipeline = GHP_PIPELINE_INTERLEAVED;
+    return s;
+}
+
 bool case_staging_fits(const struct ghp_model *model, struct ghp_problem whole,
                        struct ghp_staging *s)
 {

@@ -30,6 +30,9 @@ struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp
 /* Stages of the given worker counts (0 ends the list), none for an empty list, cut by what the seed draws. */
 struct ghp_staging case_staging(const struct ghp_model *model, const int *counts, int micro_batches,
                                 unsigned seed);
+/* Stages of those worker counts with as many chunks each, interleaved; none where the model has too few cuts. */
+struct ghp_staging case_interleaved(const struct ghp_model *model, const int *counts, int chunks,
+                                    int micro_batches, unsigned seed);
 /* Whether the stages can be; deals samples unequally if equal shares do not come out. */
 bool case_staging_fits(const struct ghp_model *model, struct ghp_problem whole,
                        struct ghp_staging *staging);

@@ -28,11 +28,11 @@ static enum ghp_status emit_start(const struct ghp_emitter *e)
     const struct ghp_bucket_plan *buckets = e->buckets;
     int point = e->forward_base;
 
-    for (int first = e->placement.first_layer; first < e->placement.end_layer; first++) {
+    for (int first = 0; first < e->lowering->model->n_layers; first++) {
         int b = buckets->of_layer[first];
 
         if (b < 0 || buckets->ranges[b].ready_layer != first) continue;
-        for (int layer = first; layer < e->placement.end_layer; layer++)
+        for (int layer = first; layer < e->lowering->model->n_layers; layer++)
             if (buckets->of_layer[layer] == b)
                 GHP_TRY(ghp_emit_layer_update(e, layer, e->splits[layer], point));
         GHP_TRY(emit_average(e, buckets->ranges[b], b, point));

@@ -11,7 +11,7 @@
 
 static int bucket_of(const struct ghp_emitter *e)
 {
-    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++)
+    for (int layer = 0; layer < e->lowering->model->n_layers; layer++)
         if (e->buckets->of_layer[layer] >= 0) return e->buckets->of_layer[layer];
     return -1;
 }
@@ -50,8 +50,9 @@ static enum ghp_status emit_mix(const struct ghp_emitter *e)
 
 enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e)
 {
-    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++)
-        if (ghp_lowering_sync(e->lowering)->mixing->updates)
+    for (int layer = 0; layer < e->lowering->model->n_layers; layer++)
+        if (ghp_placement_owns(&e->placement, layer) &&
+            ghp_lowering_sync(e->lowering)->mixing->updates)
             GHP_TRY(ghp_emit_layer_update(e, layer, e->splits[layer], e->forward_base));
     return emit_mix(e);
 }

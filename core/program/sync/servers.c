@@ -17,7 +17,7 @@ static enum ghp_status emit_start(const struct ghp_emitter *e)
 {
     const struct ghp_bucket_plan *buckets = e->buckets;
 
-    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
+    for (int layer = 0; layer < e->lowering->model->n_layers; layer++) {
         int b = buckets->of_layer[layer];
 
         if (b >= 0 && buckets->ranges[b].cut_bytes > 0 && buckets->ranges[b].ready_layer == layer)

@@ -194,7 +194,7 @@ static int rank_of(const struct check *c, const struct ghp_traced *item, int64_t
         struct ghp_placement placement = ghp_placement_of(
             program->lowering.staging, program->lowering.model->n_layers, program->problem, rank);
 
-        if (item->layer < placement.first_layer || item->layer >= placement.end_layer) continue;
+        if (!ghp_placement_owns(&placement, item->layer)) continue;
         if (item->entry < 0 ? holds_value(c, item, &placement, index)
                             : holds_parameter(c, item, &placement, e))
             return rank;

@@ -54,6 +54,30 @@ static void draw_splits(struct staged *c)
     }
 }
 
+/* The first layer behind another that a cut may stand before; the number of layers where there is none. */
+static int cut_behind(const struct ghp_model *model, int layer)
+{
+    do
+        layer++;
+    while (layer < model->n_layers && !ghp_stage_may_start(model, layer));
+    return layer;
+}
+
+/* Two or three stages of two or three chunks. */
+static void draw_interleaved(const struct ghp_model *model, struct ghp_staging *s)
+{
+    int last = 0, chunks;
+
+    s->n = 2 + draw(2);
+    s->chunks = 2 + draw(2);
+    s->micro_batches = s->n * (1 + draw(3));
+    chunks = s->n * s->chunks;
+    for (int k = 0; k < chunks; k++) {
+        if (k > 0) last = cut_behind(model, last + draw(1 + model->n_layers / (2 * chunks)));
+        *(k < s->n ? &s->stage[k].first_layer : &s->later_chunk[k - s->n]) = last;
+    }
+}
+
 /* Returns false where the draw cannot be. */
 static bool draw_staging(struct staged *c)
 {
@@ -65,9 +89,11 @@ static bool draw_staging(struct staged *c)
                               .pipeline = (enum ghp_pipeline)draw(GHP_PIPELINE_COUNT)};
     for (int i = 0; i < s->n; i++) {
         last += i == 0 ? 0 : 1 + draw(c->model.n_layers / s->n);
-        s->stage[i] = (struct ghp_stage){.first_layer = last, .workers = 1 + draw(3)};
-        group += s->stage[i].workers;
+        s->stage[i].first_layer = last;
     }
+    if (s->pipeline == GHP_PIPELINE_INTERLEAVED) draw_interleaved(&c->model, s);
+    for (int i = 0; i < s->n; i++)
+        group += s->stage[i].workers = 1 + draw(3);
     c->whole = (struct ghp_problem){.workers = group * (1 + draw(2))};
     c->whole.global_batch = 12LL * s->micro_batches * c->whole.workers;
     for (int l = 0; l < c->model.n_layers; l++)
@@ -127,6 +153,8 @@ static void say(const struct staged *c)
     for (int i = 0; i < s->n; i++)
         fprintf(stderr, " %d from %s", s->stage[i].workers,
                 c->model.layers[s->stage[i].first_layer].name);
+    for (int k = 0; k < ghp_staging_chunks(s) - ghp_staging_stages(s); k++)
+        fprintf(stderr, ", then %s", c->model.layers[s->later_chunk[k]].name);
     fprintf(stderr, "\n");
 }
 
@@ -139,7 +167,7 @@ static struct ghp_lowering lowering_of(const struct staged *c)
 static void check_model(const char *path, int ghost_batch, int cases)
 {
     struct staged *c = calloc(1, sizeof *c);
-    int ran = 0;
+    int ran = 0, interleaved = 0;
 
     if (!CHECK(c != NULL) || !CHECK_STATUS(ghp_model_load(path, &c->model), GHP_OK)) exit(1);
     for (int l = 0; l < c->model.n_layers; l++)
@@ -151,6 +179,7 @@ static void check_model(const char *path, int ghost_batch, int cases)
 
         if (!draw_staging(c)) continue;
         ran++;
+        interleaved += ghp_staging_chunks(&c->staging) > c->staging.n;
         draw_splits(c);
         lowering = lowering_of(c);
         if (!CHECK_STATUS(ghp_lower_all(&lowering, c->splits, &programs), GHP_OK)) continue;
@@ -160,6 +189,8 @@ static void check_model(const char *path, int ghost_batch, int cases)
             if (!check_timing(&programs)) say(c);
         ghp_programs_release(&programs);
     }
+    if (!CHECK(interleaved >= cases / 20))
+        fprintf(stderr, "%s: %d interleaved of %d\n", path, interleaved, ran);
     ghp_model_release(&c->model);
     free(c);
 }
@@ -171,10 +202,11 @@ enum { PIPES = 4 };
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 static const double most_many_s = 60;
 #else
-static const double most_many_s = 6; /* zb-h1 has half as many steps more; 14 times as long if each send is looked for among all */
+static const double most_many_s =
+    6; /* zb-h1 has half as many steps more; 14 times as long if each send is looked for among all */
 #endif
 
-/* The step of four stages whose instructions take from one to ten whole seconds each. */
+/* The step of stages whose instructions take from one to ten whole seconds each. */
 static double step_of(struct staged *c, int micro_batches)
 {
     const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};
@@ -224,7 +256,7 @@ static void check_many(void)
     }
     for (int l = 0; l < c->model.n_layers; l++)
         c->splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    for (int p = 0; p < GHP_PIPELINE_COUNT; p++) {
+    for (int p = 0; p < GHP_PIPELINE_INTERLEAVED; p++) {
         clock_t began = clock();
         double few_s, more_s, many_s;
 

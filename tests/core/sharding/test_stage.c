@@ -1,7 +1,7 @@
 /* tests/core/sharding/test_stage.c - who has what: numbers and ranks are one another's inverse, the workers of each
  * stage hold every sample and channel of a micro-batch once in every layout, schedules run each part once and in order,
  * and stagings that cannot be are refused with what would do. */
-#include "core/sharding/stage.h"
+#include "core/sharding/schedule.h"
 #include "tests/check.h"
 
 enum { LAYERS = 9, POSITIONS = 12, CHANNELS = 12 };
@@ -175,7 +175,7 @@ static void check_slots(void)
 {
     for (int stages = 1; stages <= 4; stages++)
         for (int u = 1; u <= 6; u++)
-            for (int p = 0; p < GHP_PIPELINE_COUNT; p++) {
+            for (int p = 0; p < GHP_PIPELINE_INTERLEAVED; p++) {
                 struct ghp_staging s = {
                     .n = stages, .micro_batches = u, .pipeline = (enum ghp_pipeline)p};
 
@@ -204,6 +204,49 @@ static void check_slots(void)
                     CHECK_EQ(most, ghp_stage_in_flight(&s, i));
                     CHECK_EQ(ghp_stage_schedule(&s, i, true, slots), u);
                 }
+            }
+}
+
+/* The parts of an interleaved stage: each chunk of each micro-batch forward, later backward, chunk by chunk in the order
+ * of the micro-batches; and what is sent can be waited for without deadlock: receivers post, a step ahead of their
+ * own, in an order that has no circle. */
+static void check_interleaved(void)
+{
+    for (int stages = 2; stages <= 4; stages++)
+        for (int chunks = 2; chunks <= 4; chunks++)
+            for (int u = stages; u <= 3 * stages; u += stages) {
+                struct ghp_staging s = {.n = stages,
+                                        .chunks = chunks,
+                                        .micro_batches = u,
+                                        .pipeline = GHP_PIPELINE_INTERLEAVED};
+                struct ghp_schedule_times times;
+
+                CHECK_STATUS(ghp_schedule_times_init(&s, false, &times), GHP_OK);
+                CHECK_EQ(times.steps, 2 * u * chunks);
+                for (int i = 0; i < stages; i++) {
+                    struct ghp_schedule_step slots[2 * 12 * 4];
+                    int n = ghp_stage_schedule(&s, i, false, slots), flight = 0, most = 0;
+                    int forward[4] = {0}, back[4] = {0};
+
+                    CHECK_EQ(n, times.steps);
+                    for (int k = 0; k < n; k++) {
+                        int c = slots[k].chunk;
+
+                        CHECK_EQ(slots[k].micro, (slots[k].backward ? back : forward)[c]++);
+                        CHECK(forward[c] >= back[c]);
+                        if (slots[k].backward && c + 1 < chunks) CHECK(back[c + 1] >= back[c]);
+                        if (!slots[k].backward && c > 0) CHECK(forward[c - 1] >= forward[c]);
+                        flight += slots[k].backward ? -1 : 1;
+                        if (flight > most) most = flight;
+                    }
+                    for (int c = 0; c < chunks; c++)
+                        CHECK(forward[c] == u && back[c] == u);
+                    CHECK_EQ(most, ghp_stage_in_flight(&s, i));
+                    CHECK_EQ(ghp_stage_schedule(&s, i, true, slots), u * chunks);
+                }
+                /* the bubble is that of one chunk: stages - 1 parts forward and backward */
+                CHECK_EQ(times.time[times.steps - 1], 2 * (u * chunks + stages - 1) - 1);
+                ghp_schedule_times_release(&times);
             }
 }
 
@@ -248,6 +291,26 @@ static void check_refusals(void)
     s.stage[0].workers = 3;
     refuse(&s, whole, text, "a smaller grain");
     refuse(&(struct ghp_staging){.micro_batches = 2}, whole, text, "\"local:S\"");
+    s = (struct ghp_staging){.n = 2,
+                             .stage = {{.workers = 1}, {.first_layer = 1, .workers = 1}},
+                             .micro_batches = 2,
+                             .pipeline = GHP_PIPELINE_INTERLEAVED};
+    refuse(&s, whole, text, "use --pipeline-schedule 1f1b");
+    s.chunks = 2;
+    s.later_chunk[0] = 4;
+    s.later_chunk[1] = 2;
+    refuse(&s, whole, text, "each after the one before");
+    s.later_chunk[1] = 5;
+    s.pipeline = GHP_PIPELINE_ZB_H1;
+    refuse(&s, whole, text, "use --pipeline-schedule interleaved");
+    s.pipeline = GHP_PIPELINE_INTERLEAVED;
+    s.micro_batches = 1;
+    refuse(&s, whole, text, "use a multiple");
+    s.micro_batches = 2;
+    s.chunks = GHP_MAX_STAGE_CHUNKS + 1;
+    refuse(&s, whole, text, "use at most 8");
+    refuse(&(struct ghp_staging){.chunks = 2, .micro_batches = 2}, whole, text,
+           "use two or more stages");
     refuse(&(struct ghp_staging){.shares = short_list}, whole, text, "make them equal");
     refuse(&(struct ghp_staging){.shares = none}, whole, text, "give each at least one");
     refuse(&(struct ghp_staging){.recompute = recomputed}, whole, text,
@@ -259,6 +322,7 @@ CHECK_TEST(stage)
     check_shares();
     check_listed();
     check_slots();
+    check_interleaved();
     check_refusals();
     return check_end();
 }

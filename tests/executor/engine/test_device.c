@@ -246,7 +246,7 @@ static void check_staged(const char *model, int element_bytes)
     CHECK_STATUS(ghp_staging_check(&staging, &host.model, host.rank_plan.lowering.problem), GHP_OK);
     splits = case_staged_splits(&host.model, &staging, host.rank_plan.lowering.problem, 1);
     if (CHECK(splits != NULL)) train(&host, splits, false, &right);
-    for (int pipeline = 0; splits != NULL && pipeline < GHP_PIPELINE_COUNT; pipeline++) {
+    for (int pipeline = 0; splits != NULL && pipeline < GHP_PIPELINE_INTERLEAVED; pipeline++) {
         int64_t before = locked_plays();
 
         staging.pipeline = (enum ghp_pipeline)pipeline;

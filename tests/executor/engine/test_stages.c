@@ -3,7 +3,7 @@
  * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts,
  * micro-batches by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each
  * stage; in double on the reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that
- * one with ghost batches; some in float on oneDNN. Both schedules give the same bits, and so do transports that are
+ * one with ghost batches; some in float on oneDNN. Interleaved stages do so, too. The other schedules give the same bits, and so do transports that are
  * late by chance and layers recomputed going backward; memory is the program's. Shares by hand, too, train like one
  * worker, and so do layers of different stages that share parameters. */
 #include "executor/state/parameters.h"
@@ -164,6 +164,8 @@ static void say(const struct bench *b, const struct ghp_staging *s, const struct
         fprintf(stderr, " %d from %s%s", s->stage[i].workers,
                 b->model.layers[s->stage[i].first_layer].name,
                 s->stage[i].block_size > 0 ? "*" : "");
+    for (int i = 0; i < ghp_staging_chunks(s) - ghp_staging_stages(s); i++)
+        fprintf(stderr, ", then %s", b->model.layers[s->later_chunk[i]].name);
     fprintf(stderr, ": e_w %.3g, e_g %.3g\n", v->weight_difference, v->gradient_difference);
     for (int i = 0; i < v->n; i++)
         fprintf(stderr, "    %s %.3g %.3g\n", v->differences[i].name,
@@ -208,7 +210,7 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
         s->recompute = NULL;
         b->rank_plan.lowering.prefetch = false;
     }
-    for (int pipeline = 0; pipeline < GHP_PIPELINE_COUNT; pipeline++) {
+    for (int pipeline = 0; pipeline < GHP_PIPELINE_INTERLEAVED; pipeline++) {
         s->pipeline = (enum ghp_pipeline)pipeline;
         if (pipeline > 0 && !CHECK(check_train(b, splits, s) == first))
             fprintf(stderr, "other bits by another schedule\n");
@@ -219,6 +221,52 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
     }
     free(splits);
     return true;
+}
+
+/* Stages with several chunks each train like one worker, recomputed layers and late messages or not, to the same bits.
+ * Returns whether there are such stages. */
+static bool check_interleaved(struct bench *b, const int *counts, int chunks, int micro_batches,
+                              unsigned seed)
+{
+    struct ghp_problem problem = b->rank_plan.lowering.problem;
+    struct ghp_staging s = case_interleaved(&b->model, counts, chunks, micro_batches, seed);
+    bool recomputed[512] = {false};
+    struct ghp_split *splits;
+    uint64_t first;
+
+    if (s.n == 0 || !case_staging_fits(&b->model, problem, &s)) return false;
+    splits = case_staged_splits(&b->model, &s, problem, seed);
+    if (splits == NULL) return false;
+    first = check_train(b, splits, &s);
+    be_late(seed + 1);
+    if (!CHECK(check_train(b, splits, &s) == first)) fprintf(stderr, "other bits when late\n");
+    is_late = false;
+    case_recomputed(&b->model, seed, recomputed);
+    s.recompute = recomputed;
+    if (!CHECK(check_train(b, splits, &s) == first))
+        fprintf(stderr, "other bits where layers are recomputed\n");
+    free(splits);
+    return true;
+}
+
+static void check_chunks(struct bench *b)
+{
+    static const int shapes[][5] = {{1, 1}, {1, 1, 1}, {2, 2}, {1, 1, 1, 1}, {1, 2}, {3, 1}};
+    int ran = 0, fits = 0;
+
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+        int n = 0, sum = 0;
+
+        for (; n < 5 && shapes[k][n] > 0; n++)
+            sum += shapes[k][n];
+        if (workers % sum != 0) continue;
+        fits++;
+        for (int chunks = 2; chunks <= 3; chunks++)
+            for (unsigned seed = 0; seed < (check_full() ? 3 : 1); seed++)
+                ran += check_interleaved(b, shapes[k], chunks, n * (1 + ((int)seed + chunks) % 2),
+                                         seed);
+    }
+    if (!CHECK(ran > 0 || fits == 0)) fprintf(stderr, "nothing interleaved was tried\n");
 }
 
 /* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has
@@ -288,6 +336,7 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
         }
     for (unsigned seed = 0; seed < (workers > 3 ? 2 : 6); seed++)
         check_shares(&b, seed);
+    if (ghost_batch != 1) check_chunks(&b);
     if (!CHECK(ran > 0)) fprintf(stderr, "nothing of '%s' was tried\n", path);
     bench_close(&b);
     network++;

@@ -1,7 +1,7 @@
 /* ghp-test: np=2,3 np_full=4 timeout=300
  *
  * Sharded parameters in plans drawn by chance train like one worker: each layer has any sharding that it can take, any
- * split, in one or two stages, in micro-batches by 1f1b and fill-drain, with layers recomputed, samples read ahead, late
+ * split, in one or two stages, in micro-batches by 1f1b, fill-drain and interleaved, with layers recomputed, samples read ahead, late
  * reductions, clipped gradients, and learning rates by norms; in double on the reference backend, some in float on
  * oneDNN. The arena takes what the program says, and no worker's copy of a parameter differs. */
 #include "executor/state/parameters.h"
@@ -15,7 +15,7 @@ static struct ghp_transport *transport;
 static int workers;
 
 struct tally {
-    int plans, staged, scaled, layers;
+    int plans, staged, interleaved, scaled, layers;
 };
 
 static unsigned next_random(unsigned *state)
@@ -72,8 +72,13 @@ static bool draw_staging(const struct bench *b, bool stages, unsigned *state, st
         counts[0] = 1 + (int)draw(state, (unsigned)workers - 1);
         counts[1] = workers - counts[0];
     }
-    *s = case_staging(&b->model, counts, micro_batches, draw(state, 1000));
-    s->pipeline = draw(state, 2) == 0 ? GHP_PIPELINE_1F1B : GHP_PIPELINE_FILL_DRAIN;
+    if (counts[1] > 0 && draw(state, 3) == 0) {
+        *s = case_interleaved(&b->model, counts, 2 + (int)draw(state, 2),
+                              2 * (1 + (int)draw(state, 3)), draw(state, 1000));
+    } else {
+        *s = case_staging(&b->model, counts, micro_batches, draw(state, 1000));
+        s->pipeline = draw(state, 2) == 0 ? GHP_PIPELINE_1F1B : GHP_PIPELINE_FILL_DRAIN;
+    }
     return case_staging_fits(&b->model, b->rank_plan.lowering.problem, s);
 }
 
@@ -145,6 +150,7 @@ static bool check_plan(struct bench *b, unsigned seed, unsigned *state, struct t
     check_train(b, seed, &s, splits);
     tally->plans++;
     tally->staged += s.n > 1;
+    tally->interleaved += s.n > 1 && s.pipeline == GHP_PIPELINE_INTERLEAVED;
     tally->scaled += !free_choice;
     for (int l = 0; l < b->model.n_layers; l++)
         tally->layers += splits[l].sharding != GHP_SHARDING_NONE;
@@ -189,8 +195,9 @@ CHECK_TEST(drawn_shardings)
     for (; tally.plans < (argc > 1 ? 1 : check_cases(CASES)); seed++)
         if (!check_case(seed, &tally) && argc > 1) break;
     if (transport->control->rank == 0)
-        printf("%d plans, %d in stages, %d with rates by norms; %d layers sharded\n", tally.plans,
-               tally.staged, tally.scaled, tally.layers);
+        printf("%d plans, %d in stages, %d of these interleaved, %d with rates by norms; "
+               "%d layers sharded\n",
+               tally.plans, tally.staged, tally.interleaved, tally.scaled, tally.layers);
     ghp_transport_end(transport);
     return check_end();
 }

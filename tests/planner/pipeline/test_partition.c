@@ -97,7 +97,7 @@ static void every_split(struct every *e, const struct ghp_staging *s)
 /* All schedules, where the rest can be. */
 static void every_pipeline(struct every *e, struct ghp_staging *s)
 {
-    for (int p = 0; p < (s->n > 1 ? GHP_PIPELINE_COUNT : 1); p++) {
+    for (int p = 0; p < (s->n > 1 ? GHP_PIPELINE_INTERLEAVED : 1); p++) {
         s->pipeline = (enum ghp_pipeline)p;
         if (ghp_staging_check(s, &e->c->model, e->c->problem) == GHP_OK) every_split(e, s);
     }
