@@ -165,6 +165,9 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        plan->method.sync.servers, plan->method.sync.servers == 1 ? "" : "s",
                        (double)plan->predicted.server_bytes * MIB,
                        plan->problem.workers + plan->method.sync.servers);
+    if (plan->method.shard_within > 0)
+        ghp_sheet_note(sheet, "parameters are sharded within groups of %d workers, and each group has all",
+                       plan->method.shard_within);
     if (ghp_method_clips(&plan->method))
         ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->method.clip_norm);
     if (plan->method.scaling != NULL)

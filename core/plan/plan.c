@@ -7,6 +7,7 @@
 #include "core/base/hash.h"
 #include "core/plan/plan_private.h"
 #include "core/program/lower_scaling.h"
+#include "core/program/method_io.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -99,6 +100,7 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
                            &(struct ghp_sync_place){&plan->model, plan->splits, &plan->staging,
                                                     ghp_method_clips(&plan->method), workers}));
     GHP_TRY(check_scaling(plan));
+    GHP_TRY(ghp_method_check_within(plan->method.shard_within, workers));
     if (plan->staging.n > 1 && ghp_staging_group(&plan->staging, workers) != plan->group_size)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the stages have %d workers together, but a group has %d; make them equal",

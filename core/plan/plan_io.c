@@ -499,6 +499,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "servers",
                                        "optimizer",
                                        "clip_norm",
+                                       "shard_within",
                                        "lr_scaling",
                                        "memory_limit_bytes",
                                        "stages",

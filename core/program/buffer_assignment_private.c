@@ -309,7 +309,7 @@ static enum ghp_status make_shards(struct ghp_buffer_assignment *k, int b)
     struct ghp_bucket *bucket = &k->program->buckets[b];
     int layer = k->buckets->ranges[b].ready_layer;
     int64_t element_bytes = ghp_parameter_bytes(k->lowering->element_bytes);
-    int64_t offset = k->placement.number / bucket->tp_size * bucket->shard_bytes;
+    int64_t offset = k->placement.number / bucket->tp_size % bucket->shards * bucket->shard_bytes;
     struct ghp_buffer shard =
         ghp_describe_bytes(GHP_BUFFER_OPTIMIZER_SHARD, layer, bucket->shard_bytes);
     shard.elements = bucket->shard_bytes / element_bytes;
@@ -352,6 +352,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
             (struct ghp_bucket){.tp_size = range->tp_size,
                                 .bytes = range->bytes,
                                 .shard_bytes = range->shard_bytes,
+                                .shards = range->shards,
                                 .cut_bytes = range->cut_bytes,
                                 .updated_here = range->updated_here,
                                 .buffer = id,

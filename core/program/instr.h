@@ -33,6 +33,7 @@
     X(RECEIVE, receive)                                                                            \
     X(WAIT, wait)                                                                                  \
     X(REDUCE_SCATTER, reduce_scatter)                                                              \
+    X(SHARD_REDUCE, shard_reduce)                                                                  \
     X(ALL_GATHER, all_gather)                                                                      \
     X(AVERAGE, average)                                                                            \
     X(NORM, norm)                                                                                  \

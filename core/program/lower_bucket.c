@@ -76,7 +76,27 @@ struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,
                                ghp_stage_of(lowering->staging, range->partner)};
         return ghp_stage_partner_ranks(lowering->staging, placement, stages, tp_size);
     }
+    if (range->shards > 0)
+        return ghp_placement_ranks(placement,
+                                   ghp_ranks_shards(placement->number, tp_size, range->shards));
     return ghp_placement_ranks(placement, ghp_ranks_replica(placement->number, tp_size, workers));
+}
+
+struct ghp_ranks ghp_bucket_copies(const struct ghp_placement *placement,
+                                   const struct ghp_bucket_range *range)
+{
+    return ghp_placement_ranks(placement,
+                               ghp_ranks_copies(placement->number, range->tp_size, range->shards,
+                                                placement->problem.workers));
+}
+
+/* Among how many of so many replicas, each of `tp_size` workers, a bucket is divided: all, where no smaller part of them
+ * lies in a group of the method's. */
+static int shards_of(const struct ghp_method *method, int tp_size, int replicas)
+{
+    int shards = method->shard_within % tp_size == 0 ? method->shard_within / tp_size : 0;
+
+    return shards > 1 && replicas % shards == 0 ? shards : replicas;
 }
 
 /* Adds the gradients of the layer that comes next in backward order. */
@@ -102,12 +122,13 @@ static void add_layer(const struct ghp_lowering *lowering, int workers, int laye
         range->sharding = GHP_SHARDING_NONE;
         return;
     }
-    if (range->sharding != GHP_SHARDING_NONE || sync->shards)
-        range->shard_bytes = ghp_layer_has_stats_delta(&lowering->model->layers[layer])
-                                 ? 0
-                                 : ghp_align((range->gradient_bytes + replicas - 1) / replicas);
+    if ((range->sharding != GHP_SHARDING_NONE || sync->shards) &&
+        !ghp_layer_has_stats_delta(&lowering->model->layers[layer])) {
+        range->shards = shards_of(&lowering->method, range->tp_size, replicas);
+        range->shard_bytes = ghp_align((range->gradient_bytes + range->shards - 1) / range->shards);
+        range->bytes = range->shard_bytes * range->shards;
+    }
     if (range->shard_bytes == 0) range->sharding = GHP_SHARDING_NONE;
-    if (range->shard_bytes > 0) range->bytes = range->shard_bytes * replicas;
     range->holds_weights = (range->shard_bytes > 0 && !ghp_sharding_gathers(range->sharding)) ||
                            sync->replicas || sync->mixing != NULL;
 }

@@ -16,6 +16,7 @@ struct ghp_bucket_plan {
         int64_t gradient_bytes;
         int64_t bytes;       /* the same, padded to whole optimizer shards */
         int64_t shard_bytes; /* of one replica, which alone updates it; 0: all update all */
+        int shards;          /* replicas that it is divided among, neighbours; 0: it is not */
         int64_t cut_bytes;   /* of one server; 0: no server has it */
         bool updated_here;   /* of what servers have: workers update it, too */
         bool holds_weights;  /* its layers' weights lie together as their gradients do */
@@ -41,10 +42,14 @@ int ghp_lower_changed(const struct ghp_lowering *lowering, int layer);
 /* Whether steps change what lies in the layer's bucket: its parameters, or its running statistics. */
 bool ghp_lowering_changes(const struct ghp_lowering *lowering, int layer);
 
-/* Those who sum the gradients of a bucket: the replica group, and that of its partner in another stage. */
+/* Those who sum the gradients of a bucket: the replica group, and that of its partner in another stage; of a bucket of
+ * optimizer shards those that it is divided among. */
 struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,
                                   const struct ghp_placement *placement,
                                   const struct ghp_bucket_range *range);
+/* Who has the same optimizer shard of a bucket as this worker, itself among them. */
+struct ghp_ranks ghp_bucket_copies(const struct ghp_placement *placement,
+                                   const struct ghp_bucket_range *range);
 
 /* 0: nothing to reduce, else the TP size whose replicas sum. */
 int ghp_layer_reduce_tp_size(const struct ghp_lowering *lowering, int layer,

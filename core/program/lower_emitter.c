@@ -205,7 +205,7 @@ struct ghp_instr *ghp_emitter_add_gather(const struct ghp_emitter *e, int layer,
     if (gather == NULL) return NULL;
     gather->layer = layer;
     gather->bucket = bucket;
-    gather->ranks = ghp_emitter_replica_group(e, range->tp_size);
+    gather->ranks = ghp_bucket_ranks(e->lowering, &e->placement, range);
     gather->bytes = range->bytes;
     gather->sharding = range->sharding;
     return gather;

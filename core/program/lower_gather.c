@@ -146,7 +146,7 @@ static enum ghp_status put_update(struct gathering *g, int before, int owner, in
 
     if (update == NULL) return GHP_NO_MEMORY();
     update->bucket = bucket;
-    update->ranks = ghp_emitter_replica_group(g->e, range->tp_size);
+    update->ranks = ghp_bucket_ranks(g->e->lowering, &g->e->placement, range);
     update->sharding = range->sharding;
     update->micro = 0;
     copy = take_last(g);
@@ -252,7 +252,7 @@ static enum ghp_status note_reduction(struct gathering *g, int i)
     sum->micro = reduction.micro;
     sum->pass = GHP_PASS_BACKWARD_WEIGHT;
     sum->bucket = reduction.bucket;
-    sum->bytes = reduction.bytes / reduction.ranks.count;
+    sum->bytes = g->e->buckets->ranges[reduction.bucket].shard_bytes;
     sum->after = i;
     copy = take_last(g);
     return put(g, at, &copy) != NULL ? GHP_OK : GHP_NO_MEMORY();
@@ -306,8 +306,9 @@ static enum ghp_status find_all(struct gathering *g)
 
         if (reads_gathered(instr))
             status = note_use(g, i);
-        else if (ghp_instr_reduces(instr) && instr->sharding != GHP_SHARDING_NONE)
-            status = note_reduction(g, i);
+        else if (ghp_instr_reduces(instr) && instr->sharding != GHP_SHARDING_NONE &&
+                 (i + 1 == program->n_instrs || instr[1].kind != GHP_INSTR_SHARD_REDUCE))
+            status = note_reduction(g, i); /* of one over groups, too, the second one */
     }
     return status;
 }

@@ -179,14 +179,12 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
     return emit_compute(e, layer, split, GHP_PASS_FORWARD);
 }
 
-static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
-                                      struct ghp_bucket_range range, int bucket)
+static enum ghp_status emit_sum_of(const struct ghp_emitter *e, enum ghp_instr_kind kind, int layer,
+                                   const struct ghp_bucket_range *range, int bucket,
+                                   struct ghp_ranks ranks)
 {
-    struct ghp_ranks ranks = ghp_bucket_ranks(e->lowering, &e->placement, &range);
-    bool shards = range.shard_bytes > 0;
-    if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
-        ghp_emitter_add(e, shards ? GHP_INSTR_REDUCE_SCATTER : GHP_INSTR_ALL_REDUCE,
+        ghp_emitter_add(e, kind,
                         ghp_placement_owns(&e->placement, layer) ? ghp_emitter_point(e, layer, true)
                                                                  : e->program->n_points - 1);
     if (instr == NULL) return GHP_NO_MEMORY();
@@ -194,9 +192,23 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
     instr->backward = true;
     instr->bucket = bucket;
     instr->ranks = ranks;
-    instr->bytes = range.bytes;
-    instr->sharding = range.sharding;
+    instr->bytes = kind == GHP_INSTR_SHARD_REDUCE ? range->shard_bytes : range->bytes;
+    instr->sharding = range->sharding;
     return GHP_OK;
+}
+
+static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
+                                      struct ghp_bucket_range range, int bucket)
+{
+    struct ghp_ranks ranks = ghp_bucket_ranks(e->lowering, &e->placement, &range), copies;
+    if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
+    if (range.shards == 0)
+        return emit_sum_of(e, GHP_INSTR_ALL_REDUCE, layer, &range, bucket, ranks);
+    GHP_TRY(emit_sum_of(e, GHP_INSTR_REDUCE_SCATTER, layer, &range, bucket, ranks));
+    copies = ghp_bucket_copies(&e->placement, &range);
+    return copies.count > 1
+               ? emit_sum_of(e, GHP_INSTR_SHARD_REDUCE, layer, &range, bucket, copies)
+               : GHP_OK;
 }
 
 /* The reductions whose last gradient the layer has made: into sums that all replicas get, or of each one's optimizer

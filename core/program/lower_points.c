@@ -12,6 +12,19 @@ struct ghp_ranks ghp_ranks_replica(int rank, int tp_size, int workers)
         .first = rank % tp_size, .count = workers / tp_size, .stride = tp_size};
 }
 
+struct ghp_ranks ghp_ranks_shards(int rank, int tp_size, int shards)
+{
+    return (struct ghp_ranks){.first = rank / (tp_size * shards) * (tp_size * shards) +
+                                       rank % tp_size,
+                              .count = shards,
+                              .stride = tp_size};
+}
+
+struct ghp_ranks ghp_ranks_copies(int rank, int tp_size, int shards, int workers)
+{
+    return ghp_ranks_replica(rank, tp_size * shards, workers);
+}
+
 /* Forward: in-edges of a layer directly before it. Edges are numbered by consumer, so both count up together. */
 int ghp_point_forward_edge(const struct ghp_model *model, int edge)
 {

@@ -16,6 +16,9 @@ struct ghp_method {
     const struct ghp_lr_scaling *scaling;  /* of learning rates; NULL: none */
     /* gradients of one TP size are reduced together up to this size; 0: each layer alone */
     int64_t bucket_bytes;
+    /* Optimizer shards and sharded parameters are of so many neighbouring workers, such as a node's, and each group of
+     * them has all (hybrid sharding); 0: of all workers that hold the same. */
+    int shard_within;
 };
 
 /* Whether updates scale gradients down, so that they wait for all gradients and for their norm. */

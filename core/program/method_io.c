@@ -3,6 +3,7 @@
 
 #include "core/base/units.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 /* ---- as plans have it ---- */
@@ -22,6 +23,8 @@ void ghp_method_write(const struct ghp_method *method, json_t *object, bool *fai
         ghp_json_put(object, "optimizer", json_string(method->optimizer->name), failed);
     if (ghp_method_clips(method))
         ghp_json_put(object, "clip_norm", json_real(method->clip_norm), failed);
+    if (method->shard_within > 0)
+        ghp_json_put(object, "shard_within", json_integer(method->shard_within), failed);
     if (method->scaling != NULL)
         ghp_json_put(object, "lr_scaling", json_string(method->scaling->name), failed);
 }
@@ -57,11 +60,14 @@ static enum ghp_status read_sync(const struct ghp_node *object, struct ghp_sync 
 enum ghp_status ghp_method_read(const struct ghp_node *object, struct ghp_method *method)
 {
     int optimizer = 0, scaling = 0;
+    int64_t within = 0;
 
     GHP_TRY(ghp_json_int(object, "bucket_cap_bytes", 0, INT64_MAX, &method->bucket_bytes));
     GHP_TRY(read_sync(object, &method->sync));
     GHP_TRY(ghp_json_opt_real(object, "clip_norm", GHP_CLIP_NORM_LEAST, GHP_CLIP_NORM_MOST,
                               &method->clip_norm));
+    GHP_TRY(ghp_json_opt_int(object, "shard_within", 2, INT_MAX, &within));
+    method->shard_within = (int)within;
     if (ghp_json_has(object, "lr_scaling"))
         GHP_TRY(ghp_json_choice(object, "lr_scaling", ghp_lr_scaling_names, &scaling));
     method->scaling = ghp_lr_scaling_at(scaling);
@@ -88,6 +94,19 @@ enum ghp_status ghp_method_check_alike(const struct ghp_method *a, const struct 
                     "plan with the same --optimizer, --clip-norm and --lr-scaling");
 }
 
+enum ghp_status ghp_method_check_within(int within, int workers)
+{
+    int divisor = within < workers ? within : workers;
+
+    if (within == 0 || (within > 1 && workers % within == 0)) return GHP_OK;
+    while (divisor > 1 && workers % divisor != 0)
+        divisor--;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "%d workers are not groups of %d to shard parameters within; use "
+                    "--shard-within %d, or another divisor of %d",
+                    workers, within, divisor > 1 ? divisor : workers, workers);
+}
+
 /* A row that is filled but for its texts: `a` with one part of b's. */
 static struct ghp_method_difference *add(struct ghp_method_difference *rows, int *n,
                                          const struct ghp_method *a, const char *what)
@@ -102,6 +121,14 @@ static void format_norm(double norm, char text[GHP_SYNC_TEXT_BYTES])
         snprintf(text, GHP_SYNC_TEXT_BYTES, "%g", norm);
     else
         snprintf(text, GHP_SYNC_TEXT_BYTES, "none");
+}
+
+static void format_within(const struct ghp_method *method, char text[GHP_SYNC_TEXT_BYTES])
+{
+    if (method->shard_within > 0)
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "%d", method->shard_within);
+    else
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "all");
 }
 
 static const char *scaling_of(const struct ghp_method *method)
@@ -138,6 +165,12 @@ int ghp_method_differences(const struct ghp_method *a, const struct ghp_method *
         row->with.scaling = b->scaling;
         snprintf(row->texts[0], sizeof row->texts[0], "%s", scaling_of(a));
         snprintf(row->texts[1], sizeof row->texts[1], "%s", scaling_of(b));
+    }
+    if (a->shard_within != b->shard_within) {
+        row = add(rows, &n, a, "workers that parameters are sharded within");
+        row->with.shard_within = b->shard_within;
+        format_within(a, row->texts[0]);
+        format_within(b, row->texts[1]);
     }
     if (a->bucket_bytes != b->bucket_bytes) {
         row = add(rows, &n, a, "gradients reduced together, up to");

@@ -37,9 +37,12 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int b
     if (!ghp_placement_owns(&program->placement,
                             b->layer)) /* a copy: its owner's stage squares it */
         return (struct ghp_norm_share){0};
-    if (bucket->shard_bytes > 0) /* a subgroup that holds the same has the same optimizer shards */
-        return divided || number % bucket->tp_size == 0 ? in_shard(program, b, bucket)
-                                                        : (struct ghp_norm_share){0};
+    /* A subgroup that holds the same has the same optimizer shards, and so have groups that are sharded within. */
+    if (bucket->shard_bytes > 0)
+        return (divided || number % bucket->tp_size == 0) &&
+                       number / bucket->tp_size < bucket->shards
+                   ? in_shard(program, b, bucket)
+                   : (struct ghp_norm_share){0};
     return (struct ghp_norm_share){.first = b->elements * replica / replicas / 16 * 16,
                                    .end = replica + 1 == replicas
                                               ? b->elements

@@ -90,6 +90,7 @@ struct ghp_bucket {
     int64_t bytes; /* with padding */
     int64_t
         shard_bytes; /* of this worker's optimizer shard, or this server's cut; 0: it updates all of it */
+    int shards;        /* replicas that it is divided among; 0: none */
     int64_t cut_bytes; /* of a server's cut; 0: no server has it */
     bool updated_here; /* of what servers have: workers update it, too */
     int buffer;        /* GHP_BUFFER_BUCKET */

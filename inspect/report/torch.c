@@ -126,6 +126,11 @@ static enum ghp_status find_global_norms(const struct ghp_plan *plan, bool *glob
 /* fully_shard and a layer's placements would divide the same parameters. */
 static enum ghp_status check_sharding(const struct ghp_plan *plan, int tp_size, const char *first)
 {
+    if (plan->method.shard_within > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "parameters are sharded within groups of %d workers, and PyTorch's file "
+                        "shards them over all; plan without --shard-within",
+                        plan->method.shard_within);
     for (int i = 0; i < plan->model.n_layers && tp_size > 1; i++)
         if (plan->splits[i].sharding != GHP_SHARDING_NONE)
             return GHP_FAIL(GHP_ERR_INPUT,

@@ -180,6 +180,13 @@ static enum ghp_status check_options(const char *const *files, int n_files)
         (ghp_plan_chosen.sweep != NULL || ghp_plan_chosen.crossovers))
         return GHP_FAIL(GHP_ERR_USAGE, "--sync all and --straggler are of one number of workers "
                                        "and one batch; leave --sweep and --crossovers out");
+    if (ghp_plan_chosen.shard_within > 0 && ghp_plan_chosen.shard == GHP_SHARDING_NONE &&
+        strcmp(ghp_plan_chosen.sync, "sharded") != 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--shard-within says how far parameters are sharded; add "
+                                       "--shard auto, or --sync sharded for moments alone");
+    if (ghp_plan_chosen.shard_within > 0 && ghp_plan_chosen.sweep != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--shard-within is of one number of workers; leave --sweep out");
     GHP_TRY(check_sweep());
     if (ghp_plan_chosen.wanted != NULL &&
         (ghp_plan_chosen.sweep != NULL || ghp_plan_chosen.elastic > 0))
@@ -377,7 +384,8 @@ static struct ghp_plan_request read_request(const char *model_path)
         .break_even = !ghp_plan_chosen.no_break_even,
         .solver = (enum ghp_solver)ghp_plan_chosen.solver,
         .pipeline_mode = (enum ghp_pipeline_mode)ghp_plan_chosen.pipeline,
-        .method = {.optimizer = ghp_optimizer_at(ghp_plan_chosen.optimizer),
+        .method = {.shard_within = (int)ghp_plan_chosen.shard_within,
+                   .optimizer = ghp_optimizer_at(ghp_plan_chosen.optimizer),
                    .clip_norm = ghp_plan_chosen.clip_norm,
                    .scaling = ghp_lr_scaling_at(ghp_plan_chosen.scaling)},
         .recompute = ghp_plan_chosen.sweep != NULL

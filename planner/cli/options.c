@@ -5,6 +5,8 @@
 #include "core/plan/plan_set.h"
 #include "onnx/network.h"
 
+#include <limits.h>
+
 const char *const ghp_plan_strategy_names[] = {
 #define STRATEGY_TEXT(id, text, shown) text,
     GHP_STRATEGY_SEARCH_LIST(STRATEGY_TEXT)
@@ -145,6 +147,14 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .help = "shard parameters over the workers that hold the same: gradients: gradients and "
              "moments (ZeRO-2); step, micro-batch, pass: weights too (ZeRO-3, FSDP), gathered that "
              "often; auto: the fastest for each layer"},
+    {.name = "shard-within",
+     .kind = GHP_OPT_INT,
+     .target = &ghp_plan_chosen.shard_within,
+     .argument = "WORKERS",
+     .min = 2,
+     .max = INT_MAX,
+     .help = "with --shard or --sync sharded: shard within groups of this size, such as a "
+             "node's workers; each group has all (hybrid sharding)"},
     {.name = "servers",
      .kind = GHP_OPT_INT,
      .target = &ghp_plan_chosen.servers,

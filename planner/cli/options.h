@@ -10,7 +10,7 @@ struct ghp_plan_options {
         *straggler, *wanted, *mps;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
-    int64_t servers, nodes; /* 0: not given */
+    int64_t servers, nodes, shard_within; /* 0: not given */
     int strategy, precision, solver, pipeline, schedule, load_balance, recompute, optimizer,
         scaling, shard;
     double time_limit_s, gap, clip_norm, strict;

@@ -2,6 +2,7 @@
 #include "planner/make/request.h"
 
 #include "core/model/vocabulary.h"
+#include "core/program/method_io.h"
 #include "onnx/network.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ enum ghp_status ghp_request_check(const struct ghp_plan_request *w)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "cannot make %d groups of %d workers; give --groups a divisor of %d",
                         w->groups, workers, workers);
-    return GHP_OK;
+    return ghp_method_check_within(w->method.shard_within, workers);
 }
 
 enum ghp_status ghp_request_open_model(const struct ghp_plan_request *request,

@@ -57,7 +57,7 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, const struc
     return GHP_OK;
 }
 
-/* Of a layer's reduction or gather; `bytes` without padding, which a bucket has once for all its layers. */
+/* Adds a layer's reduction or gather; `bytes` without padding, which a bucket has once for all its layers. */
 static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct ghp_instr *instr,
                                    int64_t bytes, double *seconds)
 {
@@ -67,9 +67,12 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
 
     if (in->alone) {
         GHP_TRY(ghp_profile_cost(in->profile, instr, in->lowering->problem.workers, &cost));
-        *seconds = cost.seconds;
+        *seconds += cost.seconds;
         return GHP_OK;
     }
+    if (instr->kind == GHP_INSTR_SHARD_REDUCE) /* of the optimizer shard, without its padding */
+        bytes = instr->bytes - GHP_ALIGN_BYTES;
+    if (bytes <= 0) return GHP_OK;
     for (int v = 0; v < in->n_layers; v++)
         most += in->lowering->model->layers[v].fixed
                     ? 0
@@ -77,7 +80,7 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
                               ghp_parameter_bytes(in->lowering->element_bytes) +
                           in->lowering->model->layers[v].n_params * GHP_ALIGN_BYTES;
     GHP_TRY(share_per_byte(in, instr, bytes, most, &share));
-    *seconds = share * (double)bytes;
+    *seconds += share * (double)bytes;
     return GHP_OK;
 }
 

@@ -57,14 +57,17 @@ const struct ghp_kind_facts ghp_kind_facts_all_reduce = {
 
 /* Each micro-batch's gradients have a buffer of their own, if each is reduced; what is left of the first lies in the
  * optimizer shard, of a further one in its place in the buffer. */
+static int reduced_shard(const struct ghp_buffer_assignment *k, const struct ghp_instr *instr)
+{
+    return ghp_sharding_reduces_each(instr->sharding) && instr->micro > 0
+               ? k->part_now[instr->bucket]
+               : k->program->buckets[instr->bucket].gradient_shard;
+}
+
 static void assign_reduce_scatter(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    const struct ghp_bucket *bucket = &k->program->buckets[instr->bucket];
-
     instr->at.x[0] = k->bucket_now[instr->bucket];
-    instr->at.y = bucket->gradient_shard;
-    if (ghp_sharding_reduces_each(instr->sharding) && instr->micro > 0)
-        instr->at.y = k->part_now[instr->bucket];
+    instr->at.y = reduced_shard(k, instr);
 }
 
 const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {
@@ -75,6 +78,24 @@ const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {
     .reduces = true,
     .scratch = GHP_LASTING_RECEIVE,
     .assign = assign_reduce_scatter,
+};
+
+/* What the reduction before it has left in the optimizer shard, in place. Who waits for this one waits for that one,
+ * too, and until then the bucket is that one's. */
+static void assign_shard_reduce(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    instr->at.x[0] = k->bucket_now[instr->bucket];
+    instr->at.y = reduced_shard(k, instr);
+}
+
+const struct ghp_kind_facts ghp_kind_facts_shard_reduce = {
+    .name = "shard_reduce",
+    .purpose = "sums an optimizer shard of gradients over the groups of workers that each have all",
+    .stream = GHP_STREAM_COMM,
+    .comm = GHP_COMM_ALL_REDUCE,
+    .reduces = true,
+    .scratch = GHP_LASTING_RECEIVE,
+    .assign = assign_shard_reduce,
 };
 
 const struct ghp_kind_facts ghp_kind_facts_all_gather = {

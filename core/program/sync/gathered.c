@@ -18,7 +18,7 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
     if (owner == layer) {
         update = ghp_emitter_add_update(e, layer, range.shard_bytes, point);
         if (update == NULL) return GHP_NO_MEMORY();
-        update->ranks = ghp_emitter_replica_group(e, range.tp_size);
+        update->ranks = ghp_bucket_ranks(e->lowering, &e->placement, &range);
         update->sharding = range.sharding;
     }
     return ghp_emitter_add_gather(e, owner, bucket, &range, point) != NULL ? GHP_OK

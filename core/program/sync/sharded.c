@@ -16,12 +16,12 @@ static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucke
 
     if (update == NULL) return GHP_NO_MEMORY();
     update->bucket = bucket;
-    update->ranks = ghp_emitter_replica_group(e, range.tp_size);
+    update->ranks = ghp_bucket_ranks(e->lowering, &e->placement, &range);
     gather = ghp_emitter_add(e, GHP_INSTR_ALL_GATHER, point);
     if (gather == NULL) return GHP_NO_MEMORY();
     gather->layer = range.ready_layer;
     gather->bucket = bucket;
-    gather->ranks = ghp_emitter_replica_group(e, range.tp_size);
+    gather->ranks = ghp_bucket_ranks(e->lowering, &e->placement, &range);
     gather->bytes = range.bytes;
     return GHP_OK;
 }

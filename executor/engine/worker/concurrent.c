@@ -57,6 +57,9 @@ static enum ghp_status all_reduce(struct ghp_worker *w, int i)
 const struct ghp_run_kind ghp_run_kind_all_reduce = {ghp_worker_post, all_reduce,
                                                      GHP_FAILPOINT_ALL_REDUCE};
 
+const struct ghp_run_kind ghp_run_kind_shard_reduce = {ghp_worker_post, all_reduce,
+                                                       GHP_FAILPOINT_ALL_REDUCE};
+
 static enum ghp_status reduce(struct ghp_worker *w, int i)
 {
     return ghp_run_kinds[ghp_worker_instr(w, i)->kind]->beside(w, i);

@@ -146,6 +146,7 @@ static void test_programs(void)
     check_program(lenet, data, (struct ghp_method){.sync = sync_of("dgd:ring")}, NULL, seen);
     check_program(lenet, data, served, NULL, seen);
     check_program(lenet, pass, (struct ghp_method){0}, &parts, seen);
+    check_program(lenet, pass, (struct ghp_method){.shard_within = 2}, &parts, seen);
     for (int kind = 0; kind < GHP_INSTR_COUNT; kind++)
         if (!CHECK(seen[kind])) fprintf(stderr, "no program has '%s'\n", ghp_kinds[kind]->name);
 }

@@ -1,8 +1,9 @@
 /* ghp-test: np=2,3 np_full=4 timeout=300
  *
  * Sharded parameters in plans drawn by chance train like one worker: each layer has any sharding that it can take, any
- * split, in one or two stages, in micro-batches by 1f1b, fill-drain and interleaved, with layers recomputed, samples read ahead, late
- * reductions, clipped gradients, and learning rates by norms; in double on the reference backend, some in float on
+ * split, in one or two stages, in micro-batches by 1f1b, fill-drain and interleaved, with layers recomputed, samples
+ * read ahead, late reductions, of four workers within groups of two, clipped gradients, and learning rates by norms; in
+ * double on the reference backend, some in float on
  * oneDNN. The arena takes what the program says, and no worker's copy of a parameter differs. */
 #include "executor/state/parameters.h"
 #include "tests/check.h"
@@ -147,6 +148,7 @@ static bool check_plan(struct bench *b, unsigned seed, unsigned *state, struct t
     }
     b->rank_plan.lowering.prefetch = draw(state, 2) == 0;
     b->rank_plan.run.reduces_late = s.n == 0 && draw(state, 3) == 0;
+    b->rank_plan.lowering.method.shard_within = workers == 4 && draw(state, 2) == 0 ? 2 : 0;
     check_train(b, seed, &s, splits);
     tally->plans++;
     tally->staged += s.n > 1;

@@ -131,7 +131,7 @@ static void check_micro_batches(struct bench *b)
 }
 
 /* With a moment more, and with clipped gradients: their norm is summed up in another order. */
-static void check_optimizer(struct bench *b)
+static void check_optimizer(struct bench *b, bool bits)
 {
     struct ghp_hyperparameters *h = &b->training_config.hyperparameters;
     struct ghp_method *method = &b->rank_plan.lowering.method;
@@ -142,7 +142,7 @@ static void check_optimizer(struct bench *b)
     b->training_config.schedule =
         (struct ghp_lr_schedule){.base = 0.001, .steps = BENCH_STEPS, .warmup_steps = 2};
     CHECK_STATUS(bench_train_alone(b), GHP_OK);
-    check_splits(b, CASE_DATA, 0, true);
+    check_splits(b, CASE_DATA, 0, bits);
     method->clip_norm = b->training_config.hyperparameters.clip_norm = 0.1;
     CHECK_STATUS(bench_train_alone(b), GHP_OK);
     check_splits(b, CASE_MIXED, 2, false);
@@ -157,7 +157,46 @@ static void check_model(const char *path, struct bench_numbers numbers, bool div
     check_splits(&b, CASE_DATA, 0, true);
     check_splits(&b, CASE_MIXED, 1, true);
     if (divides) check_micro_batches(&b);
-    check_optimizer(&b);
+    check_optimizer(&b, true);
+    bench_close(&b);
+}
+
+/* Within groups of two of four workers, each of which has all: sums over groups come after those within. */
+static void check_groups(void)
+{
+    const struct bench_numbers numbers = {.ops = &ghp_backend_reference, .element_bytes = 8};
+    struct ghp_worker *worker = NULL;
+    struct run run = {0};
+    struct bench b;
+
+    CHECK_STATUS(bench_open_by(&b, transport, GHP_SOURCE_DIR "/tests/executor/tied.json", numbers),
+                 GHP_OK);
+    b.rank_plan.lowering.method.shard_within = 2;
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    check_splits(&b, CASE_DATA, 0, false);
+    check_splits(&b, CASE_MIXED, 1, false);
+    check_micro_batches(&b);
+    check_optimizer(&b, false);
+    run.splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
+    shard(&b, GHP_SHARDING_PASS, 0, &run);
+    if (open_worker(&b, &run, &worker)) {
+        const struct ghp_program *program = ghp_worker_program(worker);
+
+        CHECK(count(program, GHP_INSTR_SHARD_REDUCE) > 0);
+        CHECK_EQ(count(program, GHP_INSTR_SHARD_REDUCE),
+                 count(program, GHP_INSTR_REDUCE_SCATTER));
+        for (int i = 0; i < program->n_instrs; i++) {
+            const struct ghp_ranks *ranks = &program->instrs[i].ranks;
+            int rank = transport->control->rank;
+
+            if (program->instrs[i].kind == GHP_INSTR_GATHER)
+                CHECK(ranks->count == 2 && ranks->first == rank / 2 * 2 && ranks->stride == 1);
+            if (program->instrs[i].kind == GHP_INSTR_SHARD_REDUCE)
+                CHECK(ranks->count == 2 && ranks->first == rank % 2 && ranks->stride == 2);
+        }
+        ghp_worker_close(worker);
+    }
+    free(run.splits);
     bench_close(&b);
 }
 
@@ -272,6 +311,7 @@ CHECK_TEST(sharding)
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", exact, true);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", exact, false);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", quick, true);
+    if (workers == 4) check_groups();
     check_memory();
     bench_make_folder(transport, workers, "sharding", folder);
     check_between_steps();

@@ -48,6 +48,8 @@ plans "$small" --workers 2 --shard auto --force 'bn1=data'
 refuses "no two workers hold the same parameters of layer 'fc1'" "${one[@]}" --force 'fc1=out:2+pass'
 plans "${one[@]}" --force 'fc1=data+pass'
 plans "${one[@]}" --force 'fc1=out:2'
+refuses '4 workers are not groups of 3 to shard parameters within; use --shard-within 2' "$lenet" --workers 4 --shard pass --shard-within 3
+refuses 'add --shard auto, or --sync sharded' "$lenet" --workers 4 --shard-within 2
 refuses "give --shard pass or auto" "$lenet" --workers 2 --force 'fc1=data+pass'
 plans "$lenet" --workers 2 --force 'fc1=data+pass' --shard pass
 
