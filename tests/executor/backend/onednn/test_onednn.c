@@ -1,5 +1,6 @@
 /* tests/executor/backend/onednn/test_onednn.c - the oneDNN backend against the reference backend in float: every
- * operation and pass, odd shapes, one and two threads, exact and fast; runs repeat bit for bit; opbench.
+ * operation and pass, odd shapes, one and two threads, exact and fast; runs repeat bit for bit; every way that
+ * the library offers for a convolution; opbench.
  *
  * Bound: a sum of m products that is rounded after each addition errs by about sqrt(m) eps of its root-mean-square
  * size, in the worst order by m eps; blocked sums stay near the former. Compared is the root-mean-square difference
@@ -199,6 +200,58 @@ static enum ghp_status prepare_winograd(struct ghp_backend *backend, const struc
     return ops->prepare_as(backend, local, pass, GHP_WINOGRAD, kernel);
 }
 
+/* ---- every way that the library offers for a convolution ---- */
+
+static const char *way;
+
+static enum ghp_status prepare_way(struct ghp_backend *backend, const struct ghp_local *local,
+                                   enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return ops->prepare_as(backend, local, pass, way, kernel);
+}
+
+static void check_ways_of(const struct ghp_local *local, enum ghp_pass pass)
+{
+    struct ghp_backend_ops by_way = *ops;
+    struct ghp_operand_set right, got;
+    struct ghp_algorithms names;
+    char algorithm[64];
+
+    by_way.prepare = prepare_way;
+    CHECK_STATUS(ops->algorithms(backends[2], local, pass, (struct ghp_kernel_spec){0}, &names),
+                 GHP_OK);
+    must_init(&right, local);
+    must_init(&got, local);
+    op_case_run(&right, &ghp_backend_reference, reference, pass, NULL);
+    for (int i = 0; i < names.n; i++) {
+        way = names.names[i];
+        op_case_run(&got, &by_way, backends[2], pass, algorithm);
+        compare(&got, &right, pass, algorithm);
+    }
+    ghp_operand_set_release(&right);
+    ghp_operand_set_release(&got);
+}
+
+/* Channels that fill no vector of 8 or 16, windows with and without strides. */
+static void check_ways(void)
+{
+    static const int64_t channels[] = {3, 4, 8, 12, 16, 20}, sizes[] = {7, 16};
+
+    for (int i = 0; i < 2 * 6 * 6 * 3 * 2; i++) {
+        int64_t size = sizes[i % 2], c = channels[i / 2 % 6], k = channels[i / 12 % 6],
+                side = i / 72 % 3 == 0 ? 1 : 3, stride = i / 72 % 3 == 1 ? 1 : 1 + i / 216;
+        struct ghp_local local = conv(6, c, size, k);
+
+        local.window =
+            (struct ghp_window){side, side, stride, stride, side / 2, side / 2, side / 2, side / 2,
+                                1,    1,    1,      false};
+        local = op_case_conv(local);
+        check_ways_of(&local, GHP_PASS_FORWARD);
+        check_ways_of(&local, GHP_PASS_BACKWARD_DATA);
+        check_ways_of(&local, GHP_PASS_BACKWARD_WEIGHT);
+    }
+}
+
 static bool offers(struct ghp_backend *backend, const struct ghp_local *local, const char *name)
 {
     struct ghp_algorithms names;
@@ -366,6 +419,7 @@ CHECK_TEST(onednn)
     struct ghp_backend_ops loops = *ops;
     loops.prepare = ghp_cpu_kernel_prepare;
     open_backends();
+    check_ways();
     for (int i = 0; i < n; i++) {
         for (int b = 0; b < 4; b++)
             check_passes(&cases[i], ops, backends[b]);
