@@ -47,7 +47,7 @@ static enum ghp_status check_chunks(const struct ghp_staging *s, const struct gh
     if (u % s->n != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the schedule 'interleaved' takes micro-batches in rounds of as many as "
-                        "there are stages, and %d are no multiple of %d; use a multiple",
+                        "there are stages, and %d are not a multiple of %d; use a multiple",
                         u, s->n);
     if (2 * u * s->chunks > GHP_MAX_SCHEDULE_STEPS)
         return GHP_FAIL(GHP_ERR_INPUT,

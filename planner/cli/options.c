@@ -241,7 +241,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .target = &ghp_plan_chosen.stages,
      .argument = "K,LAYER:K,...",
      .help = "fix the stages: workers of the first, then each further one's first layer and "
-             "workers, such as 3,fc6:1; layers alone behind them begin further parts, dealt to "
+             "workers, such as 3,fc6:1; layers alone after them begin further parts, dealt to "
              "the stages in turn (virtual stages); splits are optimised"},
     {.name = "micro-batches",
      .kind = GHP_OPT_INT,
