@@ -308,15 +308,6 @@ void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, 
     choice[layer] = i;
 }
 
-int ghp_instance_of_class(const struct ghp_instance *instance, int layer, int class)
-{
-    int flat = instance->first_choice[layer] + class; /* no class is without choices */
-
-    while (instance->class_of[flat] < class)
-        flat++;
-    return flat;
-}
-
 int ghp_instance_pair(const struct ghp_instance *instance, int edge, const int *choice)
 {
     const struct ghp_edge *e = &instance->edges[edge];

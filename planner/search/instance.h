@@ -173,7 +173,14 @@ int ghp_instance_tied_choice(const struct ghp_instance *instance, int layer, int
 void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, int *choice);
 
 /* A choice of a layer, as a flat index, that stands for its class. */
-int ghp_instance_of_class(const struct ghp_instance *instance, int layer, int class);
+static inline int ghp_instance_of_class(const struct ghp_instance *instance, int layer, int class)
+{
+    int flat = instance->first_choice[layer] + class; /* no class is without choices */
+
+    while (instance->class_of[flat] < class)
+        flat++;
+    return flat;
+}
 
 /* The flat pair index of an edge under a plan. */
 int ghp_instance_pair(const struct ghp_instance *instance, int edge, const int *choice);
