@@ -12,8 +12,8 @@ set -u
 draws=4
 full && draws=10
 draws=${GHP_DRAWS:-$draws}
-RANDOM=${GHP_SEED:-$$}
-echo "GHP_SEED=${GHP_SEED:-$$}, $draws draws"
+RANDOM=${GHP_SEED:-77}
+echo "GHP_SEED=${GHP_SEED:-77}, $draws draws"
 networks=(lenet5 vgg-a-32 small-resnet cifar10-quick gpt-nano llama-nano)
 codes='' seen=0
 
@@ -81,6 +81,15 @@ check_named() {
     seen=$((seen + 1))
 }
 
+# whether the processor has kernels for bf16
+model=$GHP_SOURCE/models/lenet5.json
+analytic "$model" profile.json
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 4 --precision bf16 -o plan.json >out 2>err ||
+    fail "$(cat err)"
+workers=1 ranks=1 seed=1 rate=0.1 optimizer=sgd
+has_bf16=yes
+train --steps 1 || { grep -q 'no bf16 kernels for this processor' err && has_bf16=no; } || fail "bf16: $(cat err)"
+
 for draw in $(seq "$draws"); do
     network=${networks[draw % 6]}
     optimizer=$(one sgd sgd adamw) workers=$(one 1 1 2) seed=$RANDOM options=() clips=no
@@ -90,7 +99,7 @@ for draw in $(seq "$draws"); do
     [ "$optimizer" = sgd ] && scaling=$(one none none lars)
     [ "$optimizer" = adamw ] && scaling=$(one none lamb lamb)
     [ $scaling = none ] && [ "$(one yes no no)" = yes ] && clips=yes && options+=(--clip-norm "$(one 1 100)")
-    [ "$(one yes no no)" = yes ] && options+=(--precision bf16)
+    [ "$(one yes no no)" = yes ] && [ $has_bf16 = yes ] && options+=(--precision bf16)
     sync=$(one allreduce sharded local:2 bsp) ranks=$workers
     [ $scaling = none ] || { sync=$(one allreduce sharded) options+=(--lr-scaling $scaling); }
     [ "$sync$clips" = local:2yes ] || [ "$sync$clips" = bspyes ] && sync=sharded # no worker has the norm
