@@ -121,7 +121,7 @@ enum ghp_status ghp_onnx_share(struct ghp_onnx_import *im)
         struct ghp_onnx_base *base = (struct ghp_onnx_base *)(uintptr_t)source->array.base;
         bool shared;
 
-        if (source->slot >= GHP_MAX_PARAMS) continue;
+        if (source->slot >= GHP_MAX_PARAMS || im->model.layers[source->layer].fixed) continue;
         if (base->trained_by == 0) {
             base->trained_by = 1 + i;
             continue;

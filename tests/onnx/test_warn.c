@@ -179,6 +179,27 @@ static void check_listed(void)
     CHECK(strstr(ghp_status_message(), "is not a list of names") != NULL);
 }
 
+/* Two nodes may have a buffer, which neither of them trains; not a parameter. */
+static void check_shared_buffer(void)
+{
+    struct ghp_onnx_text list = {"ghp.parameters", "[\"gain\"]"};
+    static const float apart[4] = {1, 2, 3, 4};
+
+    for (int way = 0; way < 2; way++) {
+        const char *shared = way == 0 ? "gain" : "mean";
+
+        begin_network("pytorch");
+        constant(shared, GHP_ONNX_FLOAT, 3, (int64_t[]){4, 1, 1}, apart);
+        node("Add", "m", "x", shared);
+        node("Relu", "r", "m", NULL);
+        node("Add", "a", "r", shared);
+        end_network("a");
+        graph.texts = &list;
+        graph.n_texts = 1;
+        says("y", way == 0 ? "ghp trains a copy for each" : NULL);
+    }
+}
+
 /* A parameter of one value is trained as one; what is computed from a parameter is refused. */
 static void check_single(void)
 {
@@ -339,6 +360,7 @@ CHECK_TEST(warn)
     check_unsaid();
     check_modes();
     check_listed();
+    check_shared_buffer();
     check_single();
     check_scales();
     check_detached();

@@ -32,5 +32,7 @@ def find(tensors, name):
     for end in "", ".weight", ".bias":
         if name + end in tensors:
             return tensors[name + end]
-    module, _, kind = name.rpartition(".in_proj_")
-    return torch.cat([tensors["%s.in_proj_weight.%s.%s" % (module, part, kind)] for part in "qkv"])
+    base, _, kind = name.rpartition(".")
+    if kind.startswith("in_proj_"):
+        base, kind = base + ".in_proj_weight", kind[len("in_proj_"):]
+    return torch.cat([tensors["%s.%s.%s" % (base, part, kind)] for part in "qkv"])

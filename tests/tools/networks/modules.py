@@ -41,6 +41,20 @@ class Attention(nn.Module):
         return self.head(y.mean(1) if self.batch_first else y.transpose(0, 1).mean(1))
 
 
+class Joined(nn.Module):
+    """Attention by one layer for queries, keys and values, as GPTs have it."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj, self.head = nn.Linear(32, 96), nn.Linear(32, 32), nn.Linear(32, CLASSES)
+
+    def forward(self, x):
+        n, positions, channels = x.shape
+        q, k, v = (part.reshape(n, positions, 4, channels // 4).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.head(self.proj(y.transpose(1, 2).reshape(n, positions, channels)).mean(1))
+
+
 def vit():
     net = torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=CLASSES)
     nn.init.normal_(net.heads.head.weight, std=0.2)  # zeros at first: no gradient would come through
@@ -159,6 +173,7 @@ MODULES = {
     "attention_weights": (Attention, SEQUENCE),
     "attention_last": (lambda: Attention(batch_first=False, need_weights=False), SEQUENCE),
     "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
+    "attention_joined": (Joined, SEQUENCE),
     "functions": (Functions, SMALL),
     "pixels": (Pixels, IMAGE, (32, 32)),
     "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),

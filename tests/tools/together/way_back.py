@@ -90,8 +90,10 @@ def find(trained, name, like):
     for key in (name, name + ".weight", name + ".bias"):
         if key in trained:
             return trained[key].reshape(like.shape)
-    module, _, kind = name.rpartition(".in_proj_")
-    parts = ["%s.in_proj_weight.%s.%s" % (module, part, kind) for part in "qkv"]
+    base, _, kind = name.rpartition(".")
+    if kind.startswith("in_proj_"):
+        base, kind = base + ".in_proj_weight", kind[len("in_proj_"):]
+    parts = ["%s.%s.%s" % (base, part, kind) for part in "qkv"]
     if all(part in trained for part in parts):
         return torch.cat([trained[part] for part in parts])
     return torch.full_like(like, float("nan"))
