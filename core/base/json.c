@@ -420,6 +420,15 @@ enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *k
     return absent(object, key) ? GHP_OK : ghp_json_choice(object, key, names, out);
 }
 
+json_t *ghp_json_copy(const json_t *value)
+{
+    json_t *copy = json_deep_copy(value);
+
+    if (copy != NULL && json_equal(copy, value)) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 void ghp_json_put(json_t *object, const char *key, json_t *value, bool *failed)
 {
     if (json_object_set_new(object, key, value) != 0) *failed = true;

@@ -144,6 +144,10 @@ enum ghp_status ghp_json_opt_text_n(const struct ghp_node *object, const char *k
 enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *key,
                                     const char *const *names, int *out);
 
+/* A copy of all that is in a value, owned by the caller; NULL: no memory. Jansson's own leave out what they have no
+ * memory for. */
+json_t *ghp_json_copy(const json_t *value);
+
 /* Puts a value under a key of an object, or behind an array; the value is taken over. For writers, which look at
  * *failed once, at the end: it is set where object, array or value is NULL or cannot grow, that is, where memory is
  * out or a number is not finite, and is never cleared. What was not put is missing, so the whole is then no result. */

@@ -152,7 +152,7 @@ static json_t *linear(struct adding *a, const char *x, int suffix, json_t *input
 /* Appends what adapts the last layer, X, which reads `inputs`. */
 static void adapt(struct adding *a, const char *x, const json_t *inputs, int64_t features)
 {
-    append(a, linear(a, x, 0, json_deep_copy(inputs), a->rank, "uniform"));
+    append(a, linear(a, x, 0, ghp_json_copy(inputs), a->rank, "uniform"));
     if (a->scale != 1) {
         json_t *layer = make(x, 1, "activation", json_pack("[s]", a->before));
 

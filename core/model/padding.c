@@ -12,10 +12,13 @@ enum ghp_status ghp_vocabulary_read(const struct ghp_node *at, int64_t *multiple
 
 enum ghp_status ghp_vocabulary_left_out(json_t *network, char **text)
 {
-    json_t *rest = json_copy(network);
+    json_t *rest;
     enum ghp_status status;
 
     *text = NULL;
+    if (json_object_get(network, ghp_vocabulary_key) == NULL)
+        return ghp_json_compact(network, text);
+    rest = ghp_json_copy(network);
     if (rest == NULL) return GHP_NO_MEMORY();
     json_object_del(rest, ghp_vocabulary_key);
     status = ghp_json_compact(rest, text);

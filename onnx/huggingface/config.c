@@ -516,8 +516,9 @@ static void put_task(json_t *root, const struct ghp_hf_config *config, bool *fai
  * may be shorter. */
 static json_t *change(const struct ghp_hf_config *config, const json_t *origin, bool *failed)
 {
-    json_t *root = json_deep_copy(origin);
+    json_t *root = ghp_json_copy(origin);
 
+    if (root == NULL) return NULL;
     json_object_del(root, "torch_dtype"); /* the older name of dtype */
     if (config->own_head) ghp_json_put(root, "tie_word_embeddings", json_false(), failed);
     for (const struct ghp_hf_key *key = ghp_hf_family_keys[config->family].keys; key->name != NULL;

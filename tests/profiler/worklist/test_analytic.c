@@ -58,7 +58,7 @@ static void test_bad(void)
         {"", "no value"},
         {"F=6e12", "'bandwidth' is missing"},
         {"F=6e12,bandwidth=1e9", "'latency' is missing"},
-        {"F=fast,bandwidth=1e9,latency=0", "no number"},
+        {"F=fast,bandwidth=1e9,latency=0", "is not a number"},
         {"F=nan,bandwidth=1e9,latency=0", "above 0"},
         {"F=0,bandwidth=1e9,latency=0", "above 0"},
         {"F=1,bandwidth=-1,latency=0", "above 0"},

@@ -85,5 +85,5 @@ trained 4.json 'no reason'
 beats 1 100000 '1 slow-worker 1 2.5 step 0.5 before 0.2'
 launch 'without --replan'
 trained 4.json 'without --replan'
-if grep -q anew err; then fail "without --replan it plans: $(cat err)"; fi
+if grep -q 'planning again' err; then fail "without --replan it plans: $(cat err)"; fi
 exit $((failures > 0))

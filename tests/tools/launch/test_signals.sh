@@ -54,7 +54,7 @@ for case in 'TERM 1' 'INT 0' 'USR1 2' 'USR1 mpirun'; do
     [ "$(takers "$(cat pid.0)")" = 1 ] || fail "$case: $(takers "$(cat pid.0)") threads take signals"
     if [ "$to" = mpirun ]; then kill -$signal $job; else kill -$signal "$(cat pid.$to)"; fi
     ends 4 "$case"
-    [ "$to" = mpirun ] || grep -q "ghp-run: SIG$signal at worker $to: ended after .*--resume goes on" err ||
+    [ "$to" = mpirun ] || grep -q "ghp-run: SIG$signal at worker $to: ended after .*--resume continues" err ||
         fail "$case: says $(head -c 1000 err)"
     steps=$(said)
     [ "$(wc -l <metrics.jsonl)" = "$steps" ] || fail "$case: $(wc -l <metrics.jsonl) lines of metrics, $steps steps"

@@ -42,7 +42,7 @@ for sync in ssp:2 aladdin gosgd:0.5 ad-psgd; do # the last two without a server
     [ "$(number first_step run.json)" = 12 ] || fail "$sync: resumed at $(number first_step run.json)"
 done
 plan 2 easgd:2
-not_run 1 'is of a training by ad-psgd over 2 worker' 3 --lr 0.01 --steps 30 --checkpoint kept --resume
+not_run 1 'is of a training with ad-psgd on 2 worker' 3 --lr 0.01 --steps 30 --checkpoint kept --resume
 
 for sync in easgd:2 ssp:2; do # by the second all end after as many steps
     rm -rf kept metrics.jsonl
