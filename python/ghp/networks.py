@@ -181,13 +181,14 @@ def _check(torch: Any, module: Any, inputs: Tuple[Any, ...], layer: Optional[Dic
         (at / "data").mkdir()
         numpy.save(at / "data" / "images.npy", x.numpy())
         numpy.save(at / "data" / "labels.npy", labels.numpy())
+        as_they_are = ["--normalise", "none"] if x.is_floating_point() else []  # token ids always are
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "1"]
         tools.run("ghp-profile", ["--analytic", _CHECK_PROFILE, "--model", at / "net.onnx", "-o", at / "profile"])
         tools.run("ghp-plan", [at / "net.onnx", "--profile", at / "profile", "--workers", 1, "--batch", _BATCH,
                                "--no-break-even", "-o", at / "plan"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tools.run("ghp-run", [at / "plan", "--data", "npy:%s" % (at / "data"), "--normalise", "none", "--steps", 1,
+            tools.run("ghp-run", [at / "plan", "--data", "npy:%s" % (at / "data"), *as_they_are, "--steps", 1,
                                   "--lr", 0, "--momentum", 0.9, "--checkpoint", at / "first", "--eval", "off",
                                   "--precision", "double", "--backend", "reference", "--progress", "none"],
                       before=mpirun)

@@ -34,6 +34,17 @@ class Heads(nn.Module):
         return self.out(self.attention(x, x, x, need_weights=False)[0].mean(1))
 
 
+class Words(nn.Module):
+    """A label for a sentence of token ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm, self.out = nn.Embedding(20, 8), nn.LayerNorm(8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.out(self.norm(self.table(x)).mean(1))
+
+
 def pixels():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3),
                          nn.Conv2d(8, 5, 1))
@@ -51,6 +62,7 @@ assert network.checked < 1e-10, network.checked
 assert [layer["op"] for layer in network.layers].count("dropout") == 1
 assert ghp.__version__.replace(".", "").isdigit(), ghp.__version__
 assert ghp.export(Heads(), torch.zeros(2, 4, 16), loss=nn.BCEWithLogitsLoss()).checked < 1e-10
+assert ghp.export(Words(), torch.zeros(2, 6, dtype=torch.long)).checked < 1e-10
 frozen = pixels()
 frozen[0].weight.requires_grad_(False)
 assert ghp.export(frozen, example).checked < 1e-10
