@@ -147,7 +147,7 @@ refused 2 'fc9' "${vgg[@]}" --force 'fc9=data'
 refused 2 'use one of' "${vgg[@]}" --force 'conv1=in:2'
 refused 2 'divisor of 16' "${vgg[@]}" --groups 3
 refused 2 'bucket-cap' "${vgg[@]}" --bucket-cap some
-refused 2 'none of 16 workers' "${vgg[@]}" --straggler 16:2
+refused 2 'numbered 0 to 15' "${vgg[@]}" --straggler 16:2
 refused 2 'RANK:FACTOR' "${vgg[@]}" --straggler 3
 refused 2 'leave --sweep' "${vgg[@]}" --crossovers --sync all
 refused 1 "knows no operation of 'vgg16'" "${foreign[@]}"
@@ -178,4 +178,4 @@ PY
 plan "${small[@]}" --elastic 3 >/dev/null 2>noise && fail "a set without a file"
 grep -q 'name it with -o' noise || fail "a set without a file: $(cat noise)"
 plan "${small[@]}" --sync local:4 --elastic 1 -o no.json >/dev/null 2>noise && fail "a set of replicas that differ"
-grep -q 'weights differ' noise || fail "a set of replicas that differ: $(cat noise)"
+grep -q 'same number of ranks' noise || fail "a set of replicas that differ: $(cat noise)"
