@@ -43,7 +43,7 @@ for sync in sgp sgp-overlap:1; do
     [ -n "$want" ] && [ "$(hash)" = "$want" ] || fail "$sync, resumed: other weights than an uninterrupted run"
 done
 plan 3 sgp
-not_run 1 'is of a training by sgp-overlap:1 over 3 worker' 3 --lr 0.01 --steps 30 --checkpoint kept --resume
+not_run 1 'is of a training with sgp-overlap:1 on 3 worker' 3 --lr 0.01 --steps 30 --checkpoint kept --resume
 
 not_planned 2 'wants TAU steps, 1 to' 2 8 --sync sgp-overlap:0
 not_planned 2 'takes no argument' 2 8 --sync sgp:2
