@@ -9,7 +9,7 @@
  * The space: groups G dividing N; one stage with u > 1, or up to `max_stages` stages; cuts where
  * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most
  * 64 of them; u a power of two up to `max_micro_batches`; equal shares where they come out, else the largest block size
- * that does; both schedules.
+ * that does; all schedules but interleaved.
  *
  * Source   docs/explanation/stages.md 6
  * Tested   tests/planner/pipeline/test_partition.c (brute force) */
