@@ -193,17 +193,17 @@ def _check(torch: Any, module: Any, inputs: Tuple[Any, ...], layer: Optional[Dic
                                   "--precision", "double", "--backend", "reference", "--progress", "none"],
                       before=mpirun)
         got = _read_tensors(torch, at / "first" / "checkpoint.safetensors")
-    return _worst(torch, got, _gradients(torch, plain, (x,), labels, layer))
+    return _worst(torch, got, _gradients(torch, plain, (x,), labels, layer), _shared_names(plain))
 
 
-def _worst(torch: Any, got: Dict[str, Any], wanted: Dict[str, Any]) -> float:
+def _worst(torch: Any, got: Dict[str, Any], wanted: Dict[str, Any], shared: Dict[str, List[str]]) -> float:
     """A bias before a norm has a gradient of rounding alone, so sizes are those of a module's gradients together."""
     size: Dict[str, float] = {}
     for name, tensor in wanted.items():
         size[name.rpartition(".")[0]] = size.get(name.rpartition(".")[0], 0.0) + tensor.square().sum().item()
     most = 0.0
     for name, tensor in wanted.items():
-        mine = _find(torch, got, "momentum." + name)
+        mine = _find_any(torch, got, ["momentum." + same for same in shared[name]])
         if mine is None:
             raise tools.Error("ghp does not train '%s', which the module does; please report this module" % name)
         scale = size[name.rpartition(".")[0]]
@@ -253,6 +253,19 @@ def _find(torch: Any, tensors: Dict[str, Any], name: str) -> Any:
     return torch.cat([tensors[part] for part in parts]) if all(part in tensors for part in parts) else None
 
 
+def _find_any(torch: Any, tensors: Dict[str, Any], names: List[str]) -> Any:
+    """The tensor of the first of these names that has one. None: none has."""
+    return next((found for found in (_find(torch, tensors, name) for name in names) if found is not None), None)
+
+
+def _shared_names(module: Any) -> Dict[str, List[str]]:
+    """All names of each parameter, itself first: a tied one has several, and a checkpoint has one of them."""
+    same: Dict[int, List[str]] = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        same.setdefault(id(parameter), []).append(name)
+    return {name: [name] + [other for other in names if other != name] for names in same.values() for name in names}
+
+
 def load(module: Any, checkpoint: PathLike) -> List[str]:
     """Puts the weights and statistics of a checkpoint into a module, in place.
 
@@ -264,11 +277,11 @@ def load(module: Any, checkpoint: PathLike) -> List[str]:
     torch = _torch()
     path = Path(checkpoint)
     tensors = _read_tensors(torch, path / "checkpoint.safetensors" if path.is_dir() else path)
-    parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+    shared = _shared_names(module)
     state, missing = module.state_dict(), []
     for name, value in state.items():
-        found = _find(torch, tensors, name)
-        if found is None and name in parameters:
+        found = _find_any(torch, tensors, shared.get(name, [name]))
+        if found is None and name in shared:
             raise tools.Error("'%s' has no '%s'; give a checkpoint of this module's network" % (checkpoint, name))
         if found is None:
             missing.append(name)

@@ -45,6 +45,21 @@ class Words(nn.Module):
         return self.out(self.norm(self.table(x)).mean(1))
 
 
+class Tokens(nn.Module):
+    """A language model: token ids, a head tied to the embedding, one layer for queries, keys and values."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.qkv, self.head = nn.Embedding(12, 8), nn.Linear(8, 24), nn.Linear(8, 12, bias=False)
+        self.embed.weight = self.head.weight
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        q, k, v = (part.reshape(*x.shape[:2], 2, 4).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.head(x + y.transpose(1, 2).reshape(x.shape))
+
+
 def pixels():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3),
                          nn.Conv2d(8, 5, 1))
@@ -63,6 +78,7 @@ assert [layer["op"] for layer in network.layers].count("dropout") == 1
 assert ghp.__version__.replace(".", "").isdigit(), ghp.__version__
 assert ghp.export(Heads(), torch.zeros(2, 4, 16), loss=nn.BCEWithLogitsLoss()).checked < 1e-10
 assert ghp.export(Words(), torch.zeros(2, 6, dtype=torch.long)).checked < 1e-10
+assert ghp.export(Tokens(), torch.zeros(2, 4, dtype=torch.long)).checked < 1e-10
 frozen = pixels()
 frozen[0].weight.requires_grad_(False)
 assert ghp.export(frozen, example).checked < 1e-10
@@ -104,6 +120,13 @@ for wrong, text in (Heads(), "has no 'attention."), (nn.Sequential(nn.Conv2d(3, 
     kept = copy.deepcopy(wrong.state_dict())
     refused(ghp.Error, text, ghp.load, wrong, "trained")
     assert all(torch.equal(kept[name], tensor) for name, tensor in wrong.state_dict().items())
+
+# a tied parameter has one name in a checkpoint, whichever it is
+tied, read = Tokens(), networks._read_tensors
+stored = {name: torch.ones_like(x) for name, x in tied.state_dict().items() if name != "embed.weight"}
+networks._read_tensors = lambda torch, path: stored
+assert ghp.load(tied, "tied.safetensors") == [] and tied.embed.weight.eq(1).all()
+networks._read_tensors = read
 pathlib.Path("torn.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{")
 refused(ghp.Error, "cannot read 'torn.safetensors' as safetensors", ghp.load, net, "torn.safetensors")
 refused(ghp.Error, "cannot read 'nowhere", ghp.load, net, "nowhere")
