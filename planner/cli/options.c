@@ -153,8 +153,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .argument = "WORKERS",
      .min = 2,
      .max = INT_MAX,
-     .help = "with --shard or --sync sharded: shard within groups of this size, such as a "
-             "node's workers; each group has all (hybrid sharding)"},
+     .help = "shard within groups of this size, such as a node's workers; each group has all "
+             "(hybrid sharding); needs --shard auto or --sync sharded"},
     {.name = "servers",
      .kind = GHP_OPT_INT,
      .target = &ghp_plan_chosen.servers,
