@@ -436,6 +436,19 @@ int ghp_remote_activation_readers(const struct ghp_model *model, const struct gh
     return n;
 }
 
+/* Whether two chunks of the layer's stage have its parameters. */
+static bool is_in_two_chunks(const struct ghp_model *model, const struct ghp_staging *staging,
+                             int layer)
+{
+    int owner = ghp_model_owner(model, layer);
+
+    for (int v = 0; v < model->n_layers && staging != NULL; v++)
+        if (ghp_model_owner(model, v) == owner &&
+            ghp_chunk_of(staging, v) != ghp_chunk_of(staging, layer))
+            return true;
+    return false;
+}
+
 enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
                                          const struct ghp_staging *staging, int layer,
                                          struct ghp_split split)
@@ -449,6 +462,13 @@ enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
             "layer '%s' shares its parameters with another stage, so they cannot be "
             "sharded by '%s'; leave its \"shard\" or '+%s' out, or have both in one stage",
             model->layers[layer].name, name, name);
+    /* between a micro-batch's two gradients the stage makes those of others */
+    if (ghp_sharding_reduces_each(split.sharding) && is_in_two_chunks(model, staging, layer))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "two chunks of a stage have the parameters of layer '%s', so their "
+                        "gradients cannot be sharded by '%s' with each micro-batch; use step, or "
+                        "leave its \"shard\" or '+%s' out",
+                        model->layers[layer].name, name, name);
     if (staging == NULL || !ghp_staging_defers_weights(staging)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the schedule '%s' defers weight gradients, and those of layer '%s' are "

@@ -172,8 +172,8 @@ struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
  * of the two stages has them, and holds the sum of both gradients. */
 int ghp_stage_partner(const struct ghp_model *model, const struct ghp_staging *staging, int layer);
 
-/* Whether the layer's parameters can be sharded among these stages: none shares them, and their gradients are made in
- * the backward pass. Returns GHP_ERR_INPUT naming what would do. */
+/* Whether the layer's parameters can be sharded among these stages: none shares them, their gradients are made in the
+ * backward pass, and two chunks that share them reduce them once a step. Returns GHP_ERR_INPUT naming what would do. */
 enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
                                          const struct ghp_staging *staging, int layer,
                                          struct ghp_split split);

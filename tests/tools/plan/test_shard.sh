@@ -57,6 +57,10 @@ plans "$lenet" --workers 2 --force 'fc1=data+pass' --shard pass
 two=("$tied" --workers 4 --micro-batches 2 --shard auto --force 'embed=data+pass,out=data+pass')
 refuses "'embed' shares its parameters with another stage" "${two[@]}" --stages 2,out:2
 plans "${two[@]}" # both in one stage
+chunks=("$tied" --workers 4 --micro-batches 2 --shard auto)
+refuses "two chunks of a stage have the parameters of layer 'embed'" "${chunks[@]}" --stages 2,up:2,norm \
+    --force 'embed=data+pass,out=data+pass'
+plans "${chunks[@]}" --stages 2,up:2,norm --force 'embed=data+step,out=data+step'
 staged=("$lenet" --workers 4 --stages 2,fc1:2 --micro-batches 2 --force 'fc1=data+pass')
 refuses "use --pipeline-schedule 1f1b, or --shard none" "${staged[@]}" --shard pass --pipeline-schedule zb-h1
 plans "${staged[@]}" --shard pass --pipeline-schedule 1f1b
