@@ -90,7 +90,6 @@ enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *fixed, boo
 
 enum ghp_status ghp_model_freeze(struct ghp_model *model, const struct ghp_freeze *freeze)
 {
-    struct ghp_model changed;
     char *text = NULL;
     bool *fixed;
     enum ghp_status status;
@@ -102,11 +101,8 @@ enum ghp_status ghp_model_freeze(struct ghp_model *model, const struct ghp_freez
     fixed = ghp_alloc((size_t)model->n_layers, sizeof *fixed);
     status = fixed == NULL ? GHP_NO_MEMORY() : decide_all(model, freeze, fixed);
     if (status == GHP_OK) status = ghp_freeze_write(model, fixed, true, &text);
-    if (status == GHP_OK) status = ghp_model_parse(text, model->name, &changed);
+    if (status == GHP_OK) status = ghp_model_replace(model, text);
     free(text);
     free(fixed);
-    if (status != GHP_OK) return status;
-    ghp_model_release(model);
-    *model = changed;
-    return GHP_OK;
+    return status;
 }

@@ -1,7 +1,6 @@
 /* core/model/lora.c - see lora.h. */
 #include "core/model/lora.h"
 
-#include "core/base/json_lines.h"
 #include "core/model/model_private.h"
 #include "core/base/text.h"
 
@@ -194,33 +193,18 @@ static json_t *adapted(struct adding *a, const struct ghp_model *model, json_t *
     return a->layers;
 }
 
-/* Parses what `change` made of the network's description. */
-static enum ghp_status parse_changed(json_t *root, const char *name, struct ghp_model *changed)
-{
-    char *text = NULL;
-    enum ghp_status status = ghp_json_compact(root, &text);
-
-    if (status == GHP_OK) status = ghp_model_parse(text, name, changed);
-    free(text);
-    return status;
-}
-
 static enum ghp_status add_layers(struct ghp_model *model, struct adding *adding, char *text,
                                   const bool *targets)
 {
     json_t *root = json_loads(text, 0, NULL);
-    struct ghp_model changed = {0};
     enum ghp_status status;
 
     if (root == NULL) return GHP_NO_MEMORY();
     ghp_json_put(root, "layers", adapted(adding, model, json_object_get(root, "layers"), targets),
                  &adding->failed);
-    status = adding->failed ? GHP_NO_MEMORY() : parse_changed(root, model->name, &changed);
+    status = adding->failed ? GHP_NO_MEMORY() : ghp_model_replace_by(model, root);
     json_decref(root);
-    if (status != GHP_OK) return status;
-    ghp_model_release(model);
-    *model = changed;
-    return GHP_OK;
+    return status;
 }
 
 enum ghp_status ghp_model_lora(struct ghp_model *model, const struct ghp_lora *lora,
@@ -297,7 +281,7 @@ enum ghp_status ghp_model_without_lora(const struct ghp_model *model, struct ghp
     *base = (struct ghp_model){0};
     if (root == NULL) return GHP_NO_MEMORY();
     ghp_json_put(root, "layers", base_layers(json_object_get(root, "layers"), &failed), &failed);
-    status = failed ? GHP_NO_MEMORY() : parse_changed(root, model->name, base);
+    status = failed ? GHP_NO_MEMORY() : ghp_model_parse_value(root, model->name, base);
     json_decref(root);
     return status;
 }

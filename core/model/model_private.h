@@ -55,6 +55,16 @@ enum ghp_status ghp_model_read(const struct ghp_node *at, struct ghp_model *mode
 enum ghp_status ghp_model_parse_from(const char *text, const char *name,
                                      const struct ghp_json_origin *origin, struct ghp_model *model);
 
+/* ghp_model_parse of a description that was changed in memory. */
+enum ghp_status ghp_model_parse_value(const json_t *description, const char *name,
+                                      struct ghp_model *model);
+
+/* Makes a model what another description says, a text or a value: its own with some keys changed.
+ *
+ * Returns   GHP_OK; as ghp_model_parse, and the model is as before then */
+enum ghp_status ghp_model_replace(struct ghp_model *model, const char *text);
+enum ghp_status ghp_model_replace_by(struct ghp_model *model, const json_t *description);
+
 /* The layer that an item of `layers` in the model's description is about, or -1. */
 int ghp_model_item_layer(const struct ghp_model *model, int64_t item);
 

@@ -324,3 +324,34 @@ enum ghp_status ghp_model_parse(const char *text, const char *name, struct ghp_m
 {
     return ghp_model_parse_from(text, name, NULL, model);
 }
+
+enum ghp_status ghp_model_parse_value(const json_t *description, const char *name,
+                                      struct ghp_model *model)
+{
+    char *text = NULL;
+    enum ghp_status status = ghp_json_compact(description, &text);
+
+    if (status == GHP_OK) status = ghp_model_parse(text, name, model);
+    free(text);
+    return status;
+}
+
+enum ghp_status ghp_model_replace(struct ghp_model *model, const char *text)
+{
+    struct ghp_model changed;
+
+    GHP_TRY(ghp_model_parse(text, model->name, &changed));
+    ghp_model_release(model);
+    *model = changed;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_model_replace_by(struct ghp_model *model, const json_t *description)
+{
+    struct ghp_model changed;
+
+    GHP_TRY(ghp_model_parse_value(description, model->name, &changed));
+    ghp_model_release(model);
+    *model = changed;
+    return GHP_OK;
+}

@@ -2,7 +2,6 @@
 #include "core/model/statistics.h"
 
 #include "core/base/json.h"
-#include "core/base/json_lines.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 
@@ -82,16 +81,9 @@ static enum ghp_status set_keys(json_t *root, const char *statistics)
 enum ghp_status ghp_model_set_statistics(struct ghp_model *model, const char *statistics)
 {
     json_t *root = ghp_json_value_of(model->text);
-    struct ghp_model changed;
-    char *text = NULL;
     enum ghp_status status = root == NULL ? GHP_NO_MEMORY() : set_keys(root, statistics);
 
-    if (status == GHP_OK) status = ghp_json_compact(root, &text);
-    if (status == GHP_OK) status = ghp_model_parse(text, model->name, &changed);
-    free(text);
+    if (status == GHP_OK) status = ghp_model_replace_by(model, root);
     json_decref(root);
-    if (status != GHP_OK) return status;
-    ghp_model_release(model);
-    *model = changed;
-    return GHP_OK;
+    return status;
 }
