@@ -370,17 +370,23 @@ bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b)
 
 /* ---- parameters of two stages ---- */
 
-int ghp_stage_partner(const struct ghp_model *model, const struct ghp_staging *staging, int layer)
+/* The first layer with the same parameters in another stage, or another chunk; -1: there is none. */
+static int sharer_of(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
+                     int part_of(const struct ghp_staging *staging, int layer))
 {
     const struct ghp_layer *l = &model->layers[layer];
     int owner = ghp_model_owner(model, layer);
 
     if (ghp_staging_stages(staging) == 1 || (l->tied == 0 && !l->shared)) return -1;
     for (int v = owner; v < model->n_layers; v++)
-        if (ghp_model_owner(model, v) == owner &&
-            ghp_stage_of(staging, v) != ghp_stage_of(staging, layer))
+        if (ghp_model_owner(model, v) == owner && part_of(staging, v) != part_of(staging, layer))
             return v;
     return -1;
+}
+
+int ghp_stage_partner(const struct ghp_model *model, const struct ghp_staging *staging, int layer)
+{
+    return sharer_of(model, staging, layer, ghp_stage_of);
 }
 
 struct ghp_ranks ghp_stage_partner_ranks(const struct ghp_staging *s,
@@ -436,19 +442,6 @@ int ghp_remote_activation_readers(const struct ghp_model *model, const struct gh
     return n;
 }
 
-/* Whether two chunks of the layer's stage have its parameters. */
-static bool is_in_two_chunks(const struct ghp_model *model, const struct ghp_staging *staging,
-                             int layer)
-{
-    int owner = ghp_model_owner(model, layer);
-
-    for (int v = 0; v < model->n_layers && staging != NULL; v++)
-        if (ghp_model_owner(model, v) == owner &&
-            ghp_chunk_of(staging, v) != ghp_chunk_of(staging, layer))
-            return true;
-    return false;
-}
-
 enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
                                          const struct ghp_staging *staging, int layer,
                                          struct ghp_split split)
@@ -463,7 +456,8 @@ enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
             "sharded by '%s'; leave its \"shard\" or '+%s' out, or have both in one stage",
             model->layers[layer].name, name, name);
     /* between a micro-batch's two gradients the stage makes those of others */
-    if (ghp_sharding_reduces_each(split.sharding) && is_in_two_chunks(model, staging, layer))
+    if (ghp_sharding_reduces_each(split.sharding) &&
+        sharer_of(model, staging, layer, ghp_chunk_of) >= 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "two chunks of a stage have the parameters of layer '%s', so their "
                         "gradients cannot be sharded by '%s' with each micro-batch; use step, or "

@@ -56,18 +56,15 @@ const struct ghp_kind_facts ghp_kind_facts_all_reduce = {
 };
 
 /* Each micro-batch's gradients have a buffer of their own, if each is reduced; what is left of the first lies in the
- * optimizer shard, of a further one in its place in the buffer. */
-static int reduced_shard(const struct ghp_buffer_assignment *k, const struct ghp_instr *instr)
+ * optimizer shard, of a further one in its place in the buffer. A sum over groups is of what is left, in place: who
+ * waits for it waits for the reduction before it, too, whose the buffer is until then. */
+static void assign_scattered(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    return ghp_sharding_reduces_each(instr->sharding) && instr->micro > 0
-               ? k->part_now[instr->bucket]
-               : k->program->buckets[instr->bucket].gradient_shard;
-}
+    bool further = ghp_sharding_reduces_each(instr->sharding) && instr->micro > 0;
 
-static void assign_reduce_scatter(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
     instr->at.x[0] = k->bucket_now[instr->bucket];
-    instr->at.y = reduced_shard(k, instr);
+    instr->at.y = further ? k->part_now[instr->bucket]
+                          : k->program->buckets[instr->bucket].gradient_shard;
 }
 
 const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {
@@ -77,16 +74,8 @@ const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {
     .comm = GHP_COMM_REDUCE_SCATTER,
     .reduces = true,
     .scratch = GHP_LASTING_RECEIVE,
-    .assign = assign_reduce_scatter,
+    .assign = assign_scattered,
 };
-
-/* What the reduction before it has left in the optimizer shard, in place. Who waits for this one waits for that one,
- * too, and until then the bucket is that one's. */
-static void assign_shard_reduce(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    instr->at.x[0] = k->bucket_now[instr->bucket];
-    instr->at.y = reduced_shard(k, instr);
-}
 
 const struct ghp_kind_facts ghp_kind_facts_shard_reduce = {
     .name = "shard_reduce",
@@ -95,7 +84,7 @@ const struct ghp_kind_facts ghp_kind_facts_shard_reduce = {
     .comm = GHP_COMM_ALL_REDUCE,
     .reduces = true,
     .scratch = GHP_LASTING_RECEIVE,
-    .assign = assign_shard_reduce,
+    .assign = assign_scattered,
 };
 
 const struct ghp_kind_facts ghp_kind_facts_all_gather = {
