@@ -132,7 +132,7 @@ static enum ghp_status become(const char *name, char **args)
                     path, strerror(errno));
 }
 
-/* ghp help tasks, ghp help TASK; false: the word is no task. */
+/* ghp help tasks, ghp help TASK; false: there is no such task. */
 static bool help_task(const char *word)
 {
     if (strcmp(word, "tasks") != 0) return ghp_task_print(word);

@@ -84,7 +84,7 @@ static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
                     dims_text(entry->dims, entry->n_dims, have), dims_text(shape, n_shape, want));
 }
 
-/* What files hold that is no weight of the network: masks, tables that are computed, the output layer once more if it is
+/* What files hold besides weights of the network: masks, tables that are computed, the output layer once more if it is
  * tied, and of a bert what it was pretrained with and no masked word needs. */
 static bool is_beside(const struct ghp_hf_weights *w, const char *name)
 {

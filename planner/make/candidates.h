@@ -24,7 +24,7 @@ struct ghp_candidates {
     struct ghp_baseline_found baseline[GHP_BASELINES]; /* data, model, owt */
     /* data parallelism whose batch norms take each worker's own samples; no splits: it is no question */
     struct ghp_candidate local_data;
-    /* data parallelism with all parameters sharded for each pass; no splits: it is no question, or is baseline[0] */
+    /* data parallelism with all parameters sharded for each pass; no splits: nobody asked, or it is baseline[0] */
     struct ghp_candidate fsdp;
     struct ghp_search_result shared; /* of plans without stages; zeroed: not searched */
     struct ghp_partition stages;     /* those given, or the best of all */
