@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-expect
+# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-expect
 # tests/tools/python/test_python.sh - the Python package `ghp`: what docs/how-to/python.md shows. In full runs what
 # door.py says, and its wheel, built and installed into an environment that has nothing else.
 set -u
