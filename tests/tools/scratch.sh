@@ -44,6 +44,21 @@ waits() {
 # alive PROCESS: it has not ended, nor waits as a zombie for whoever started it
 alive() { kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; }
 
+# warm_python MODULE...: starts a Python (GHP_PYTHON or python3) that imports them once, for `warm`; fails if one is missing
+warm_python() {
+    "${GHP_PYTHON:-python3}" "$GHP_SOURCE/tests/tools/warm_python.py" serve "$scratch/python" "$@" \
+        </dev/null >/dev/null 2>python-err &
+    warm=$!
+    trap 'kill $warm 2>/dev/null; rm -rf "$scratch"' EXIT
+    until [ -e "$scratch/python" ]; do
+        alive $warm || return 1
+        sleep 0.05
+    done
+}
+
+# warm PROGRAM ARG...: as `python3 PROGRAM ARG...`, in a copy of that Python
+warm() { "${GHP_PYTHON:-python3}" -S "$GHP_SOURCE/tests/tools/warm_python.py" run "$scratch/python" "$@"; }
+
 # lines N: metrics.jsonl has so many
 lines() { [ -e metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -ge "$1" ]; }
 

@@ -14,7 +14,7 @@ planned() {
     local model=$1 workers=$2
     shift 2
     analytic "$model" profile F=1e10,bandwidth=1e9,latency=1e-6
-    "$GHP_BIN/ghp-plan" "$model" --profile profile --workers "$workers" --batch 16 --no-break-even "$@" -o plan.json \
+    "$GHP_BIN/ghp-plan" "$model" --profile profile --workers "$workers" --batch 16 --no-break-even --time-limit 5 "$@" -o plan.json \
         >out 2>err || { fail "$model: $(cat err)"; return 1; }
 }
 
@@ -40,20 +40,31 @@ denied 2 'about plans' "$GHP_BIN/ghp-inspect" "$lenet" --export-torch plan.py
 [ ! -e plan.py ] || fail "a refusal wrote plan.py"
 
 # ---- training ----
-"$python" -c 'import torch, onnx, onnxscript' 2>/dev/null || {
+warm_python torch onnx onnxscript torch.distributed.fsdp || {
     echo "left out: '$python' lacks torch, onnx or onnxscript; set GHP_PYTHON to one that has them" >&2
     [ $failures -eq 0 ] && exit 77
     exit 1
 }
 
+# four_ranks COMMAND...: what torchrun does with four of them
+four_ranks() {
+    local rank ended=0 started=() port
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    for rank in 0 1 2 3; do
+        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=4 RANK=$rank LOCAL_RANK=$rank PYTHONPATH=$PWD "$@" &
+        started+=($!)
+    done
+    for rank in "${started[@]}"; do wait "$rank" || ended=1; done
+    return $ended
+}
+
 # trains NETWORK FORCED OPTION...: PyTorch on four ranks by the plan
 trains() {
-    "$python" "$script" export "$1" >out 2>err || { fail "$1: $(tail -n 3 err)"; return; }
+    [ -e "$1.onnx" ] || warm "$script" export "$1" >out 2>err || { fail "$1: $(tail -n 3 err)"; return; }
     planned "$1.onnx" 4 --force "$2" "${@:3}" || return
     rm -f plan.py
     "$GHP_BIN/ghp-inspect" plan.json --export-torch plan.py >out 2>err || { fail "$1: $(cat err)"; return; }
-    PYTHONPATH=$PWD timeout 300 "$python" -m torch.distributed.run --standalone --nproc-per-node 4 \
-        "$script" train "$1" >out 2>err </dev/null || { fail "$1: $(cat out) $(tail -n 20 err)"; return; }
+    four_ranks warm "$script" train "$1" >out 2>err </dev/null || { fail "$1: $(cat out) $(tail -n 20 err)"; return; }
     cat out
 }
 trains mlp '0=out:2,2=in:2,4=out:2,6=data'

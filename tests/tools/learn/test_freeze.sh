@@ -6,7 +6,6 @@
 # python3 (GHP_PYTHON) has no torchvision).
 set -u
 . "$(dirname "$0")/../scratch.sh"
-python=${GHP_PYTHON:-python3}
 script=$GHP_SOURCE/tests/tools/learn/freeze_torch.py
 model=$GHP_SOURCE/models/small-resnet.json
 double=(--precision double --backend reference --eval off)
@@ -86,11 +85,11 @@ ranks 1 run fewer.json --data synthetic --steps 1 --init kept/checkpoint.safeten
 # ---- as PyTorch does ----
 
 full || { [ "$failures" = 0 ] && echo "frozen parameters stay, and the others train"; exit $((failures > 0)); }
-"$python" -c 'import torch, torchvision, safetensors' 2>/dev/null || {
-    echo "skipped what compares with PyTorch: '$python' has no torchvision; set GHP_PYTHON to one that has"
+warm_python torch torchvision safetensors || {
+    echo "skipped what compares with PyTorch: '${GHP_PYTHON:-python3}' has no torchvision; set GHP_PYTHON to one that has"
     exit $((failures > 0))
 }
-"$python" - "$GHP_SOURCE/models/resnet18.json" <<'PYTHON'
+python3 - "$GHP_SOURCE/models/resnet18.json" <<'PYTHON'
 import json, sys
 
 text = open(sys.argv[1]).read().replace("stage4", "layer4").replace("stage3", "layer3").replace("stage2", "layer2")
@@ -102,7 +101,7 @@ for layer in net["layers"]:
 json.dump(net, open("net.json", "w"))
 PYTHON
 model=net.json
-"$python" "$script" data || exit 1
+warm "$script" data || exit 1
 analytic "$model" profile.json
 init=(--data npy:. --normalise none --eval off --init base.safetensors --init-except 'fc.*')
 
@@ -118,7 +117,7 @@ as_torch() {
     ranks 1 run plan.json "${init[@]}" --steps 1 --lr 0 --checkpoint first || { fail "first: $(tail -1 err)"; return; }
     ranks 1 run plan.json "${init[@]}" --steps "$steps" --lr 0.001 --weight-decay 0.01 --metrics metrics.jsonl "$@" ||
         { fail "$*: $(tail -1 err)"; return; }
-    "$python" "$script" check first/checkpoint.safetensors metrics.jsonl "$steps" 0.001 0.01 "$frozen" "$scaled" ||
+    warm "$script" check first/checkpoint.safetensors metrics.jsonl "$steps" 0.001 0.01 "$frozen" "$scaled" ||
         fail "${options[*]} $*: is not PyTorch's"
 }
 below=conv1.,bn1.,layer1.,layer2.,layer3.

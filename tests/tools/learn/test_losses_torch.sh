@@ -6,7 +6,6 @@
 # left out where python3 (GHP_PYTHON) has no torch and numpy.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-python=${GHP_PYTHON:-python3}
 script=$GHP_SOURCE/tests/tools/learn/losses_torch.py
 
 run() { ranks "$1" run "${@:2}" --numerics exact; }
@@ -28,8 +27,8 @@ network() { # network OUTPUTS LOSS-KEYS: model.json
   {"name": "fc1", "op": "linear", "features": 16}, {"name": "relu1", "op": "relu"},
   {"name": "fc2", "op": "linear", "features": %s}, {"name": "loss", "op": %s}]}\n' "$1" "$2" >model.json
 }
-if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
-    echo "left out: '$python' lacks torch or numpy; set GHP_PYTHON to one that has them" >&2
+if ! warm_python torch numpy; then
+    echo "left out: '${GHP_PYTHON:-python3}' lacks torch or numpy; set GHP_PYTHON to one that has them" >&2
     [ $failures -eq 0 ] && exit 77
     exit 1
 fi
@@ -38,7 +37,7 @@ checks=()
 trained() {
     local bits
     rm -rf data
-    "$python" "$script" data data "$2" || { fail "no data"; return; }
+    warm "$script" data data "$2" || { fail "no data"; return; }
     network "$3" "$4"
     planned model.json 2 16 --strategy data || return
     for bits in "${@:5}"; do
@@ -55,13 +54,13 @@ trained smoothed 5 5 '"softmax_cross_entropy", "smoothing": 0.1' 64 32
 trained binary 5 5 '"binary_cross_entropy"' 64
 trained one 2 1 '"binary_cross_entropy"' 64
 trained multi 0 5 '"binary_cross_entropy", "multi_label": true' 64 32
-"$python" "$script" check "${checks[@]}" || fail "losses are not PyTorch's"
+warm "$script" check "${checks[@]}" || fail "losses are not PyTorch's"
 
 # ---- labels that do not fit: five of each sample where one is wanted, and one where five are ----
 network 5 '"softmax_cross_entropy"'
 planned model.json 1 16 && run 1 plan.json --data npy:data --steps 1 && fail "five labels were taken for one"
 grep -q "labels.npy' holds no labels: they are integers, one for each sample" err || fail "five labels: $(cat err)"
-"$python" "$script" data data 5
+warm "$script" data data 5
 network 5 '"binary_cross_entropy", "multi_label": true'
 planned model.json 1 16 && run 1 plan.json --data npy:data --steps 1 && fail "one label was taken for five"
 grep -q "takes 5 integers of each sample; save them as an array of N,5 int64" err || fail "one label: $(cat err)"

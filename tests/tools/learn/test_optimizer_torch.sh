@@ -5,17 +5,16 @@
 # Skipped where python3 (GHP_PYTHON) has no torch.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-python=${GHP_PYTHON:-python3}
 script=$GHP_SOURCE/tests/tools/learn/optimizer_torch.py
 model=$GHP_SOURCE/models/lenet5.json
 
-"$python" -c 'import torch' 2>/dev/null || {
-    echo "skipped: '$python' has no torch; set GHP_PYTHON to one that has"
+warm_python torch || {
+    echo "skipped: '${GHP_PYTHON:-python3}' has no torch; set GHP_PYTHON to one that has"
     exit 77
 }
 run() { ranks "$1" run "${@:2}" --data idx:data --eval off; }
 
-"$python" "$script" data data || exit 1
+warm "$script" data data || exit 1
 analytic "$model" profile.json
 
 # trained WORKERS OPTIMIZER CLIP BITS PLAN-OPTION...: by ghp, then by PyTorch from the same weights
@@ -31,7 +30,7 @@ trained() {
         { fail "$*: $(tail -1 err)"; return; }
     run "$workers" plan.json --steps 10 --lr $rate --weight-decay 0.1 --init first/checkpoint.safetensors \
         --checkpoint last --numerics exact "${numbers[@]}" || { fail "$*: $(tail -1 err)"; return; }
-    "$python" "$script" check first/checkpoint.safetensors last/checkpoint.safetensors \
+    warm "$script" check first/checkpoint.safetensors last/checkpoint.safetensors \
         "$optimizer" 10 $rate 0.1 "$clip" "$bits" || fail "$workers workers, $*: is not PyTorch's"
     rm -rf first last
 }

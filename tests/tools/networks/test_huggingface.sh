@@ -4,13 +4,12 @@
 # with random weights are planned and trained by ghp and by PyTorch, and come back as folders; the same networks in ONNX
 # (all cases), as torch's exporters write them. Wants a python3 (GHP_PYTHON) that has torch and transformers.
 set -u
-python=${GHP_PYTHON:-python3}
 program="$GHP_SOURCE/tests/tools/networks/huggingface.py"
 export HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error OMP_NUM_THREADS=1
 . "$(dirname "$0")/../scratch.sh"
 
-"$python" -c 'import torch, transformers' 2>/dev/null || {
-    echo "skipped: torch and transformers of '$python' are not there" >&2
+warm_python torch transformers.models.gpt2.modeling_gpt2 transformers.models.llama.modeling_llama || {
+    echo "skipped: torch and transformers of '${GHP_PYTHON:-python3}' are not there" >&2
     exit 77
 }
 
@@ -24,7 +23,7 @@ run() { # runs a command that must succeed
 
 # 8 windows of 64 bytes and the last label: one batch, so that a step sees all and their order does not count
 python3 -c 'import random; random.seed(3); print(end="".join(random.choices("etaoin shrdlu", k=513)))' >text
-run "$python" "$program" make
+run warm "$program" make
 
 losses() { sed -n 's/.*"loss": *\([-+0-9.eE]*\).*/\1/p' "$1"; }
 
@@ -47,19 +46,19 @@ check() {
     run "$GHP_BIN/ghp-inspect" "$name.json" --export-hf "$name.ours" \
         --weights "$name.checkpoint/checkpoint.safetensors" || return
     # the checkpoint itself has transformers' names and shapes
-    run "$python" "$program" back "$name.ours" "$name.checkpoint/checkpoint.safetensors" "${data#*:}" || return
+    run warm "$program" back "$name.ours" "$name.checkpoint/checkpoint.safetensors" "${data#*:}" || return
     cp out "$name.back"
     # what was written is read again: the loss goes on where it was
     run "$GHP_BIN/ghp-plan" "$name.ours@64" --profile "$name.profile" --workers 1 --batch "$batch" -o again.json || return
     run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data "$data" --steps 1 --threads 1 --numerics exact \
         --metrics again --overwrite || return
-    run "$python" "$program" train "$name" "${data#*:}" "$steps" || return
+    run warm "$program" train "$name" "${data#*:}" "$steps" || return
     cp out "$name.theirs"
     cat "$name.metrics" again >ours
     paste "$name.back" <(tail -n 1 "$name.theirs") | awk '{ d = $1 - $2; exit !(d <= 1e-5 * $2 && -d <= 1e-5 * $2) }' ||
         fail "$name: the loss with the checkpoint's tensors is $(cat "$name.back"), not $(tail -n 1 "$name.theirs")"
     same_losses "$name" ours "$name.theirs"
-    run "$python" "$program" differ "$name.trained" "$name.ours" || return
+    run warm "$program" differ "$name.trained" "$name.ours" || return
     awk '{ exit !($1 <= 1e-5) }' out || fail "$name: weights differ from PyTorch's by $(cat out) of the largest"
 }
 check gpt-nano 10
@@ -73,13 +72,13 @@ shorter() { # NAME
     run mpirun -n 1 "$GHP_BIN/ghp-run" "$1.json" --data bytes:text --steps 1 --lr 0.1 --threads 1 \
         --checkpoint "$1.shorter" || return
     run "$GHP_BIN/ghp-inspect" "$1.json" --export-hf "$1.whole" --weights "$1.shorter/checkpoint.safetensors" || return
-    run "$python" "$program" generate "$1" "$1.whole"
+    run warm "$program" generate "$1" "$1.whole"
 }
 shorter gpt-nano
 shorter llama-tied
 # 124 million weights and 50257 ids, in 6 GB; what ghp wrote has the same loss in transformers
-if full && run "$python" "$program" make-gpt2 && check gpt2 1 tokens:gpt2.ids 1 &&
-    run "$python" "$program" loss gpt2.ours gpt2.ids; then
+if full && run warm "$program" make-gpt2 && check gpt2 1 tokens:gpt2.ids 1 &&
+    run warm "$program" loss gpt2.ours gpt2.ids; then
     echo "gpt2: losses by ghp $(losses ours | tr '\n' ' ')by PyTorch $(tr '\n' ' ' <gpt2.theirs)read back $(cat out)"
     paste out <(tail -n 1 gpt2.theirs) | awk '{ d = $1 - $2; exit !(d <= 1e-5 * $2 && -d <= 1e-5 * $2) }' ||
         fail "gpt2: transformers' loss of what ghp wrote is $(cat out), of their own $(tail -n 1 gpt2.theirs)"
@@ -89,7 +88,7 @@ fi
 # trained by ghp; every step's loss is PyTorch's, so that the gradients of all tensors are
 check_onnx() {
     local name=$1 file=$1.onnx${4:-}
-    run "$python" "$program" export "$name" "$2" "$3" || return
+    run warm "$program" export "$name" "$2" "$3" || return
     run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$file" -o onnx.profile || return
     run "$GHP_BIN/ghp-plan" "$file" --profile onnx.profile --workers 1 --batch 8 -o onnx.json || return
     run mpirun -n 1 "$GHP_BIN/ghp-run" onnx.json --data bytes:text --steps 10 --lr 0.1 --momentum 0.9 --threads 1 \
@@ -99,14 +98,16 @@ check_onnx() {
     # and out again: what was trained is, in onnxruntime, what PyTorch trained
     run "$GHP_BIN/ghp-inspect" onnx.json --export-onnx trained.onnx --weights onnx.checkpoint/checkpoint.safetensors
     rm -r onnx.checkpoint
-    "$python" -c 'import onnxruntime' 2>/dev/null || {
-        echo "left out: onnxruntime of '$python' is not there" >&2
-        return
-    }
-    run "$python" "$program" logits "$name.trained" trained.onnx text || return
+    $has_onnxruntime || return
+    run warm "$program" logits "$name.trained" trained.onnx text || return
     awk '{ exit !($1 <= 1e-5) }' out || fail "$file: logits in onnxruntime differ by $(cat out) of the largest"
 }
 if full; then
+    has_onnxruntime=true
+    "${GHP_PYTHON:-python3}" -c 'import onnxruntime' 2>/dev/null || {
+        has_onnxruntime=false
+        echo "left out: onnxruntime of '${GHP_PYTHON:-python3}' is not there" >&2
+    }
     check_onnx gpt-nano traced 14 @64
     check_onnx gpt-tied dynamo 18
     check_onnx llama-nano dynamo 23
