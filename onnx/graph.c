@@ -109,11 +109,10 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
 {
     const struct ghp_onnx_operator *row = ghp_onnx_operator_find(node->op);
     enum ghp_status status;
-    char instead[700];
 
     if (row == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
         return ghp_onnx_fail(im, node, "is of an operation that ghp does not support; %s",
-                             ghp_onnx_operator_instead(node->op, instead, sizeof instead));
+                             ghp_onnx_operator_instead(node->op));
     for (int i = 0; i < node->n_attributes; i++)
         if (!ghp_onnx_operator_allows(row, node->attributes[i].name))
             return ghp_onnx_fail(
@@ -129,7 +128,7 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
         return ghp_onnx_fail(im, node,
                              "is of an operation that ghp has for constants alone, and reads what "
                              "is computed from samples; %s",
-                             ghp_onnx_operator_instead(node->op, instead, sizeof instead));
+                             ghp_onnx_operator_instead(node->op));
     im->now = node;
     status = row->read(im, node);
     im->now = NULL;
@@ -245,8 +244,12 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
         GHP_ERR_INPUT,
         "a sample has %" PRId64 " values on %d axes there, as maps of pixels and lists of boxes "
         "have; the loss %s is of one vector of classes for each sample, or for each position "
-        "after an attention: pool or flatten it to batch and classes",
-        ghp_onnx_elements(output), axes, ghp_op_name(loss->op));
+        "after an attention: %s",
+        ghp_onnx_elements(output), axes, ghp_op_name(loss->op),
+        output->n == 3 ? "pool or flatten it to batch and classes, or, where the last axis has the "
+                         "classes of each place of axis 1, say so by naming the loss in the "
+                         "metadata 'ghp.loss'"
+                       : "pool or flatten it to batch and classes");
 }
 
 /* The loss on layer *last, unless a softmax that is the loss is there already. */

@@ -494,8 +494,6 @@ const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
     FUNCTION("Floor", ""),
     FUNCTION("Ceil", ""),
     FUNCTION("Mod", "fmod "),
-    FUNCTION("Max", ""),
-    FUNCTION("Min", ""),
     {.name = "IsNaN", .since = 9, .attributes = "", .folds = true, .read = read_is_nan},
     {.name = "Where", .since = 9, .attributes = "", .read = read_where},
     {.name = "Range", .since = 11, .attributes = "", .folds = true, .read = read_range},

@@ -3,6 +3,7 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/fold.h"
+#include "onnx/operator/join.h"
 #include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
@@ -204,6 +205,52 @@ static enum ghp_status read_prelu(struct ghp_onnx_import *im, const struct ghp_o
     return run(im, node, "Add", above, part, NULL, NULL);
 }
 
+/* Of a tensor and a number: a clip on one side. */
+static enum ghp_status clip_by(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               int constant, bool max)
+{
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION,
+                             .activation = {GHP_FUNCTION_CLIP, -1e30, 1e30}};
+    struct ghp_onnx_array *number, *x, out;
+    const double *value;
+
+    GHP_TRY(ghp_onnx_constant_in(im, node, constant, &number));
+    if (ghp_onnx_elements(number) != 1)
+        return ghp_onnx_fail(im, node,
+                             "compares a tensor with several numbers; ghp compares with one, or "
+                             "with another tensor");
+    GHP_TRY(ghp_onnx_role_check_number(im, node, number));
+    GHP_TRY(ghp_onnx_values(im, number, &value));
+    if (!(value[0] > -1e30 && value[0] < 1e30))
+        return ghp_onnx_fail(im, node, "compares with a number beyond 1e30; use a smaller one");
+    *(max ? &like.activation.alpha : &like.activation.beta) = ghp_onnx_tidy(value[0]);
+    GHP_TRY(ghp_onnx_joined_in(im, node, 1 - constant, &x));
+    out = *x;
+    GHP_TRY(then(im, node, NULL, like, &out));
+    return ghp_onnx_define(im, node, 0, &out);
+}
+
+/* Max, Min: max(a, b) = b + relu(a - b), min(a, b) = a - relu(a - b). Where both are equal, the gradient is b's of a max
+ * and a's of a min; PyTorch gives each a half. */
+static enum ghp_status read_extreme(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    bool max = strcmp(node->op, "Max") == 0;
+    const char *a = node->n_inputs > 0 ? node->inputs[0] : "", *b, *more, *part;
+    int constants;
+
+    GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
+    if (constants == node->n_inputs) return ghp_onnx_fold_function(im, node);
+    if (node->n_inputs == 1) return ghp_onnx_identity(im, node);
+    if (node->n_inputs > 2)
+        return ghp_onnx_fail(im, node, "compares more than two tensors; compare two, and the "
+                                       "result with the third");
+    if (constants == 1) return clip_by(im, node, is_constant(im, node, 0) ? 0 : 1, max);
+    b = node->inputs[1];
+    GHP_TRY(run(im, node, "Sub", a, b, "difference", &part));
+    GHP_TRY(run(im, node, "Relu", part, NULL, "more", &more));
+    return run(im, node, max ? "Add" : "Sub", max ? b : a, more, NULL, NULL);
+}
+
 /* ---- writing ---- */
 
 static void write_pow(struct ghp_onnx_export *ex, const struct ghp_layer *l, const char *x)
@@ -279,4 +326,6 @@ const struct ghp_onnx_operator ghp_onnx_function_rows[] = {
     {.name = "Softsign", .since = 1, .attributes = "", .read = read_softsign},
     {.name = "Mish", .since = 18, .attributes = "", .read = read_mish},
     {.name = "PRelu", .since = 1, .attributes = "", .read = read_prelu},
+    {.name = "Max", .since = 1, .attributes = "", .read = read_extreme},
+    {.name = "Min", .since = 1, .attributes = "", .read = read_extreme},
     {0}};

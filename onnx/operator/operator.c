@@ -35,13 +35,19 @@ const struct ghp_onnx_operator *ghp_onnx_operator_of(enum ghp_op op)
     return NULL;
 }
 
+/* Whether a list of names, a blank behind each, has this one. */
+static bool is_among(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = names; *at != '\0'; at = strchr(at, ' ') + 1)
+        if (strncmp(at, name, n) == 0 && at[n] == ' ') return true;
+    return false;
+}
+
 bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *attribute)
 {
-    size_t n = strlen(attribute);
-
-    for (const char *at = row->attributes; *at != '\0'; at = strchr(at, ' ') + 1)
-        if (strncmp(at, attribute, n) == 0 && at[n] == ' ') return true;
-    return false;
+    return is_among(row->attributes, attribute);
 }
 
 enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -76,24 +82,39 @@ enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_operator_find(op)->read(im, &each);
 }
 
-const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n)
-{
-    static const char *const drawn[] = {"RandomUniform",    "RandomUniformLike", "RandomNormal",
-                                        "RandomNormalLike", "Bernoulli",         "Multinomial"};
-    size_t table, used = 0;
+/* What stands for operators that people bring and ghp has not; names end with a blank each. */
+static const struct {
+    const char *names, *instead;
+} remedies[] = {
+    {"RandomUniform RandomUniformLike RandomNormal RandomNormalLike Bernoulli Multinomial ",
+     "use Dropout of single values, whose random numbers are the only ones, and make the module "
+     "without noise and dropout of whole channels"},
+    {"LSTM GRU RNN Scan Loop ",
+     "ghp has no recurrence: use an attention over the positions (nn.TransformerEncoder), or "
+     "convolutions of one row (nn.Conv1d)"},
+    {"If ", "export with dynamo=True, or make the module without a branch on values"},
+    {"Einsum ", "write the product as Linear, or as an attention by "
+                "nn.functional.scaled_dot_product_attention"},
+    {"GridSample AffineGrid RoiAlign DeformConv ",
+     "ghp takes pixels at fixed places: use nn.Upsample, a pool or a convolution"},
+    {"ReduceProd ReduceLogSum ReduceLogSumExp ",
+     "use ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceL1, ReduceL2 or ReduceSumSquare"},
+    {"ArgMax ArgMin TopK NonZero NonMaxSuppression Unique ScatterND ScatterElements "
+     "GatherElements GatherND OneHot Where Equal Less LessOrEqual Greater GreaterOrEqual And Or "
+     "Not Xor ",
+     "ghp makes no choices by a sample's values: use Relu, Clip, Max, Min, Softmax or a pool"},
+    {"Sign Floor Ceil Round Mod IsNaN IsInf ",
+     "its gradient is 0 almost everywhere: compute it before the network, in the data"},
+    {"Erf Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh ",
+     "use Tanh, Sigmoid, Gelu, Softplus, Sin, Cos, Exp, Log, Sqrt, Abs or Pow"},
+    {"QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearConv QLinearMatMul "
+     "ConvInteger MatMulInteger ",
+     "ghp trains floating-point numbers: export the module before it is quantized"},
+};
 
-    for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; i++) {
-        if (strcmp(name, drawn[i]) != 0) continue;
-        snprintf(text, n,
-                 "use Dropout of single values, whose random numbers are the only ones, and make "
-                 "the module without noise and dropout of whole channels");
-        return text;
-    }
-    used = (size_t)snprintf(text, n, "use ");
-    for (const struct ghp_onnx_operator *row = next_row(NULL, &table); row != NULL;
-         row = next_row(row, &table))
-        if (row->read != NULL && !row->folds && used < n)
-            used +=
-                (size_t)snprintf(text + used, n - used, "%s%s", used > 4 ? ", " : "", row->name);
-    return text;
+const char *ghp_onnx_operator_instead(const char *name)
+{
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
+        if (is_among(remedies[i].names, name)) return remedies[i].instead;
+    return "use operators of docs/reference/onnx.md, \"What is read\"";
 }

@@ -50,8 +50,7 @@ bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *a
 enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   const char *op, const char *const inputs[2], const char *part,
                                   const char **out);
-/* What to use in place of an operator that samples cannot go through, for messages; cut where n bytes are too few.
- * Returns text. */
-const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n);
+/* What to use in place of an operator that samples cannot go through, for messages. */
+const char *ghp_onnx_operator_instead(const char *name);
 
 #endif

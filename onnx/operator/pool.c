@@ -2,9 +2,11 @@
 #include "onnx/operator/operator.h"
 
 #include "core/model/window.h"
+#include "onnx/operator/rows.h"
 #include "onnx/operator/window.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
 #include <string.h>
@@ -140,13 +142,12 @@ static enum ghp_status read_global_max_pool(struct ghp_onnx_import *im,
 
 /* Which axes go: of the list, or all but none where noop_with_empty_axes says so. */
 static enum ghp_status read_reduced(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                    const struct ghp_onnx_array *x, int since, bool reduced[])
+                                    const struct ghp_onnx_array *x, bool reduced[])
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2];
     int n, axis;
 
-    GHP_TRY(ghp_onnx_list(
-        im, node, (struct ghp_onnx_place){im->file->opset < since ? -1 : 1, "axes"}, list, &n));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, "axes"}, list, &n));
     for (int i = 0; i < x->n; i++)
         reduced[i] = n <= 0 && ghp_onnx_int(node, "noop_with_empty_axes", 0) == 0;
     for (int i = 0; i < n; i++) {
@@ -159,9 +160,10 @@ static enum ghp_status read_reduced(struct ghp_onnx_import *im, const struct ghp
 }
 
 struct reduction {
-    enum ghp_op op; /* over all pixels */
-    bool sum;       /* the result times the number of elements */
-    int since;      /* the opset from which on the axes are an input */
+    enum ghp_op op;  /* over all pixels */
+    bool sum;        /* the result times the number of elements */
+    double more;     /* what is added to the sum */
+    const char *end; /* what is done to the result: "Neg", "Sqrt"; NULL: nothing */
 };
 
 /* The layers of a reduction: x's elements are shape, of which the pixels are taken together. */
@@ -169,31 +171,48 @@ static enum ghp_status layers_of(struct ghp_onnx_import *im, const struct ghp_on
                                  struct reduction reduction, struct ghp_shape shape, int *layer)
 {
     struct ghp_layer like = {.op = reduction.op, .n_inputs = 1, .inputs = {*layer}};
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL), all = hint;
 
+    if (reduction.end != NULL) all = ghp_onnx_part(hint, reduction.sum ? ".sum" : ".all");
     if (reduction.op == GHP_OP_MAX_POOL)
         like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};
-    GHP_TRY(ghp_onnx_emit(im, &like, reduction.sum ? ghp_onnx_part(hint, ".mean") : hint, layer));
-    if (!reduction.sum) return GHP_OK;
-    like = (struct ghp_layer){.op = GHP_OP_ACTIVATION,
-                              .n_inputs = 1,
-                              .inputs = {*layer},
-                              .activation = {GHP_FUNCTION_AFFINE, (double)(shape.h * shape.w), 0}};
+    GHP_TRY(ghp_onnx_emit(im, &like, reduction.sum ? ghp_onnx_part(hint, ".mean") : all, layer));
+    like = (struct ghp_layer){
+        .op = GHP_OP_ACTIVATION,
+        .n_inputs = 1,
+        .inputs = {*layer},
+        .activation = {GHP_FUNCTION_AFFINE, (double)(shape.h * shape.w), reduction.more}};
+    if (reduction.sum) GHP_TRY(ghp_onnx_emit(im, &like, all, layer));
+    if (reduction.end == NULL) return GHP_OK;
+    like = (struct ghp_layer){.op = GHP_OP_ACTIVATION, .n_inputs = 1, .inputs = {*layer}};
+    like.activation = (struct ghp_activation){GHP_FUNCTION_AFFINE, -1, 0};
+    if (strcmp(reduction.end, "Sqrt") == 0) {
+        like.op = GHP_OP_POINTWISE;
+        like.pointwise = (struct ghp_pointwise){.curve = GHP_CURVE_POW, .exponent = 0.5};
+    }
     return ghp_onnx_emit(im, &like, hint, layer);
 }
 
-/* The axes that stay become the channels, the others pixels. */
+/* Refuses to take a parameter's elements together, as norms of weights do. */
+static enum ghp_status check_computed(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
+
+    if (x == NULL || x->base == NULL || ghp_onnx_role_is_number(x)) return GHP_OK;
+    return ghp_onnx_role_fail_computed(im, node, x);
+}
+
+/* Of x, whose axes strides say. The axes that stay become the channels, the others pixels. */
 static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                              struct reduction reduction)
+                              struct reduction reduction, struct ghp_onnx_array *x)
 {
     bool reduced[GHP_ONNX_MAX_DIMS], keep = ghp_onnx_int(node, "keepdims", 1) != 0;
     int order[GHP_ONNX_MAX_DIMS], at = 0, n = 0, layer;
     int64_t dims[GHP_ONNX_MAX_DIMS];
     struct ghp_shape shape = {.c = 1, .h = 1, .w = 1};
-    struct ghp_onnx_array *x, *from, moved, made;
+    struct ghp_onnx_array *from, moved, made;
 
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    GHP_TRY(read_reduced(im, node, x, reduction.since, reduced));
+    GHP_TRY(read_reduced(im, node, x, reduced));
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < x->n; i++)
             if (reduced[i] == (pass == 1)) order[at++] = i;
@@ -202,7 +221,7 @@ static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_
     for (int i = 0; i < x->n; i++)
         if (!reduced[i] || keep) dims[n++] = reduced[i] ? 1 : x->dims[i];
     moved = *x;
-    if (shape.h == 1) { /* nothing to take together */
+    if (shape.h == 1 && reduction.end == NULL) { /* nothing to take together */
         GHP_TRY(ghp_onnx_reshape(im, &moved, n, dims));
         return ghp_onnx_define(im, node, 0, &moved);
     }
@@ -215,19 +234,70 @@ static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-static enum ghp_status read_mean(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+/* Of the node's input; or, where `each` is not NULL, of what that function makes of its elements. */
+static enum ghp_status reduce_input(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    const struct ghp_layer *each, struct reduction reduction)
 {
-    return reduce(im, node, (struct reduction){GHP_OP_GLOBAL_AVG_POOL, false, 18});
+    struct ghp_onnx_array *x, made;
+    struct ghp_layer like;
+    int layer;
+
+    GHP_TRY(check_computed(im, node));
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    if (each == NULL) return reduce(im, node, reduction, x);
+    like = *each;
+    like.n_inputs = 1;
+    made = *x;
+    GHP_TRY(ghp_onnx_each_in(im, &made, &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".each"), &layer));
+    made = ghp_onnx_each_out(im, &made, layer);
+    GHP_TRY(ghp_onnx_part_axes(im, &made));
+    return reduce(im, node, reduction, &made);
 }
 
+static const struct ghp_layer size_of_each = {.op = GHP_OP_POINTWISE,
+                                              .pointwise = {.curve = GHP_CURVE_ABS}};
+static const struct ghp_layer square_of_each = {
+    .op = GHP_OP_POINTWISE, .pointwise = {.curve = GHP_CURVE_POW, .exponent = 2}};
+static const struct ghp_layer negated_each = {.op = GHP_OP_ACTIVATION,
+                                              .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
+
+static enum ghp_status read_mean(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    return reduce_input(im, node, NULL, (struct reduction){.op = GHP_OP_GLOBAL_AVG_POOL});
+}
+
+/* ReduceSum, ReduceL1, ReduceSumSquare */
 static enum ghp_status read_sum(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    return reduce(im, node, (struct reduction){GHP_OP_GLOBAL_AVG_POOL, true, 13});
+    const struct ghp_layer *each = strcmp(node->op, "ReduceL1") == 0          ? &size_of_each
+                                   : strcmp(node->op, "ReduceSumSquare") == 0 ? &square_of_each
+                                                                              : NULL;
+
+    return reduce_input(im, node, each,
+                        (struct reduction){.op = GHP_OP_GLOBAL_AVG_POOL, .sum = true});
+}
+
+/* The root of the sum of squares. Its derivative at zeros alone is 0, as PyTorch's is: what is added is far below
+ * anything that a float has beside it. */
+static enum ghp_status read_length(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    return reduce_input(
+        im, node, &square_of_each,
+        (struct reduction){
+            .op = GHP_OP_GLOBAL_AVG_POOL, .sum = true, .more = 1e-36, .end = "Sqrt"});
 }
 
 static enum ghp_status read_max(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    return reduce(im, node, (struct reduction){GHP_OP_MAX_POOL, false, 18});
+    return reduce_input(im, node, NULL, (struct reduction){.op = GHP_OP_MAX_POOL});
+}
+
+/* -max(-x) */
+static enum ghp_status read_min(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    return reduce_input(im, node, &negated_each,
+                        (struct reduction){.op = GHP_OP_MAX_POOL, .end = "Neg"});
 }
 
 /* ---- writing ---- */
@@ -294,4 +364,8 @@ const struct ghp_onnx_operator ghp_onnx_pool[] = {
     REDUCTION("ReduceMean", read_mean),
     REDUCTION("ReduceSum", read_sum),
     REDUCTION("ReduceMax", read_max),
+    REDUCTION("ReduceMin", read_min),
+    REDUCTION("ReduceL1", read_sum),
+    REDUCTION("ReduceL2", read_length),
+    REDUCTION("ReduceSumSquare", read_sum),
     {0}};

@@ -47,6 +47,12 @@ static struct range range_of(int64_t start, int64_t end, int64_t step, int64_t s
     return range;
 }
 
+/* Whether samples are not in front of a layer's array to the graph, and no axis of it is joined of several. */
+static bool is_behind(const struct ghp_onnx_array *x)
+{
+    return x->base == NULL && x->scores == NULL && x->lead > 0 && x->joined == 0;
+}
+
 static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     enum { ROOM = GHP_ONNX_MAX_DIMS * 2 };
@@ -55,7 +61,8 @@ static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_o
     int n, n_ends, n_axes, n_steps, axis;
     struct ghp_onnx_array *x, made;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
+    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
+    if (!is_behind(x)) GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
     GHP_TRY(
         ghp_onnx_list(im, node, (struct ghp_onnx_place){inputs ? 1 : -1, "starts"}, starts, &n));
     GHP_TRY(
@@ -74,6 +81,7 @@ static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_o
         struct range range;
 
         GHP_TRY(ghp_onnx_axis(im, node, n_axes < 0 ? i : axes[i], x->n, &axis));
+        axis = x->base == NULL ? ghp_onnx_axis_at(x, axis) : axis;
         if (step == 0 || step > INT32_MAX || step < -INT32_MAX)
             return ghp_onnx_fail(im, node, "has step %" PRId64 "; use 1 to 2^31 - 1 or negative",
                                  step);
@@ -93,8 +101,10 @@ static enum ghp_status read_split(struct ghp_onnx_import *im, const struct ghp_o
     struct ghp_onnx_array *x, made;
     int n, axis;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
+    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
+    if (!is_behind(x)) GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
+    axis = x->base == NULL ? ghp_onnx_axis_at(x, axis) : axis;
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "split"},
                           parts, &n));
     if (x->base == NULL && axis == 0)

@@ -207,9 +207,9 @@ enum ghp_status ghp_onnx_role_check_number(const struct ghp_onnx_import *im,
                          name_of(array));
 }
 
-static enum ghp_status fail_computed(const struct ghp_onnx_import *im,
-                                     const struct ghp_onnx_node *node,
-                                     const struct ghp_onnx_array *array)
+enum ghp_status ghp_onnx_role_fail_computed(const struct ghp_onnx_import *im,
+                                            const struct ghp_onnx_node *node,
+                                            const struct ghp_onnx_array *array)
 {
     if (strcmp(node->op, "Div") == 0 || strcmp(node->op, "Sub") == 0)
         return ghp_onnx_fail(
@@ -238,10 +238,10 @@ enum ghp_status ghp_onnx_role_apply(struct ghp_onnx_import *im, const struct ghp
         if (!layer->fixed) note_unsure(im, array);
         return GHP_OK;
     }
-    if (role == GHP_ONNX_COMPUTED) return fail_computed(im, node, array);
+    if (role == GHP_ONNX_COMPUTED) return ghp_onnx_role_fail_computed(im, node, array);
     if (!fixed && (source->scale < 1 || source->scale > 1 ||
                    ghp_onnx_elements(array) > array->base->elements))
-        return fail_computed(im, node, array);
+        return ghp_onnx_role_fail_computed(im, node, array);
     if (source->slot > 0 && layer->fixed != fixed)
         return ghp_onnx_fail(im, node,
                              "trains one of its two tensors '%.96s' and '%.96s' alone; ghp trains "

@@ -29,6 +29,10 @@ bool ghp_onnx_role_may_train(const struct ghp_onnx_array *array);
 enum ghp_status ghp_onnx_role_check_number(const struct ghp_onnx_import *im,
                                            const struct ghp_onnx_node *node,
                                            const struct ghp_onnx_array *array);
+/* Refuses what a file computes from a parameter; GHP_ERR_INPUT. */
+enum ghp_status ghp_onnx_role_fail_computed(const struct ghp_onnx_import *im,
+                                            const struct ghp_onnx_node *node,
+                                            const struct ghp_onnx_array *array);
 /* What a layer does with its source's values by their role: trains them, keeps them, or refuses. */
 enum ghp_status ghp_onnx_role_apply(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     const struct ghp_onnx_source *source);

@@ -21,14 +21,14 @@ static bool names(const char *text, const char *word)
 
 CHECK_TEST(operators)
 {
-    char *page = NULL, known[1024];
+    char *page = NULL;
     int n = 0;
 
     if (!CHECK_STATUS(ghp_file_read(GHP_SOURCE_DIR "/docs/reference/onnx.md", &page, NULL), GHP_OK))
         return check_end();
-    ghp_onnx_operator_instead("Bernoulli", known, sizeof known);
-    CHECK(names(known, "Dropout"));
-    ghp_onnx_operator_instead("Hardmax", known, sizeof known);
+    CHECK(names(ghp_onnx_operator_instead("Bernoulli"), "Dropout"));
+    CHECK(names(ghp_onnx_operator_instead("GRU"), "recurrence"));
+    CHECK(names(ghp_onnx_operator_instead("Hardmax"), "onnx"));
     for (size_t t = 0; ghp_onnx_operators[t] != NULL; t++)
         for (const struct ghp_onnx_operator *row = ghp_onnx_operators[t]; row->name != NULL;
              row++) {
@@ -36,7 +36,7 @@ CHECK_TEST(operators)
 
             if (row->read != NULL) {
                 sound = sound && ghp_onnx_operator_find(row->name) == row &&
-                        row->attributes != NULL && names(known, row->name) == !row->folds;
+                        row->attributes != NULL;
                 for (const char *at = row->attributes; sound && *at != '\0';
                      at = strchr(at, ' ') + 1)
                     sound = strchr(at, ' ') != NULL;

@@ -88,4 +88,8 @@
     {"test_reduce_mean_default_axes_keepdims_random", "a mean over samples", false},
     {"test_reduce_max_default_axes_keepdim", "a maximum over samples", false},
     {"test_reduce_sum_default_axes_keepdims", "a sum over samples", false},
+    {"test_reduce_min_default_axes_keepdims", "a minimum over samples", false},
+    {"test_reduce_l1_default_axes_keepdims", "a sum over samples", false},
+    {"test_reduce_l2_default_axes_keepdims", "a sum over samples", false},
+    {"test_reduce_sum_square_default_axes_keepdims", "a sum over samples", false},
     {"test_reshape_allowzero_reordered", "no elements", false},

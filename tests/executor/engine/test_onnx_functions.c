@@ -37,6 +37,44 @@ static double one_less(const float *x, int i)
     return exp((double)x[i]) - fabs((double)x[i]);
 }
 
+static double size(const float *x, int i)
+{
+    return fabs((double)x[i]);
+}
+
+static double at_most_one(const float *x, int i)
+{
+    return x[i] < 1 ? (double)x[i] : 1;
+}
+
+/* x over its row's length. */
+static double unit(const float *x, int i)
+{
+    double sum = 0;
+
+    for (int k = 0; k < WIDE; k++)
+        sum += (double)x[k] * (double)x[k];
+    return (double)x[i] / sqrt(sum);
+}
+
+static double times_sizes(const float *x, int i)
+{
+    double sum = 0;
+
+    for (int k = 0; k < WIDE; k++)
+        sum += fabs((double)x[k]);
+    return (double)x[i] * sum;
+}
+
+static double times_least(const float *x, int i)
+{
+    double least = (double)x[0];
+
+    for (int k = 1; k < WIDE; k++)
+        least = fmin(least, (double)x[k]);
+    return (double)x[i] * least;
+}
+
 /* PyTorch's softplus with beta 2 and a threshold of 2, as its exporter writes it. */
 static void put_bent(float by)
 {
@@ -49,6 +87,42 @@ static void put_bent(float by)
     node("Div", "plus", "smooth", "back");
     node("Greater", "large", "scaled", "threshold");
     node3("Where", "y", "large", "x", "plus");
+}
+
+/* x with what a reduction makes of its row. */
+static void put_reduced(const char *reduction, const char *op)
+{
+    static const int64_t last[1] = {-1};
+
+    begin(13, BATCH, WIDE, 0, 0);
+    list(node(reduction, "all", "x", NULL), "axes", last, 1);
+    node(op, "y", "x", "all");
+}
+
+static void check_reductions(void)
+{
+    put_reduced("ReduceL2", "Div");
+    means("y", GHP_OP_POINTWISE, 8, unit);
+    put_reduced("ReduceL1", "Mul");
+    means("y", GHP_OP_POINTWISE, 6, times_sizes);
+    put_reduced("ReduceMin", "Mul");
+    means("y", GHP_OP_ACTIVATION, 6, times_least);
+}
+
+static void check_extremes(void)
+{
+    begin(13, BATCH, WIDE, 0, 0);
+    node("Neg", "below", "x", NULL);
+    node("Max", "y", "x", "below");
+    means("y", GHP_OP_ACTIVATION, 5, size);
+    begin(13, BATCH, WIDE, 0, 0);
+    number_of("one", 1);
+    node("Min", "y", "one", "x");
+    means("y", GHP_OP_ACTIVATION, 1, at_most_one);
+    begin(13, BATCH, WIDE, 0, 0);
+    weights_of("several", weights);
+    node("Max", "y", "x", "several");
+    refused(path, "y", GHP_ERR_INPUT, "compares a tensor with several numbers");
 }
 
 static void check_functions(void)
@@ -93,6 +167,8 @@ CHECK_TEST(onnx_functions)
 {
     begin_meanings("functions");
     check_functions();
+    check_reductions();
+    check_extremes();
     unlink(path);
     return check_end();
 }

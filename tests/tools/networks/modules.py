@@ -42,15 +42,20 @@ class Attention(nn.Module):
 
 
 class Joined(nn.Module):
-    """Attention by one layer for queries, keys and values, as GPTs have it."""
+    """Attention by one layer for queries, keys and values. They come apart as GPTs have it, on the last axis, or as timm
+    has it, on an axis before the samples."""
 
-    def __init__(self):
+    def __init__(self, unbound):
         super().__init__()
         self.qkv, self.proj, self.head = nn.Linear(32, 96), nn.Linear(32, 32), nn.Linear(32, CLASSES)
+        self.unbound = unbound
 
     def forward(self, x):
         n, positions, channels = x.shape
-        q, k, v = (part.reshape(n, positions, 4, channels // 4).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        if self.unbound:
+            q, k, v = self.qkv(x).reshape(n, positions, 3, 4, channels // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        else:
+            q, k, v = (part.reshape(n, positions, 4, channels // 4).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
         y = nn.functional.scaled_dot_product_attention(q, k, v)
         return self.head(self.proj(y.transpose(1, 2).reshape(n, positions, channels)).mean(1))
 
@@ -163,6 +168,22 @@ class Tables(nn.Module):
         return self.head((self.below - x * x).mean((2, 3)))
 
 
+class Lengths(nn.Module):
+    """Norms of features, of zeros too, and the larger and the smaller of two tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.head = nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3), nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        x, y = self.one(x), self.two(x)
+        g = torch.norm(x, p=2, dim=(2, 3), keepdim=True)
+        x = x * (g / (g.mean(1, keepdim=True) + 1e-6))
+        x = nn.functional.normalize(x, dim=1) + nn.functional.normalize(torch.relu(y - 1e4), dim=1)
+        x = torch.maximum(x, y) - torch.minimum(x, 2 * y)
+        return self.head(torch.cat([torch.norm(x, p=1, dim=(2, 3)), x.amin((2, 3))], 1))
+
+
 SEQUENCE, IMAGE, SMALL = (8, 32), (3, 32, 32), (3, 12, 12)
 MODULES = {
     "vit": (vit, IMAGE),
@@ -173,8 +194,10 @@ MODULES = {
     "attention_weights": (Attention, SEQUENCE),
     "attention_last": (lambda: Attention(batch_first=False, need_weights=False), SEQUENCE),
     "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
-    "attention_joined": (Joined, SEQUENCE),
+    "attention_joined": (lambda: Joined(False), SEQUENCE),
+    "attention_unbound": (lambda: Joined(True), SEQUENCE),
     "functions": (Functions, SMALL),
+    "lengths": (Lengths, SMALL),
     "pixels": (Pixels, IMAGE, (32, 32)),
     "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),
     "shuffled": (lambda: Scales(nn.PixelShuffle(2), 4, lambda c: nn.InstanceNorm2d(c, affine=True)), SMALL, (12, 12)),
