@@ -16,7 +16,12 @@ static const char *window_text(const struct ghp_layer *layer, char text[128])
     if (w->r == 0) {
         if (layer->op == GHP_OP_DROPOUT)
             snprintf(text, 128, "%sratio %g",
-                     layer->norm.drop == GHP_DROP_SAMPLES ? "samples, " : "", layer->norm.ratio);
+                     layer->norm.drop == GHP_DROP_SAMPLES    ? "samples, "
+                     : layer->norm.drop == GHP_DROP_CHANNELS ? "channels, "
+                                                             : "",
+                     layer->norm.ratio);
+        if (layer->op == GHP_OP_ATTENTION && layer->heads.dropout > 0)
+            snprintf(text, 128, "dropout %g", layer->heads.dropout);
         if (layer->op == GHP_OP_LRN) snprintf(text, 128, "size %lld", (long long)layer->norm.size);
         if (layer->op == GHP_OP_BATCH_NORM && layer->norm.local_stats)
             snprintf(text, 128, "local statistics");

@@ -57,7 +57,7 @@ static enum ghp_status make_room(struct ghp_onnx_export *ex)
     ex->file.nodes = ghp_export_keep(ex, (size_t)ex->max_nodes, sizeof *ex->file.nodes);
     ex->file.tensors = ghp_export_keep(ex, (size_t)ex->max_tensors, sizeof *ex->file.tensors);
     ex->file.inputs = ghp_export_keep(ex, 2, sizeof *ex->file.inputs);
-    ex->file.texts = ghp_export_keep(ex, 2, sizeof *ex->file.texts);
+    ex->file.texts = ghp_export_keep(ex, 3, sizeof *ex->file.texts);
     ex->names = ghp_export_keep(ex, layers, sizeof *ex->names);
     ex->ranks = ghp_export_keep(ex, layers, sizeof *ex->ranks);
     return ex->failed ? GHP_NO_MEMORY() : GHP_OK;
@@ -90,6 +90,27 @@ static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
     return GHP_OK;
 }
 
+/* The shares of weights that attentions drop, by their names, as JSON in the metadata, if there are some. */
+static enum ghp_status put_dropout(struct ghp_onnx_export *ex, char **text)
+{
+    const struct ghp_model *model = ex->model;
+    json_t *shares = json_object();
+    bool failed = shares == NULL;
+
+    for (int i = 0; i < model->n_layers; i++)
+        if (model->layers[i].heads.dropout > 0)
+            ghp_json_put(shares, model->layers[i].name, json_real(model->layers[i].heads.dropout),
+                         &failed);
+    if (json_object_size(shares) > 0 && !failed) *text = ghp_json_line_of(shares);
+    failed = failed || (json_object_size(shares) > 0 && *text == NULL);
+    json_decref(shares);
+    if (failed) return GHP_NO_MEMORY();
+    if (*text != NULL)
+        ex->file.texts[ex->file.n_texts++] =
+            (struct ghp_onnx_text){GHP_ONNX_ATTENTION_DROPOUT, *text};
+    return GHP_OK;
+}
+
 /* text: of the file's metadata, the loss */
 static void put_ends(struct ghp_onnx_export *ex, const char *text)
 {
@@ -110,17 +131,19 @@ enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
     struct ghp_onnx_export ex = {
         .model = model, .weights = weights, .file = {.name = model->name, .opset = OPSET}};
     enum ghp_status status = make_room(&ex);
-    char *loss = NULL, *parameters = NULL;
+    char *loss = NULL, *parameters = NULL, *dropout = NULL;
 
     for (int i = 0; status == GHP_OK && i < model->n_layers; i++)
         status = put_layer(&ex, i);
     if (status == GHP_OK) status = ghp_onnx_loss_write(&model->layers[model->n_layers - 1], &loss);
     if (status == GHP_OK) put_ends(&ex, loss);
     if (status == GHP_OK) status = put_parameters(&ex, &parameters);
+    if (status == GHP_OK) status = put_dropout(&ex, &dropout);
     if (status == GHP_OK && ex.failed) status = GHP_NO_MEMORY();
     if (status == GHP_OK) status = ghp_onnx_file_save(path, &ex.file);
     free(loss);
     free(parameters);
+    free(dropout);
     while (ex.blocks != NULL) {
         struct export_block *next = ex.blocks->next;
 

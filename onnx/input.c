@@ -108,7 +108,7 @@ static enum ghp_status check_value(const struct ghp_onnx_import *im,
     return GHP_OK;
 }
 
-/* Whether a tensor is a softmax, guarded or cast perhaps. */
+/* Whether a tensor is a softmax, guarded, dropped or cast perhaps. */
 static bool is_softmax(struct ghp_onnx_import *im, const char *name)
 {
     for (int depth = 0; depth < 4; depth++) {
@@ -117,7 +117,8 @@ static bool is_softmax(struct ghp_onnx_import *im, const char *name)
 
         if (node == NULL || node->n_inputs < 1) return false;
         if (strcmp(node->op, "Softmax") == 0) return true;
-        if (!guard && strcmp(node->op, "Cast") != 0 && strcmp(node->op, "Identity") != 0)
+        if (!guard && strcmp(node->op, "Cast") != 0 && strcmp(node->op, "Identity") != 0 &&
+            strcmp(node->op, "Dropout") != 0)
             return false;
         name = node->inputs[guard ? 2 : 0];
     }

@@ -28,4 +28,11 @@ static inline int64_t ghp_attention_first(const struct ghp_heads *heads, int64_t
     return heads->window > 0 && position >= heads->window ? position + 1 - heads->window : 0;
 }
 
+/* The number, among a sample's random numbers, of the weight of key 0 for a query: its head among those of all workers,
+ * its position in the sequence. Those of the other keys follow. */
+static inline int64_t ghp_attention_weight(int64_t keys, int64_t head, int64_t position)
+{
+    return (head * keys + position) * keys;
+}
+
 #endif

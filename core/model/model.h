@@ -126,7 +126,7 @@ enum ghp_resize {
         GHP_RESIZE_COUNT
 };
 
-enum ghp_drop { GHP_DROP_ELEMENTS, GHP_DROP_SAMPLES };
+enum ghp_drop { GHP_DROP_ELEMENTS, GHP_DROP_SAMPLES, GHP_DROP_CHANNELS };
 enum ghp_gelu { GHP_GELU_ERF, GHP_GELU_TANH, GHP_GELU_COUNT };
 
 enum {
@@ -207,6 +207,7 @@ struct ghp_heads {   /* rotary, attention, rms_norm */
     int64_t window;  /* attention, causal: of these the last so many; 0: all */
     double scale;    /* attention: of products of queries and keys; 0: 1 over the root of size */
     double softcap;  /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
+    double dropout;  /* attention: probability that training takes a value's weight for zero */
     int64_t turned;  /* rotary: of a head's channels the first so many, even; others stay */
     double base; /* rotary: pair i turns by base^(-2 i / turned) from one position to the next */
     enum ghp_rotary scaling;

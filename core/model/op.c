@@ -88,9 +88,10 @@ bool ghp_op_in_place(const struct ghp_layer *layer)
 int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_param *param,
                          int64_t dims[GHP_MAX_DIMS])
 {
+    int64_t groups = local->window.groups > 1 ? local->window.groups : 1;
     const int64_t sizes[] = {[GHP_DIM_OUT] = local->k,
-                             [GHP_DIM_IN] =
-                                 local->c / (local->window.groups > 1 ? local->window.groups : 1),
+                             [GHP_DIM_IN] = local->c / groups,
+                             [GHP_DIM_GROUP] = local->k / groups,
                              [GHP_DIM_CHANNEL] = local->c,
                              [GHP_DIM_HEAD] = ghp_local_head(local),
                              [GHP_DIM_R] = local->window.r,

@@ -105,6 +105,7 @@ enum ghp_dim {
     GHP_DIM_NONE,
     GHP_DIM_OUT,     /* output channels */
     GHP_DIM_IN,      /* input channels of one group */
+    GHP_DIM_GROUP,   /* output channels of one group */
     GHP_DIM_CHANNEL, /* input channels */
     GHP_DIM_HEAD,    /* channels of a head, which all heads share; without heads all channels */
     GHP_DIM_R,       /* rows of the window */

@@ -41,6 +41,18 @@ static bool windows_touch(struct axis a)
     return true;
 }
 
+enum ghp_status ghp_window_check_groups(const struct ghp_layer *layer)
+{
+    int64_t groups = layer->window.groups;
+
+    if (layer->in.c % groups == 0 && layer->out.c % groups == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "layer '%s' (%s) has %lld groups, but %lld input and %lld output channels; use "
+                    "groups that divide both",
+                    layer->name, ghp_op_name(layer->op), (long long)groups, (long long)layer->in.c,
+                    (long long)layer->out.c);
+}
+
 enum ghp_status ghp_window_shape(struct ghp_layer *layer, bool touches)
 {
     const struct ghp_window *win = &layer->window;

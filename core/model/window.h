@@ -38,6 +38,17 @@
         }                                                                                          \
     }
 
+#define GHP_WINDOW_GROUPS                                                                          \
+    {                                                                                              \
+        .key = "groups", .kind = GHP_ATTRIBUTE_INT, .least = 1, .most = GHP_MODEL_CHANNELS,        \
+        .usual = 1, .at = {                                                                        \
+            GHP_WINDOW_AT(groups)                                                                  \
+        }                                                                                          \
+    }
+
+/* Whether the groups divide input and output channels: GHP_OK; GHP_ERR_INPUT. */
+enum ghp_status ghp_window_check_groups(const struct ghp_layer *layer);
+
 /* out.h and out.w from the input and the window.
  *
  * touches   whether each window must see at least one pixel that is no padding

@@ -87,6 +87,9 @@ struct ghp_onnx_text { /* metadata */
     const char *key, *value;
 };
 
+/* The key of ghp's own metadata that says which share of its weights each attention drops: JSON, a number a layer's name. */
+#define GHP_ONNX_ATTENTION_DROPOUT "ghp.attention_dropout"
+
 struct ghp_onnx_file {
     const char *path;     /* reading: owned */
     const char *name;     /* of the graph */

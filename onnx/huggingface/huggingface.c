@@ -53,10 +53,6 @@ enum ghp_status ghp_hf_load(const char *path, struct ghp_model *model)
         ghp_warn("%s: config.json ties the output layer to the embedding, but the weights have "
                  "another lm_head.weight: that one is taken, and trained by itself",
                  path);
-    if (status == GHP_OK && config.attention_dropout > 0)
-        ghp_warn("%s: the network asks for dropout of %g of the attention's weights; ghp trains it "
-                 "without",
-                 path, config.attention_dropout);
     free(text);
     ghp_hf_network_release(&network);
     return status;

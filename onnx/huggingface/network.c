@@ -175,6 +175,8 @@ static void put_attention(struct maker *m, json_t *layer)
         ghp_json_put(layer, "scale", json_real(1 / sqrt(c->query_scalar)), failed);
     if (c->attention_softcap > 0)
         ghp_json_put(layer, "softcap", json_real(c->attention_softcap), failed);
+    if (c->attention_dropout > 0)
+        ghp_json_put(layer, "dropout", json_real(c->attention_dropout), failed);
 }
 
 /* Patches as a sequence, or the channels of its first position. */

@@ -2,7 +2,9 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/rows.h"
+#include "onnx/operator/scores.h"
 #include "onnx/operator/unary.h"
+#include "onnx/operator/window.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
@@ -138,12 +140,39 @@ static enum ghp_status read_clip(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_unary(im, node, &like);
 }
 
+/* One number for each place of an axis of a sample: the channels of an image, where the places are made those. */
+static enum ghp_status read_dropped_channels(struct ghp_onnx_import *im,
+                                             const struct ghp_onnx_node *node,
+                                             struct ghp_layer *like, int64_t axis)
+{
+    struct ghp_onnx_array *x;
+    int layer;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 2, &x));
+    if (axis >= x->n || x->dims[axis] != ghp_onnx_int(node, "size", 0))
+        return ghp_onnx_fail(im, node,
+                             "has a mask of another size than its input; repair the file");
+    if (x->n == 2) return ghp_onnx_unary(im, node, like); /* each element is a channel */
+    like->norm.drop = GHP_DROP_CHANNELS;
+    if (axis == 2 && ghp_onnx_whole_sequence(im, x)) return ghp_onnx_unary(im, node, like);
+    if (axis != 1 || x->n > 4)
+        return ghp_onnx_fail(im, node,
+                             "drops all along axis %lld; ghp drops whole channels, axis 1 of three "
+                             "or four: move the axis there in the module",
+                             (long long)axis);
+    like->n_inputs = 1;
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like->inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(im, node, NULL), &layer));
+    return ghp_onnx_window_define(im, node, layer, x->n);
+}
+
 static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_DROPOUT,
                              .norm = {.ratio = ghp_onnx_real(node, "ratio", 0.5)}};
-    /* said by onnx/pattern/dropout.c */
+    /* said by onnx/pattern/dropout.c, as axis and size are */
     bool samples = ghp_onnx_int(node, "samples", 0) != 0;
+    int64_t axis = ghp_onnx_int(node, "axis", 0);
     const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
     struct ghp_onnx_array *ratio = ghp_onnx_in(im, node, 1);
     const double *value;
@@ -155,15 +184,14 @@ static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp
         GHP_TRY(ghp_onnx_values(im, ratio, &value));
         if (ghp_onnx_elements(ratio) > 0) like.norm.ratio = ghp_onnx_tidy(value[0]);
     }
-    if (x != NULL && x->scores != NULL && like.norm.ratio != 0)
-        return ghp_onnx_fail(
-            im, node,
-            "drops weights of an attention, which ghp does not; make the attention "
-            "with dropout 0.0, and keep other dropouts as modules of their own");
     if (samples) like.norm.drop = GHP_DROP_SAMPLES;
     if (!(like.norm.ratio >= 0 && like.norm.ratio <= 0.999))
         return ghp_onnx_fail(im, node, "drops %g of its values; use 0 to 0.999", like.norm.ratio);
-    return like.norm.ratio == 0 ? ghp_onnx_identity(im, node) : ghp_onnx_unary(im, node, &like);
+    if (like.norm.ratio == 0) return ghp_onnx_identity(im, node);
+    if (axis > 0) return read_dropped_channels(im, node, &like, axis);
+    if (x != NULL && x->scores != NULL && !samples)
+        return ghp_onnx_scores_drop(im, node, like.norm.ratio);
+    return ghp_onnx_unary(im, node, &like);
 }
 
 /* ---- writing ---- */
@@ -279,18 +307,20 @@ static enum ghp_status write_silu(struct ghp_onnx_export *ex, int i)
     return GHP_OK;
 }
 
-/* Of whole samples: times a dropout of ones, one a sample. */
-static enum ghp_status write_dropped_samples(struct ghp_onnx_export *ex, int i)
+/* Of whole samples or channels: times a dropout of ones, one a sample or a channel. */
+static enum ghp_status write_dropped_parts(struct ghp_onnx_export *ex, int i)
 {
     static const int64_t once = 1;
     const struct ghp_layer *l = &ex->model->layers[i];
+    bool channels = l->norm.drop == GHP_DROP_CHANNELS;
+    int at = l->out.axes == GHP_AXES_SEQUENCE ? 2 : 1;
     const char *x = ex->names[l->inputs[0]], *batch = ghp_export_text(ex, l->name, ".batch"),
                *sizes = ghp_export_text(ex, l->name, ".sizes"),
                *one = ghp_export_text(ex, l->name, ".one"),
                *mask = ghp_export_text(ex, l->name, ".mask");
     const char *size = ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".size"), &once, 1);
-    const char *const parts[] = {batch, size, ex->ranks[i] > 2 ? size : NULL,
-                                 ex->ranks[i] > 3 ? size : NULL, NULL};
+    const char *parts[] = {batch, size, ex->ranks[i] > 2 ? size : NULL,
+                           ex->ranks[i] > 3 ? size : NULL, NULL};
     const char *const drops[] = {
         one, ghp_export_number(ex, ghp_export_text(ex, l->name, ".ratio"), l->norm.ratio), NULL};
     const char *const wide[] = {ghp_export_number(ex, ghp_export_text(ex, l->name, ".1"), 1), sizes,
@@ -298,6 +328,8 @@ static enum ghp_status write_dropped_samples(struct ghp_onnx_export *ex, int i)
     struct ghp_onnx_node *node =
         ghp_export_node(ex, "Shape", batch, (const char *const[]){x, NULL});
 
+    if (channels)
+        parts[at] = ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".channels"), &l->out.c, 1);
     ghp_export_since(ex, 15); /* Shape with start and end */
     ghp_export_int(ex, node, "start", 0);
     ghp_export_int(ex, node, "end", 1);
@@ -312,7 +344,7 @@ static enum ghp_status write_dropout(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
 
-    if (l->norm.drop == GHP_DROP_SAMPLES) return write_dropped_samples(ex, i);
+    if (l->norm.drop != GHP_DROP_ELEMENTS) return write_dropped_parts(ex, i);
     const char *const inputs[] = {
         ex->names[l->inputs[0]],
         ghp_export_number(ex, ghp_export_text(ex, l->name, ".ratio"), l->norm.ratio), NULL};
@@ -355,7 +387,7 @@ const struct ghp_onnx_operator ghp_onnx_activation[] = {
     {.name = "Mul", .since = 1, .op = GHP_OP_SILU, .write = write_silu},
     {.name = "Dropout",
      .since = 1,
-     .attributes = "ratio samples seed ",
+     .attributes = "axis ratio samples seed size ",
      .read = read_dropout,
      .op = GHP_OP_DROPOUT,
      .write = write_dropout},

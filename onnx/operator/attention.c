@@ -185,6 +185,7 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     GHP_TRY(check_attended(im, node, heads, scale));
     if (scale > 0 && !is_usual(scale, heads[0].channels.n / heads[0].n)) like.heads.scale = scale;
     like.heads.softcap = of->softcap;
+    like.heads.dropout = of->dropout;
     like.heads.n = heads[0].n;
     like.heads.n_kv = heads[1].n;
     for (int i = 0; i < 3; i++)
@@ -202,6 +203,23 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* The share of weights that is dropped, as ghp's own metadata has it: the operator has no such attribute. */
+static enum ghp_status read_dropout(const struct ghp_onnx_import *im,
+                                    const struct ghp_onnx_node *node, double *ratio)
+{
+    json_t *shares = NULL;
+
+    *ratio = 0;
+    for (int i = 0; i < im->file->n_texts; i++)
+        if (strcmp(im->file->texts[i].key, GHP_ONNX_ATTENTION_DROPOUT) == 0)
+            shares = json_loads(im->file->texts[i].value, 0, NULL);
+    *ratio = json_number_value(json_object_get(shares, node->name));
+    json_decref(shares);
+    if (*ratio >= 0 && *ratio <= 0.999) return GHP_OK;
+    return ghp_onnx_fail(im, node, "drops %g of its weights; use 0 to 0.999 in the metadata '%s'",
+                         *ratio, GHP_ONNX_ATTENTION_DROPOUT);
+}
+
 static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     int64_t heads = ghp_onnx_int(node, "q_num_heads", 0),
@@ -212,6 +230,7 @@ static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct g
     struct ghp_onnx_array *x, *mask = ghp_onnx_in(im, node, 3);
 
     GHP_TRY(check_unused(im, node));
+    GHP_TRY(read_dropout(im, node, &of.dropout));
     for (int i = 0; i < 3; i++) {
         GHP_TRY(ghp_onnx_joined_in(im, node, i, &x));
         of.x[i] = *x;

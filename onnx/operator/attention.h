@@ -43,6 +43,7 @@ struct ghp_onnx_attended {
     int64_t named[3];           /* heads of each that has three axes */
     double scale;               /* 0: 1 over the root of a head's channels */
     double softcap;             /* 0: scores are not capped */
+    double dropout;             /* of weights; 0: all count */
     bool causal;
 };
 

@@ -75,17 +75,17 @@ static enum ghp_status read_conv_transpose(struct ghp_onnx_import *im,
     struct ghp_onnx_source weight = {.scale = 1};
     struct ghp_onnx_array *x, *w;
     struct ghp_onnx_pixels p = {.axes = 0};
+    int64_t groups = ghp_onnx_int(node, "group", 1);
     int layer;
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     if ((x->n != 3 && x->n != 4) || w->n != x->n || w->dims[0] != x->dims[1] || w->dims[1] < 1 ||
-        w->dims[1] > GHP_ONNX_MAX_SIZE)
+        w->dims[1] > GHP_ONNX_MAX_SIZE || groups < 1 || groups > x->dims[1] ||
+        x->dims[1] % groups != 0)
         return ghp_onnx_fail(im, node,
-                             "has weights that do not fit its channels, or more than two axes of "
-                             "pixels; repair the file");
-    if (ghp_onnx_int(node, "group", 1) != 1)
-        return ghp_onnx_fail(im, node, "has groups; ghp has transposed convolutions of one group");
+                             "has weights that do not fit its groups or channels, or more than "
+                             "two axes of pixels; repair the file");
     if (strcmp(mode, "NOTSET") != 0 || ghp_onnx_attribute(node, "output_shape") != NULL)
         return ghp_onnx_fail(im, node, "leaves its padding open; say pads in the file");
     p.kernel[0] = x->n == 4 ? w->dims[2] : 1;
@@ -96,7 +96,8 @@ static enum ghp_status read_conv_transpose(struct ghp_onnx_import *im,
     GHP_TRY(read_output_pads(im, node, &p));
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     like.window = ghp_onnx_window_of(&p);
-    like.out.c = w->dims[1];
+    like.window.groups = groups;
+    like.out.c = w->dims[1] * groups;
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &layer));
     weight.array = *w;
     weight.layer = layer;

@@ -136,6 +136,19 @@ enum ghp_status ghp_onnx_scores_softmax(struct ghp_onnx_import *im,
     return hand_on(im, node, 0, scores);
 }
 
+enum ghp_status ghp_onnx_scores_drop(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     double ratio)
+{
+    struct ghp_onnx_scores scores = *ghp_onnx_in(im, node, 0)->scores;
+
+    if (!scores.weights || scores.dropout > 0)
+        return ghp_onnx_fail(im, node,
+                             "drops scores of an attention before its softmax, or weights twice; "
+                             "ghp drops weights once, behind the softmax: drop them there");
+    scores.dropout = ratio;
+    return hand_on(im, node, 0, scores);
+}
+
 /* ---- products ---- */
 
 /* Keys come with channels before positions. */
@@ -189,5 +202,6 @@ enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
     of.x[2] = *v;
     of.scale = weights->scores->scale;
     of.causal = weights->scores->causal;
+    of.dropout = weights->scores->dropout;
     return ghp_onnx_attend(im, node, &of);
 }

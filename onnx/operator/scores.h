@@ -30,4 +30,10 @@ enum ghp_status ghp_onnx_scores_where(struct ghp_onnx_import *im, const struct g
 enum ghp_status ghp_onnx_scores_softmax(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_node *node, int axis);
 
+/* Dropout of weights; the input is scores.
+ *
+ * Returns  GHP_OK; GHP_ERR_INPUT (before the softmax); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_onnx_scores_drop(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     double ratio);
+
 #endif

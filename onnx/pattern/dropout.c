@@ -1,6 +1,6 @@
 /* onnx/pattern/dropout.c - dropout as PyTorch's exporter writes one that works in place: x times a mask over the share
  * that is kept. The mask is 1 where a uniform random number of x's shape is less than that share. Stochastic depth has
- * one random number a sample: its shape is the batch and ones. */
+ * one random number a sample: its shape is the batch and ones. Dropout of channels has one a channel of a sample. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 #include "onnx/read/attribute.h"
@@ -17,44 +17,56 @@ static bool has_shape_of(struct ghp_onnx_import *im, const char *name, const cha
            ghp_onnx_attribute(shape, "end") == NULL && ghp_onnx_same(im, shape->inputs[0], x);
 }
 
-/* Whether a list of sizes is the batch and ones, and there are more than one. */
-static bool is_one_a_sample(struct ghp_onnx_import *im, const char *sizes)
+/* The axis of which each place has a number of its own, and its size; axis 0: each sample has one. */
+struct along {
+    int axis;
+    double size;
+};
+
+/* Whether a list of sizes is the batch and ones, but for one axis at most, and there are more than one. */
+static bool is_one_a_sample(struct ghp_onnx_import *im, const char *sizes, struct along *one)
 {
     const struct ghp_onnx_node *parts = ghp_onnx_made_by(im, sizes, "Concat", 2);
     double value;
 
+    *one = (struct along){.size = 1};
     if (parts == NULL || ghp_onnx_is_constant(im, parts->inputs[0])) return false;
-    for (int i = 1; i < parts->n_inputs; i++)
-        if (!ghp_onnx_scalar(im, parts->inputs[i], &value) || value != 1) return false;
+    for (int i = 1; i < parts->n_inputs; i++) {
+        if (!ghp_onnx_scalar(im, parts->inputs[i], &value) || (value != 1 && one->axis > 0))
+            return false;
+        if (value != 1) *one = (struct along){i, value};
+    }
     return true;
 }
 
-/* Whether a tensor has one element a sample, spread over all other axes: of random numbers, what it holds is nothing. */
-static bool is_by_sample(struct ghp_onnx_import *im, const char *name)
+/* Whether a tensor has one element a sample, or one for each place of an axis, spread over all other axes: of random
+ * numbers, what it holds is nothing. */
+static bool is_by_sample(struct ghp_onnx_import *im, const char *name, struct along *one)
 {
     const struct ghp_onnx_node *expand = ghp_onnx_made_by(im, name, "Expand", 2);
     const struct ghp_onnx_node *filled = ghp_onnx_made_by(im, name, "ConstantOfShape", 1);
 
-    return (expand != NULL && is_one_a_sample(im, expand->inputs[1])) ||
-           (filled != NULL && is_one_a_sample(im, filled->inputs[0]));
+    return (expand != NULL && is_one_a_sample(im, expand->inputs[1], one)) ||
+           (filled != NULL && is_one_a_sample(im, filled->inputs[0], one));
 }
 
-/* Whether a tensor is 1 for each element of x, or for each of its samples, with a probability, and which. */
+/* Whether a tensor is 1 for each element of x, or for each of its samples or channels, with a probability, and which. */
 static bool is_mask(struct ghp_onnx_import *im, const char *name, const char *x, double *kept,
-                    bool *samples)
+                    bool *samples, struct along *one)
 {
     const struct ghp_onnx_node *less = ghp_onnx_made_by(im, name, "Less", 2);
     const struct ghp_onnx_node *drawn =
         less != NULL ? ghp_onnx_made_by(im, less->inputs[0], "RandomUniformLike", 1) : NULL;
 
-    *samples = drawn != NULL && is_by_sample(im, drawn->inputs[0]);
+    *samples = drawn != NULL && is_by_sample(im, drawn->inputs[0], one);
     return drawn != NULL && ghp_onnx_real(drawn, "low", 0) == 0 &&
            ghp_onnx_real(drawn, "high", 1) == 1 && ghp_onnx_scalar(im, less->inputs[1], kept) &&
            (*samples || has_shape_of(im, drawn->inputs[0], x));
 }
 
 /* As ghp writes it: a dropout of ones, one a sample. */
-static bool is_dropped_one(struct ghp_onnx_import *im, const char *name, double *kept)
+static bool is_dropped_one(struct ghp_onnx_import *im, const char *name, double *kept,
+                           struct along *one)
 {
     const struct ghp_onnx_node *drop = ghp_onnx_made_by(im, name, "Dropout", 2);
     const struct ghp_onnx_node *ones =
@@ -65,7 +77,7 @@ static bool is_dropped_one(struct ghp_onnx_import *im, const char *name, double 
         !ghp_onnx_scalar(im, ones->inputs[0], &value) || value != 1)
         return false;
     *kept = 1 - ratio;
-    return is_one_a_sample(im, ones->inputs[1]);
+    return is_one_a_sample(im, ones->inputs[1], one);
 }
 
 static bool match_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -74,16 +86,22 @@ static bool match_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node
     for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
         const char *x = node->inputs[1 - k], *mask;
         double by, kept;
-        bool samples = is_dropped_one(im, node->inputs[k], &kept);
+        struct along one = {.axis = 0};
+        bool samples = is_dropped_one(im, node->inputs[k], &kept, &one);
 
-        if (!samples && (!ghp_onnx_scaled(im, node->inputs[k], &mask, &by) ||
-                         !is_mask(im, mask, x, &kept, &samples) || !ghp_onnx_near(by * kept, 1)))
+        if (!samples &&
+            (!ghp_onnx_scaled(im, node->inputs[k], &mask, &by) ||
+             !is_mask(im, mask, x, &kept, &samples, &one) || !ghp_onnx_near(by * kept, 1)))
             continue;
-        *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {x}, .n_attributes = 2};
-        found->attributes[1] = (struct ghp_onnx_attribute){
-            .name = "samples", .kind = GHP_ONNX_INT, .integer = samples};
+        *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {x}, .n_attributes = 4};
         found->attributes[0] = (struct ghp_onnx_attribute){
             .name = "ratio", .kind = GHP_ONNX_REAL, .real = 1 - ghp_onnx_tidy(kept)};
+        found->attributes[1] = (struct ghp_onnx_attribute){
+            .name = "samples", .kind = GHP_ONNX_INT, .integer = samples && one.axis == 0};
+        found->attributes[2] = (struct ghp_onnx_attribute){
+            .name = "axis", .kind = GHP_ONNX_INT, .integer = samples ? one.axis : 0};
+        found->attributes[3] = (struct ghp_onnx_attribute){
+            .name = "size", .kind = GHP_ONNX_INT, .integer = (int64_t)one.size};
         return true;
     }
     return false;

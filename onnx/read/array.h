@@ -56,9 +56,10 @@ struct ghp_onnx_array {
 struct ghp_onnx_scores {
     struct ghp_onnx_array q, k; /* batch, head, position, channel of a head */
     double scale;
-    bool causal;  /* a mask hides later positions */
-    bool zeroed;  /* later positions are zeros, which a mask is to hide */
-    bool weights; /* a softmax was over it */
+    bool causal;    /* a mask hides later positions */
+    bool zeroed;    /* later positions are zeros, which a mask is to hide */
+    bool weights;   /* a softmax was over it */
+    double dropout; /* of the weights */
 };
 
 /* Whether the sizes are sane: none negative, all together at most 2^40 elements. */

@@ -169,16 +169,19 @@ static void add_resizes(void)
 
 static void add_transposed(void)
 {
-    struct ghp_window window = WINDOW(2, 2, 2, 0); /* side by side, overlapping, and with gaps */
+    /* side by side, overlapping, and with gaps; of groups */
+    struct ghp_window window = WINDOW(2, 2, 2, 0);
     const struct ghp_local local = {
         .op = GHP_OP_CONV_TRANSPOSE, .n = 2, .c = 6, .h = 5, .w = 4, .k = 9};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         struct ghp_local l = local;
         if (i == 1) window.r = window.s = 4;
         if (i == 2) window = (struct ghp_window)WINDOW(1, 2, 3, 0);
         if (i == 3) window = (struct ghp_window)WINDOW(3, 3, 1, 1);
         if (i == 1) window.pad_top = window.pad_left = window.pad_right = 1;
         if (i == 3) window.dilation_w = 2;
+        if (i == 4) window.groups = 3;
+        if (i == 5) window.groups = l.k = 6;
         l.window = window;
         l.p = (l.h - 1) * window.stride_h + (window.r - 1) * window.dilation_h + 1 -
               window.pad_top - window.pad_bottom;
@@ -366,6 +369,10 @@ static void add_attention(void)
         {1, 17, 0, {.size = 8, .n = 2, .n_kv = 1, .softcap = 0.5, .scale = 2}},
         {1, 21, 0, {.size = 8, .n = 2, .n_kv = 1, .causal = true, .window = 64}},
         {1, 19, 0, {.size = 130, .n = 1, .n_kv = 1, .causal = true}},
+        /* weights that are dropped */
+        {2, 7, 0, {.size = 3, .n = 4, .n_kv = 2, .causal = true, .dropout = 0.3}},
+        {1, 101, 0, {.size = 5, .n = 2, .n_kv = 1, .softcap = 2, .dropout = 0.5}},
+        {1, 70, 140, {.size = 4, .n = 2, .n_kv = 2, .causal = true, .window = 50, .dropout = 0.2}},
         /* divided positions: tiles of queries and of keys do not begin together */
         {2, 7, 14, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
         {1, 5, 20, {.size = 3, .n = 2, .n_kv = 1}},

@@ -176,6 +176,19 @@ static double rotary_at(const struct ghp_operand_set *set, struct place o)
            (x_at(set, o.n, o.p, 0, o.k) * cos(angle) + (real ? -other : other) * sin(angle));
 }
 
+/* What dropout of an attention's weights multiplies one by, of query p, key q and head k. */
+static double kept_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_kernel_arguments *args = &set->args;
+    const struct ghp_heads *heads = &set->local.heads;
+    int64_t keys = set->local.keys > 0 ? set->local.keys : set->local.h;
+    int64_t head = args->first_channel / heads->size + o.k, i = (head * keys + o.p) * keys + o.q;
+    struct ghp_random_block block =
+        ghp_random_philox(args->seed, (uint32_t)(i / 4), (uint32_t)(args->first_sample + o.n),
+                          (uint32_t)args->step, (uint32_t)args->layer);
+    return block.v[i % 4] < heads->dropout * 0x1p32 ? 0.0 : 1.0 / (1.0 - heads->dropout);
+}
+
 /* One channel of a position: the softmax's terms are not scaled by their greatest. */
 static double attention_at(const struct ghp_operand_set *set, struct place o)
 {
@@ -198,6 +211,8 @@ static double attention_at(const struct ghp_operand_set *set, struct place o)
             score = heads->softcap * (1.0 - 2.0 / (exp(2.0 * score / heads->softcap) + 1.0));
         double weight = exp(score);
         weights += weight;
+        if (heads->dropout > 0 && set->args.training)
+            weight *= kept_at(set, (struct place){o.n, place, p, head});
         sum += weight * op_case_get(set, set->args.at.x[2], theirs + o.k % heads->size);
     }
     return sum / weights;
@@ -210,6 +225,7 @@ static double dropout_at(const struct ghp_operand_set *set, struct place o)
     int64_t element = ((args->first_position + o.p) * set->local.w + o.q) * args->global_channels +
                       args->first_channel + o.k;
     if (set->local.norm.drop == GHP_DROP_SAMPLES) element = 0;
+    if (set->local.norm.drop == GHP_DROP_CHANNELS) element = args->first_channel + o.k;
     if (!args->training) return x;
     struct ghp_random_block block =
         ghp_random_philox(args->seed, (uint32_t)(element / 4), (uint32_t)(args->first_sample + o.n),
@@ -230,6 +246,8 @@ static double transposed_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
     const struct ghp_window *w = &l->window;
+    int64_t groups = w->groups > 1 ? w->groups : 1, in = l->c / groups, out = l->k / groups;
+    int64_t first = o.k / out * in;
     double sum = 0.0;
     for (int64_t h = 0; h < l->h; h++)
         for (int64_t x = 0; x < l->w; x++)
@@ -238,10 +256,10 @@ static double transposed_at(const struct ghp_operand_set *set, struct place o)
                     if (h * w->stride_h + r * w->dilation_h - w->pad_top != o.p ||
                         x * w->stride_w + s * w->dilation_w - w->pad_left != o.q)
                         continue;
-                    for (int64_t c = 0; c < l->c; c++)
+                    for (int64_t c = first; c < first + in; c++)
                         sum += x_at(set, o.n, h, x, c) *
                                op_case_get(set, set->args.at.w[0],
-                                           ((c * l->k + o.k) * w->r + r) * w->s + s);
+                                           ((c * out + o.k % out) * w->r + r) * w->s + s);
                 }
     return sum;
 }

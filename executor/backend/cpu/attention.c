@@ -14,6 +14,7 @@
 #include "core/model/precision.h"
 #include "executor/backend/cpu/exponential.h"
 #include "executor/backend/cpu/kernels_cpu.h"
+#include "executor/platform/random.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,6 +125,15 @@ static void multiply_turned(struct product p)
 
 /* ---- what a part works in ---- */
 
+/* Dropout of the weights of one sample's head. */
+struct dropping {
+    bool is_on;
+    uint64_t seed;
+    uint32_t sample, step, layer, threshold;
+    int64_t head; /* among those of all workers */
+    float scale;  /* of weights that are kept */
+};
+
 /* One unit's sizes. */
 struct sizes {
     int64_t positions, keys; /* of queries; of keys and values */
@@ -135,6 +145,7 @@ struct sizes {
     float scale; /* of the products of queries and keys */
     float cap;   /* of scores; 0: none */
     const struct ghp_heads *heads;
+    struct dropping dropping; /* of the head in turn */
 };
 
 /* [tiles][size][TILE] where turned, else [tiles x TILE][stride]; one tile where it says so. */
@@ -162,6 +173,21 @@ static struct sizes sizes_of(const struct ghp_local *local, int64_t first_positi
                           .scale = (float)ghp_attention_scale(&local->heads),
                           .cap = (float)local->heads.softcap,
                           .heads = &local->heads};
+}
+
+static struct dropping dropping_of(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, int64_t n, int64_t head)
+{
+    const struct ghp_heads *heads = &local->heads;
+
+    return (struct dropping){.is_on = heads->dropout > 0,
+                             .seed = args->seed,
+                             .sample = (uint32_t)(args->first_sample + n),
+                             .step = (uint32_t)args->step,
+                             .layer = (uint32_t)args->layer,
+                             .threshold = (uint32_t)(heads->dropout * 0x1p32),
+                             .head = args->first_channel / heads->size + head,
+                             .scale = (float)(1.0 / (1.0 - heads->dropout))};
 }
 
 struct cutter { /* base NULL: only counts */
@@ -339,6 +365,22 @@ static void score(const struct sizes *z, const struct room *room, struct place a
     }
 }
 
+/* Multiplies each number of a row of the place by what dropout keeps of its weight. */
+static void drop(const struct sizes *z, struct place at, int64_t row, float *numbers,
+                 int64_t columns)
+{
+    const struct dropping *d = &z->dropping;
+    int64_t element = ghp_attention_weight(z->keys, d->head, z->offset + at.query + row) + at.key;
+    uint32_t counter[4] = {(uint32_t)(element / 4), d->sample, d->step, d->layer};
+    uint32_t random[TILE + 8];
+    const uint32_t *own = random + element % 4;
+
+    ghp_random_fill(d->seed, counter, (element % 4 + columns + 3) / 4, random);
+#pragma omp simd
+    for (int64_t c = 0; c < columns; c++)
+        numbers[c] = own[c] >= d->threshold ? numbers[c] * d->scale : 0;
+}
+
 /* ---- forward ---- */
 
 /* The greatest of a row's scores and of what it was. */
@@ -396,6 +438,8 @@ static void forward_rows(const struct sizes *z, const struct room *room, struct 
     score(z, room, at);
     for (int64_t row = at.row; row < at.row + ROWS; row++)
         soften(z, room, row, columns);
+    for (int64_t row = at.row; z->dropping.is_on && row < at.row + ROWS; row++)
+        drop(z, at, row, room->scores + row * TILE, columns);
     multiply((struct product){.a = {room->scores + at.row * TILE, TILE},
                               .b = {room->values + at.key * z->stride, z->stride},
                               .c = {room->out + at.row * z->stride, z->stride},
@@ -436,7 +480,8 @@ static void uncap(const struct sizes *z, const float *scores, float *ds, float m
     }
 }
 
-/* Of the place's rows: probabilities in place of scores, the scores' gradients in place of the probabilities'. */
+/* Of the place's rows: probabilities, as dropout leaves them, in place of scores, the scores' gradients in place of the
+ * probabilities'. */
 static void slope(const struct sizes *z, const struct room *room, struct place at)
 {
     int64_t columns = columns_of(z, at);
@@ -453,12 +498,14 @@ static void slope(const struct sizes *z, const struct room *room, struct place a
         float *p = room->scores + row * TILE, *ds = room->slopes + row * TILE;
         float logarithm = room->greatest[row], mean = room->sum[row];
 
+        if (z->dropping.is_on) drop(z, at, row, ds, columns);
         if (z->cap > 0) uncap(z, p, ds, mean, columns);
 #pragma omp simd
         for (int64_t c = 0; c < columns; c++) {
             p[c] = ghp_exponential(p[c] - logarithm);
             ds[c] = p[c] * (ds[c] - mean);
         }
+        if (z->dropping.is_on) drop(z, at, row, p, columns);
     }
 }
 

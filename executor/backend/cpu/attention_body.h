@@ -84,6 +84,8 @@ static void KERNEL(forward_head)(const struct ghp_local *local,
     struct KERNEL(rows) y = KERNEL(rows_at)(&z, args->at.y, local->slice[0], n, head);
     float *logarithms = args->at.saved;
 
+    z.dropping = dropping_of(local, args, n, head);
+    z.dropping.is_on = z.dropping.is_on && args->training;
     for (int64_t query = 0; query < z.positions; query += TILE) {
         KERNEL(take)(&z, x, query, z.scale, room->queries);
         forward_tile(&z, room, query);
@@ -153,6 +155,7 @@ static void KERNEL(backward_head)(const struct ghp_local *local,
     const float *logarithms =
         (const float *)args->at.saved + (n * local->heads.n + head) * z.positions;
 
+    z.dropping = dropping_of(local, args, n, head);
     for (int64_t query = 0; query < z.positions; query += TILE) {
         KERNEL(take)(&z, x, query, z.scale, room->queries);
         KERNEL(take)(&z, dy, query, 1.0f, room->dy);

@@ -202,12 +202,14 @@ static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kern
             if (count > rows.end - row) count = rows.end - row;
         }
         mask.sample = (uint32_t)(args->first_sample + row / pixels);
+        if (local->norm.drop == GHP_DROP_CHANNELS) count = 1;
+        int64_t element = local->norm.drop == GHP_DROP_CHANNELS
+                              ? args->first_channel
+                              : (first + pixel) * args->global_channels + args->first_channel;
         if (local->norm.drop == GHP_DROP_SAMPLES)
             KERNEL(mask_sample)(&mask, count * c, in + row * c, out + row * c);
         else
-            KERNEL(mask_run)
-        (&mask, (first + pixel) * args->global_channels + args->first_channel, count * c,
-         in + row * c, out + row * c);
+            KERNEL(mask_run)(&mask, element, count * c, in + row * c, out + row * c);
         row += count;
     }
 }

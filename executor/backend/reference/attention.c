@@ -5,6 +5,7 @@
 #include "executor/backend/reference/reference.h"
 
 #include "core/model/attention.h"
+#include "executor/platform/random.h"
 
 #include <math.h>
 
@@ -65,6 +66,23 @@ static void score(const struct ghp_local *local, const struct ghp_kernel_argumen
     }
 }
 
+/* What dropout multiplies a weight by: the number of a weight is its own, as that of a dropout's element is. */
+static double kept(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                   struct query q, int64_t key)
+{
+    int64_t head = args->first_channel / local->heads.size + q.head;
+    int64_t element = ghp_attention_weight(ghp_attention_keys(local), head, q.position) + key;
+    struct ghp_random_block block;
+
+    if (local->heads.dropout == 0.0) return 1.0;
+    block =
+        ghp_random_philox(args->seed, (uint32_t)(element / 4), (uint32_t)(args->first_sample + q.n),
+                          (uint32_t)args->step, (uint32_t)args->layer);
+    return block.v[element % 4] >= (uint32_t)(local->heads.dropout * 0x1p32)
+               ? 1.0 / (1.0 - local->heads.dropout)
+               : 0.0;
+}
+
 static void forward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                           struct query q)
 {
@@ -81,13 +99,15 @@ static void forward_query(const struct ghp_local *local, const struct ghp_kernel
     for (int64_t c = 0; c < size; c++)
         y[c] = 0.0;
     for (int64_t i = first; i < seen; i++)
-        ghp_reference_add_scaled(size, exp(scores[i] - greatest) / sum,
+        ghp_reference_add_scaled(size,
+                                 (args->training ? kept(local, args, q, i) : 1.0) *
+                                     exp(scores[i] - greatest) / sum,
                                  values + key_row(local, q, i), y);
     if (saved != NULL) saved[saved_at(local, q)] = greatest + log(sum);
 }
 
-/* With probabilities p and their gradients g = dy value: a score's gradient is p (g - y dy), and of one that was capped
- * to s the gradient is 1 - (s / cap)^2 of it. */
+/* With probabilities p and their gradients g = dy value, times what dropout keeps: a score's gradient is p (g - y dy),
+ * and of one that was capped to s the gradient is 1 - (s / cap)^2 of it. */
 static void backward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct query q)
 {
@@ -102,13 +122,14 @@ static void backward_query(const struct ghp_local *local, const struct ghp_kerne
     for (int64_t i = first_seen(local, q); i < keys_seen(local, q); i++) {
         int64_t theirs = key_row(local, q, i);
         double p = exp(scores[i] - ((double *)args->at.saved)[saved_at(local, q)]);
-        double slope =
-            p * (product(size, dy, values + theirs) - mean) * ghp_attention_scale(&local->heads);
+        double keep = kept(local, args, q, i);
+        double slope = p * (keep * product(size, dy, values + theirs) - mean) *
+                       ghp_attention_scale(&local->heads);
 
         if (cap > 0) slope *= 1.0 - scores[i] * scores[i] / (cap * cap);
         if (dx != NULL) ghp_reference_add_scaled(size, slope, keys + theirs, dx + mine);
         if (dkeys != NULL) ghp_reference_add_scaled(size, slope, x, dkeys + theirs);
-        if (dvalues != NULL) ghp_reference_add_scaled(size, p, dy, dvalues + theirs);
+        if (dvalues != NULL) ghp_reference_add_scaled(size, keep * p, dy, dvalues + theirs);
     }
 }
 

@@ -3,7 +3,7 @@
  *
  * The number of an element is its own wherever it is computed: of the block with the key (seed; element / 4, sample,
  * step, layer), where element counts a whole sample's pixels and global channels, the one at element % 4. Of whole samples it
- * is that of element 0. */
+ * is that of element 0, of whole channels that of the channel's first pixel. */
 #include "executor/backend/reference/reference.h"
 #include "executor/platform/random.h"
 
@@ -29,6 +29,7 @@ static void apply(const struct ghp_local *local, const struct ghp_kernel_argumen
                 int64_t element = (first + pixel) * args->global_channels + args->first_channel + c;
 
                 if (local->norm.drop == GHP_DROP_SAMPLES) element = 0;
+                if (local->norm.drop == GHP_DROP_CHANNELS) element = args->first_channel + c;
                 to[i] = keeps(local, args, n, element) ? from[i] * scale : 0.0;
             }
 }

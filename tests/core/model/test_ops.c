@@ -24,6 +24,7 @@ static const struct op_keys {
     {GHP_OP_CONV_TRANSPOSE,
      ",\"channels\":8,\"kernel\":[3,2],\"stride\":2,\"pad\":[1,0,2,1],\"dilation\":[1,2],"
      "\"bias\":false"},
+    {GHP_OP_CONV_TRANSPOSE, ",\"channels\":8,\"kernel\":3,\"groups\":4,\"bias\":false"},
     {GHP_OP_RESIZE, ",\"height\":9,\"width\":4"},
     {GHP_OP_RESIZE, ",\"height\":3,\"width\":8,\"mode\":\"corners\""},
     {GHP_OP_RANDOM_FEATURES, ",\"features\":5,\"sigma\":0.25,\"seed\":3"},
@@ -42,6 +43,7 @@ static const struct op_keys {
      "\"original_positions\":8"},
     {GHP_OP_ATTENTION, ",\"heads\":2,\"causal\":false"},
     {GHP_OP_ATTENTION, ",\"heads\":2,\"window\":3,\"scale\":0.25,\"softcap\":30.0"},
+    {GHP_OP_ATTENTION, ",\"heads\":2,\"dropout\":0.25"},
     {GHP_OP_VIEW, ",\"channels\":2,\"height\":3,\"sizes\":[2,3],\"strides\":[-36,6],\"offset\":40"},
     {GHP_OP_VIEW,
      ",\"channels\":2,\"height\":18,\"sizes\":[2,18],\"strides\":[72,2],\"sequence\":true"},

@@ -17,6 +17,7 @@ static float half_cosines[S * SIZE / 2], half_sines[S * SIZE / 2];
 static bool turned;                 /* queries and keys have rotary positions */
 static bool shared;                 /* all heads have the first head's keys and values */
 static double other_scale, softcap; /* 0: 1 over the root of a head's channels; none */
+static double dropped;              /* the share of weights that the layer is to drop */
 
 /* Turns pairs of each head's channels by an angle in proportion to the position. */
 static void turn_heads(double *x, int p)
@@ -89,7 +90,8 @@ static void means(const char *output, int layers, bool causal)
     if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK) &&
         CHECK_EQ(import.model.n_layers, layers) &&
         CHECK_EQ(import.model.layers[layers - 1].op, GHP_OP_ATTENTION) &&
-        CHECK_EQ(import.model.layers[layers - 1].heads.causal, causal)) {
+        CHECK_EQ(import.model.layers[layers - 1].heads.causal, causal) &&
+        CHECK_NEAR(import.model.layers[layers - 1].heads.dropout, dropped, 1e-7)) {
         out = onnx_pass_run(
             &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = samples});
         for (int i = 0; i < ALL; i++) /* sums of five to twelve products of floats, 6e-8 each */
@@ -267,6 +269,31 @@ static void check_written_out(void)
         }
 }
 
+/* Weights that are dropped, of which evaluations see nothing; and scores. */
+static void check_dropped(void)
+{
+    static const float ratio = 0.25f;
+
+    for (int early = 0; early < 2; early++) {
+        begin_sequence(17);
+        put_qkv(true);
+        put_constants();
+        constant("ratio", GHP_ONNX_FLOAT, 0, NULL, &ratio);
+        put_scores(OVER_SCORES, "q", "k");
+        if (early) node("Dropout", "kept", "scaled", "ratio");
+        number(node("Softmax", "weights", early ? "kept" : "scaled", NULL), "axis", -1);
+        if (!early) node("Dropout", "kept", "weights", "ratio");
+        node("MatMul", "z", early ? "weights" : "kept", "v");
+        put_end();
+        dropped = 0.25;
+        if (early)
+            refused(path, "y", GHP_ERR_INPUT, "before its softmax");
+        else
+            means("y", 8, false);
+        dropped = 0;
+    }
+}
+
 /* Scores of another scale, and capped ones. */
 static void check_scores(void)
 {
@@ -435,7 +462,7 @@ static void check_refused_parts(void)
     node("Relu", "r", "weights", NULL);
     refused(path, "r", GHP_ERR_INPUT, "reads scores of an attention");
     node("Dropout", "d", "weights", NULL);
-    refused(path, "d", GHP_ERR_INPUT, "make the attention with dropout 0.0");
+    refused(path, "d", GHP_ERR_INPUT, "scores of an attention");
     node("Mul", "m", "weights", "share");
     node("MatMul", "n", "m", "v");
     refused(path, "n", GHP_ERR_INPUT, "changes weights of an attention after its softmax");
@@ -495,6 +522,7 @@ CHECK_TEST(onnx_attention)
     check_operator();
     check_written_out();
     check_scores();
+    check_dropped();
     check_repeated();
     check_rotary();
     check_refused_parts();

@@ -200,7 +200,7 @@ static void begin_dropout(float share, float kept, const char *shape)
 /* The mask has the sizes of the batch and a list: by ones, one element a sample. */
 static void begin_depth(int size)
 {
-    static const int64_t sizes[] = {1, 2}, one = 1;
+    static const int64_t sizes[] = {1, 2, 3, 4}, one = 1;
     struct ghp_onnx_node *whole;
 
     begin(20, BATCH, WIDE, 0, 0);
@@ -231,7 +231,9 @@ static void check_depth(void)
         ghp_model_release(&model);
     }
     begin_depth(2); /* of parts of a sample */
-    refused(path, "y", GHP_ERR_INPUT, "(RandomUniformLike, opset 20)");
+    refused(path, "y", GHP_ERR_INPUT, "has a mask of another size than its input");
+    begin_depth(WIDE); /* of its channels */
+    means("y", GHP_OP_DROPOUT, 1, same);
 }
 
 static void check_dropout(void)

@@ -79,21 +79,31 @@ def make(network):
 
 
 def dropouts(net, shape):
-    """The modules that drop something in a forward pass: torchvision makes some that it never calls."""
+    """The modules that drop something in a forward pass, each with its share's name: torchvision makes some that it never
+    calls."""
     twin, called = copy.deepcopy(net), set()
     for module in twin.modules():
         module.register_forward_hook(lambda module, *_: called.add(module))
     with torch.no_grad():
         twin(torch.zeros(2, *shape))
-    return [mine for mine, other in zip(net.modules(), twin.modules()) if other in called and
-            isinstance(mine, (torch.nn.Dropout, torchvision.ops.StochasticDepth)) and mine.p > 0]
+    kinds = ((torch.nn.modules.dropout._DropoutNd, "p"), (torchvision.ops.StochasticDepth, "p"),
+             (torch.nn.MultiheadAttention, "dropout"))
+    return [(mine, name) for mine, other in zip(net.modules(), twin.modules()) if other in called
+            for kind, name in kinds if isinstance(mine, kind) and getattr(mine, name) > 0]
+
+
+def share_of(layer):
+    """What a layer drops: a dropout, or an attention of its weights."""
+    drops = layer["op"] == "dropout" or layer["op"] == "attention" and layer["window"].startswith("dropout ")
+    return float(layer["window"].split()[-1]) if drops else 0
 
 
 def check_dropouts(shares, layers, without):
-    """Whether ghp read the shares that the modules drop, and nothing else of the network is another for them."""
-    read = [float(layer["window"].split()[-1]) for layer in layers if layer["op"] == "dropout"]
-    others = [[(layer["op"], layer["window"], layer["out"]) for layer in some if layer["op"] != "dropout"]
-              for some in (layers, without)]
+    """Whether ghp read the shares that the modules drop, and nothing else of the network but its views, which put a
+    dropout's input in order, is another for them."""
+    read = [share_of(layer) for layer in layers if share_of(layer) > 0]
+    others = [[(layer["op"], "" if share_of(layer) else layer["window"], layer["out"])
+               for layer in some if layer["op"] not in ("dropout", "view")] for some in (layers, without)]
     near = len(read) == len(shares) and all(abs(a - b) < 1e-6 for a, b in zip(sorted(read), sorted(shares)))
     if near and others[0] == others[1]:
         return True
@@ -190,11 +200,11 @@ def check(case, read_only):
     net = make(network)
     row = "| %s | %s | %s | " % (network, exporter, opset)
     dropped = dropouts(net, shape)
-    shares = [module.p for module in dropped]
+    shares = [getattr(*each) for each in dropped]
     try:
         layers, said = read(net, shape, samples, exporter, int(opset))
-        for module in dropped:
-            module.p = 0.0
+        for module, name in dropped:
+            setattr(module, name, 0.0)
         good = check_dropouts(
             shares, layers, read(net, shape, samples, exporter, int(opset))[0] if shares else layers)
     except Refused as error:

@@ -12,7 +12,7 @@ class Encoder(nn.Module):
 
     def __init__(self, causal=False, mean=False, **of):
         super().__init__()
-        layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, dropout=0.0, **of)
+        layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, **{"dropout": 0.0, **of})
         self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.head = nn.Linear(32, CLASSES)
         self.causal, self.mean = causal, mean
@@ -211,5 +211,10 @@ MODULES = {
     "tables": (Tables, SMALL),
     "adaptive": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.AdaptiveAvgPool2d((5, 3)), nn.Flatten(),
                                        nn.Linear(120, CLASSES)), (3, 12, 10)),
+    "attention_dropout": (lambda: Encoder(dropout=0.25), SEQUENCE),
+    "channel_dropout": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.Dropout2d(0.25), nn.ReLU(), nn.Flatten(2),
+                                              nn.Dropout1d(0.125), nn.Flatten(), nn.Linear(800, CLASSES)), SMALL),
+    "transposed_groups": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 12, 3, 2, 1, groups=4),
+                                                nn.ReLU(), nn.ConvTranspose2d(12, CLASSES, 2)), SMALL, (20, 20)),
     "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
 }

@@ -1,12 +1,14 @@
-/* core/model/op/elementwise/dropout.c - zeros by chance while training, of elements or of whole samples (stochastic
- * depth); the mask is drawn again going backward. */
+/* core/model/op/elementwise/dropout.c - zeros by chance while training, of elements, of whole samples (stochastic depth)
+ * or of whole channels of a sample; the mask is drawn again going backward. */
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 
 #include <stdio.h>
 
-static const char *const drops[] = {
-    [GHP_DROP_ELEMENTS] = "elements", [GHP_DROP_SAMPLES] = "samples", NULL};
+static const char *const drops[] = {[GHP_DROP_ELEMENTS] = "elements",
+                                    [GHP_DROP_SAMPLES] = "samples",
+                                    [GHP_DROP_CHANNELS] = "channels",
+                                    NULL};
 
 static const struct ghp_attribute attributes[] = {{.key = "ratio",
                                                    .kind = GHP_ATTRIBUTE_REAL,
@@ -21,7 +23,10 @@ static const struct ghp_attribute attributes[] = {{.key = "ratio",
 
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
-    snprintf(text, n, "%s", local->norm.drop == GHP_DROP_SAMPLES ? " samples" : "");
+    if (local->norm.drop == GHP_DROP_ELEMENTS)
+        text[0] = '\0';
+    else
+        snprintf(text, n, " %s", drops[local->norm.drop]);
 }
 
 const struct ghp_op_facts ghp_op_facts_dropout = {

@@ -15,27 +15,14 @@ static const struct ghp_attribute attributes[] = {{.key = "channels",
                                                   {GHP_WINDOW_STRIDE, .usual = 1},
                                                   GHP_WINDOW_PAD,
                                                   GHP_WINDOW_DILATION,
-                                                  {.key = "groups",
-                                                   .kind = GHP_ATTRIBUTE_INT,
-                                                   .least = 1,
-                                                   .most = GHP_MODEL_CHANNELS,
-                                                   .usual = 1,
-                                                   .at = {GHP_WINDOW_AT(groups)}},
+                                                  GHP_WINDOW_GROUPS,
                                                   GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
-    int64_t groups = layer->window.groups;
-
     (void)model;
-    if (layer->in.c % groups != 0 || layer->out.c % groups != 0)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (conv2d) has %lld groups, but %lld input and %lld output "
-                        "channels; use groups that "
-                        "divide both",
-                        layer->name, (long long)groups, (long long)layer->in.c,
-                        (long long)layer->out.c);
+    GHP_TRY(ghp_window_check_groups(layer));
     return ghp_window_shape(layer, false);
 }
 

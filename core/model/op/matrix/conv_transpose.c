@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct ghp_attribute attributes[] = {{.key = "channels",
                                                    .kind = GHP_ATTRIBUTE_INT,
@@ -16,15 +17,16 @@ static const struct ghp_attribute attributes[] = {{.key = "channels",
                                                   {GHP_WINDOW_STRIDE, .usual = 1},
                                                   GHP_WINDOW_PAD,
                                                   GHP_WINDOW_DILATION,
+                                                  GHP_WINDOW_GROUPS,
                                                   GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
-    struct ghp_window *w = &layer->window;
+    const struct ghp_window *w = &layer->window;
 
     (void)model;
-    w->groups = 1;
+    GHP_TRY(ghp_window_check_groups(layer));
     layer->out.h = (layer->in.h - 1) * w->stride_h + (w->r - 1) * w->dilation_h + 1 - w->pad_top -
                    w->pad_bottom;
     layer->out.w = (layer->in.w - 1) * w->stride_w + (w->s - 1) * w->dilation_w + 1 - w->pad_left -
@@ -36,9 +38,11 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 /* Every weight is multiplied once an input pixel. */
 static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
 {
+    const struct ghp_window *w = &local->window;
+
     (void)pass;
-    return 2 * local->n * local->h * local->w * local->c * local->k * local->window.r *
-           local->window.s;
+    return 2 * local->n * local->h * local->w * local->c *
+           (local->k / (w->groups > 1 ? w->groups : 1)) * w->r * w->s;
 }
 
 static void key(const struct ghp_local *local, char *text, size_t n)
@@ -49,6 +53,7 @@ static void key(const struct ghp_local *local, char *text, size_t n)
     ghp_window_key(w, window, sizeof window);
     snprintf(text, n, " k%" PRId64 "%s d%" PRId64 "x%" PRId64, local->k, window, w->dilation_h,
              w->dilation_w);
+    if (w->groups > 1) snprintf(text + strlen(text), n - strlen(text), " g%" PRId64, w->groups);
 }
 
 const struct ghp_op_facts ghp_op_facts_conv_transpose = {
@@ -57,7 +62,9 @@ const struct ghp_op_facts ghp_op_facts_conv_transpose = {
     .most_inputs = 1,
     .takes = GHP_TAKES_IMAGES,
     .shape = shape,
-    .params = {{"weight", GHP_INIT_KAIMING, {GHP_DIM_CHANNEL, GHP_DIM_OUT, GHP_DIM_R, GHP_DIM_S}}},
+    .params = {{"weight",
+                GHP_INIT_KAIMING,
+                {GHP_DIM_CHANNEL, GHP_DIM_GROUP, GHP_DIM_R, GHP_DIM_S}}},
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY | GHP_AT_W, GHP_AT_DX},
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},

@@ -61,6 +61,10 @@ static const struct ghp_attribute attributes[] = {
      .least = 1e-6,
      .most = 1e6,
      .at = {offsetof(struct ghp_layer, heads.softcap)}},
+    {.key = "dropout",
+     .kind = GHP_ATTRIBUTE_REAL,
+     .most = 0.999,
+     .at = {offsetof(struct ghp_layer, heads.dropout)}},
     {0}};
 
 static enum ghp_status check_heads(const struct ghp_layer *layer)
@@ -162,9 +166,10 @@ static void key(const struct ghp_local *local, char *text, size_t n)
     if (local->heads.window > 0)
         snprintf(window, sizeof window, " window%" PRId64, local->heads.window);
     if (local->keys > 0) snprintf(keys, sizeof keys, " keys%" PRId64, local->keys);
-    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s%s", local->heads.n,
+    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s%s%s", local->heads.n,
              local->heads.n_kv, local->heads.size, keys, local->heads.causal ? " causal" : "",
-             window, local->heads.softcap > 0 ? " capped" : "");
+             window, local->heads.softcap > 0 ? " capped" : "",
+             local->heads.dropout > 0 ? " dropout" : "");
 }
 
 const struct ghp_op_facts ghp_op_facts_attention = {

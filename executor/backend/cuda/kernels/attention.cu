@@ -5,6 +5,7 @@
 // lane, for the sums; larger heads take several rounds. Maximum and sum of a softmax run along, so that no tensor of
 // positions by positions is made. Every sum has one order: the same bits every time.
 #include "executor/backend/cuda/kernels/common.cuh"
+#include "executor/backend/cuda/kernels/philox.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
 #include "core/model/attention.h" // after row.h, which declares the functions of core as C's
@@ -19,6 +20,12 @@ struct attention_job {
     int64_t window; // keys that a query sees at most; 0: all before it
     float scale;
     float cap; // of scores; 0: none
+    bool drops; // weights, by chance
+    uint32_t threshold, layer;
+    float kept; // what weights that stay are multiplied by
+    uint64_t seed, step;
+    const uint64_t *step_at; // in device memory, in place of `step`; or null
+    int64_t first_sample, first_head; // among those of all workers
     const void *x[3]; // queries, keys, values
     void *y;
     const void *dy;
@@ -148,6 +155,19 @@ __device__ __forceinline__ float capped(const attention_job &j, float score)
     return j.cap > 0 ? j.cap * tanhf(score / j.cap) : score;
 }
 
+// What dropout multiplies the weight of a key by: its random number is its own, numbered as ghp_attention_weight does.
+__device__ __forceinline__ float kept_of(const attention_job &j, Query q, int64_t key)
+{
+    int64_t i = ((j.first_head + q.head) * j.keys + j.offset + q.position) * j.keys + key;
+    uint32_t step = (uint32_t)(j.step_at != nullptr ? *j.step_at : j.step);
+
+    if (!j.drops) return 1;
+    return philox(j.seed, (uint32_t)(i / 4), (uint32_t)(j.first_sample + q.n), step, j.layer).v[i % 4] >=
+                   j.threshold
+               ? j.kept
+               : 0;
+}
+
 // ---- forward ----
 
 template <typename T> __device__ void forward_round(const attention_job &j, Query q, int64_t channel)
@@ -169,10 +189,13 @@ template <typename T> __device__ void forward_round(const attention_job &j, Quer
         for (int64_t r = 0; r < rows; r++)
             now = fmaxf(now, all[r]);
         float factor = expf(greatest - now);
-        all = shared_by_warp(room, expf(score - now));
+        float weight = expf(score - now);
+        all = shared_by_warp(room, weight);
         total *= factor;
         for (int64_t r = 0; r < rows; r++)
             total += all[r];
+        if (j.drops)
+            all = shared_by_warp(room, lane_of() < rows ? weight * kept_of(j, q, first + lane_of()) : 0);
         for (int w = 0; w < kWide; w++)
             sum[w] *= factor;
         greatest = now;
@@ -206,19 +229,21 @@ template <typename T> __global__ void attention_means_kernel(attention_job j)
     }
 }
 
-struct Weights { // of one query and one key: the probability, and its score's gradient
+struct Weights { // of one query and one key: the probability as dropout leaves it, and its score's gradient
     float p, slope;
 };
 
 template <typename T>
-__device__ __forceinline__ Weights weights_of(const attention_job &j, Query q, const T *key, const T *value)
+__device__ __forceinline__ Weights weights_of(const attention_job &j, Query q, int64_t position, const T *key,
+                                              const T *value)
 {
+    float kept = kept_of(j, q, position);
     float score = capped(j, j.scale * dot(j.size, row_of<T>(j, j.x[0], q.n, q.position, q.head), key));
     float p = expf(score - j.logarithms[number_of(j, q)]);
     float of_p = dot(j.size, row_of<T>(j, j.dy, q.n, q.position, q.head), value);
     float slope = j.cap > 0 ? j.scale * (1.0f - score / j.cap * (score / j.cap)) : j.scale;
 
-    return {p, p * (of_p - j.means[number_of(j, q)]) * slope};
+    return {kept * p, p * (kept * of_p - j.means[number_of(j, q)]) * slope};
 }
 
 template <typename T> __device__ void queries_round(const attention_job &j, Query q, int64_t channel)
@@ -235,7 +260,7 @@ template <typename T> __device__ void queries_round(const attention_job &j, Quer
         Weights mine = {0, 0};
 
         if (lane_of() < rows)
-            mine = weights_of<T>(j, q, keys + lane_of() * stride, values + lane_of() * stride);
+            mine = weights_of<T>(j, q, first + lane_of(), keys + lane_of() * stride, values + lane_of() * stride);
         add_rows(shared_by_warp(room, mine.slope), keys, stride, rows, channel, j.size, sum);
     }
     put_row((T *)row_of<T>(j, j.dx[0], q.n, q.position, q.head), sum, 1.0f, channel, j.size);
@@ -265,7 +290,7 @@ __device__ void keys_round(const attention_job &j, int64_t n, int64_t kv, int64_
             int64_t rows = end - first < 32 ? end - first : 32;
             Weights mine = {0, 0};
 
-            if (lane_of() < rows) mine = weights_of<T>(j, {n, head, first + lane_of()}, key, value);
+            if (lane_of() < rows) mine = weights_of<T>(j, {n, head, first + lane_of()}, position, key, value);
             add_rows(shared_by_warp(room[0], mine.slope), row_of<T>(j, j.x[0], n, first, head),
                      stride, rows, channel, j.size, of_key);
             add_rows(shared_by_warp(room[1], mine.p), row_of<T>(j, j.dy, n, first, head), stride,
@@ -302,6 +327,15 @@ attention_job attention_job_of(const struct ghp_local *l, const struct ghp_kerne
     job.window = l->heads.window;
     job.scale = (float)ghp_attention_scale(&l->heads);
     job.cap = (float)l->heads.softcap;
+    job.drops = l->heads.dropout > 0;
+    job.threshold = (uint32_t)(l->heads.dropout * 0x1p32);
+    job.kept = (float)(1.0 / (1.0 - l->heads.dropout));
+    job.seed = args->seed;
+    job.step = args->step;
+    job.step_at = args->hyperparameters != nullptr ? &args->hyperparameters->step : nullptr;
+    job.layer = (uint32_t)args->layer;
+    job.first_sample = args->first_sample;
+    job.first_head = args->first_channel / l->heads.size;
     for (int i = 0; i < 3; i++) {
         job.x[i] = args->at.x[i];
         job.dx[i] = args->at.dx[i];
@@ -318,6 +352,7 @@ cudaError_t attention_forward(struct ghp_launch launch, const struct ghp_local *
 {
     attention_job job = attention_job_of(local, args);
 
+    job.drops = job.drops && args->training;
     return by_type(launch, [&](auto type) {
         enqueue(attention_kernel<decltype(type)>, warp_blocks(job.n * job.heads * job.positions), kThreads, 0,
                 launch.stream, job);

@@ -240,7 +240,7 @@ namespace
 struct masking { // what does not change from element to element
     uint64_t seed;
     uint32_t layer, threshold;
-    int samples;
+    int samples, channels;
     float scale;
     int64_t pixels, c, global_channels, first_channel, first_pixel, first_sample;
 };
@@ -257,6 +257,7 @@ __global__ void dropout_kernel(int64_t groups, masking m, uint64_t given, const 
         int64_t element = (m.first_pixel + row % m.pixels) * m.global_channels + m.first_channel +
                           channel; // of the whole sample
         if (m.samples) element = 0;
+        if (m.channels) element = m.first_channel + channel;
         four random = philox(m.seed, (uint32_t)(element / 4), (uint32_t)(m.first_sample + sample),
                              step, m.layer);
         float z[V];
@@ -276,9 +277,9 @@ template <typename T, int V>
 void launch_dropout_width(struct ghp_launch launch, const ghp_dropout_job *j)
 {
     int64_t groups = j->n * j->pixels * j->c / V;
-    masking m = {j->seed,          j->layer,       j->threshold,   j->samples,
-                 j->scale,         j->pixels,      j->c,           j->global_channels,
-                 j->first_channel, j->first_pixel, j->first_sample};
+    masking m = {j->seed,     j->layer, j->threshold, j->samples,         j->channels,
+                 j->scale,    j->pixels, j->c,        j->global_channels, j->first_channel,
+                 j->first_pixel, j->first_sample};
 
     enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, groups, m,
             j->step, j->step_at, (const T *)j->x, (T *)j->y);

@@ -61,7 +61,8 @@ struct ghp_dropout_job {
     int64_t n, pixels, c, global_channels, first_channel, first_pixel, first_sample;
     uint64_t seed, step;
     uint32_t layer, threshold;
-    int samples; /* a sample's elements are all as its first */
+    int samples;  /* a sample's elements are all as its first */
+    int channels; /* a channel's pixels are all as its first */
     float scale;
     const uint64_t *step_at; /* in device memory, in place of `step`; or NULL */
     const void *x;
