@@ -35,4 +35,23 @@ static inline int64_t ghp_attention_weight(int64_t keys, int64_t head, int64_t p
     return (head * keys + position) * keys;
 }
 
+/* Whether it reads token ids, at.x[3] of all positions of keys. */
+static inline bool ghp_attention_has_ids(const struct ghp_local *local)
+{
+    return local->n_inputs > 3;
+}
+
+/* The document of each of n positions, counted from 0; -1 of padding. Those of one document see each other, and padding
+ * neither sees nor is seen. */
+static inline void ghp_attention_documents(const struct ghp_heads *heads, const int32_t *ids,
+                                           int64_t n, int32_t *documents)
+{
+    int32_t document = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        documents[i] = ids[i] == heads->pad_token ? -1 : document;
+        document += ids[i] == heads->end_token;
+    }
+}
+
 #endif

@@ -208,8 +208,10 @@ struct ghp_heads {   /* rotary, attention, rms_norm */
     double scale;    /* attention: of products of queries and keys; 0: 1 over the root of size */
     double softcap;  /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
     double dropout;  /* attention: probability that training takes a value's weight for zero */
-    int64_t turned;  /* rotary: of a head's channels the first so many, even; others stay */
-    double base; /* rotary: pair i turns by base^(-2 i / turned) from one position to the next */
+    /* Attention that reads token ids, too: of padding; of a document's last position. -1: there is none. */
+    int64_t pad_token, end_token;
+    int64_t turned; /* rotary: of a head's channels the first so many, even; others stay */
+    double base;    /* rotary: pair i turns by base^(-2 i / turned) from one position to the next */
     enum ghp_rotary scaling;
     double factor, slow, fast; /* of the scaling; llama3, yarn: turns over the original positions */
     int64_t original;          /* llama3, yarn: positions that the network was trained on */

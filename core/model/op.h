@@ -197,6 +197,7 @@ struct ghp_op_facts {
     /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS where it is divided */
     bool is_loss;
     bool takes_ids; /* its input is token ids; others take numbers */
+    int ids_input; /* a further input of token ids, all of whose positions each worker has; 0: none */
     bool
         takes_samples; /* of its input it takes the number of samples alone, so ids and numbers are both right */
     bool is_weighted; /* a matrix product: its weights are most of the network's */
@@ -222,6 +223,8 @@ const char *ghp_op_name(enum ghp_op op);
 /* conv2d and linear: the operations that the network's work and most of its weights are in. */
 bool ghp_op_is_weighted(enum ghp_op op);
 bool ghp_op_has_pass(enum ghp_op op, enum ghp_pass pass);
+/* Whether this input, if it is there, is token ids. */
+bool ghp_op_takes_ids(const struct ghp_op_facts *facts, int input);
 /* What a pass reads and writes: GHP_AT_ bits. */
 unsigned ghp_op_uses(enum ghp_op op, enum ghp_pass pass);
 /* What the backward passes read. */

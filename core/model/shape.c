@@ -42,11 +42,10 @@ static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
 
 static enum ghp_status check_elements(const struct ghp_model *model, const struct ghp_layer *layer)
 {
-    bool takes_ids = ghp_op_of(layer->op)->takes_ids;
-
     if (ghp_op_of(layer->op)->takes_samples) return GHP_OK;
     for (int i = 0; i < layer->n_inputs; i++) {
         bool ids = model->layers[layer->inputs[i]].out.vocabulary > 0;
+        bool takes_ids = ghp_op_takes_ids(ghp_op_of(layer->op), i);
 
         if (ids && !takes_ids)
             return ghp_model_fail(layer, "takes numbers, but its input is token ids; put an "

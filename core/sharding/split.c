@@ -75,7 +75,10 @@ struct ghp_layouts ghp_split_layouts_at(const struct ghp_layer *layer, int slot,
                                         struct ghp_split split)
 {
     struct ghp_layouts at = ghp_split_layouts(split);
+    int ids = ghp_op_of(layer->op)->ids_input;
 
+    if (ids > 0 && slot == ids && split.kind != GHP_SPLIT_DATA) at.x.kind = GHP_LAYOUT_FULL;
+    if (ids > 0 && slot == ids) return at; /* which have no gradient */
     if (split.kind != GHP_SPLIT_POSITION || (ghp_op_of(layer->op)->whole_inputs >> slot & 1u) == 0)
         return at;
     at.x.kind = GHP_LAYOUT_FULL;

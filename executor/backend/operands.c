@@ -22,6 +22,9 @@ static unsigned needs(enum ghp_op op, unsigned passes)
 
 int ghp_operand_set_inputs(const struct ghp_local *local)
 {
+    int ids = ghp_op_of(local->op)->ids_input;
+
+    if (ids > 0 && local->n_inputs > ids) return ids;
     return local->n_inputs > 1 ? local->n_inputs : 1;
 }
 
@@ -36,6 +39,21 @@ int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input)
 
     if (local->slice[0] > 0) return local->n * positions * local->w * local->slice[input];
     return ghp_local_in_elements(local);
+}
+
+/* A further input of token ids. */
+static bool has_ids(const struct ghp_local *local)
+{
+    int ids = ghp_op_of(local->op)->ids_input;
+
+    return ids > 0 && local->n_inputs > ids;
+}
+
+/* Labels of a loss, ids of a table, or those that an attention reads. */
+static int64_t count_ids(const struct ghp_local *local)
+{
+    return has_ids(local) ? local->n * (local->keys > 0 ? local->keys : local->h)
+                          : ghp_local_labels(local);
 }
 
 /* Cuts the next tensor off the block; with base NULL it only counts. */
@@ -62,6 +80,8 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
         if (what & GHP_AT_X) at->x[i] = cut(cutter, in);
         if (what & GHP_AT_DX) at->dx[i] = cut(cutter, in);
     }
+    if (has_ids(local) && (what & GHP_AT_X))
+        at->x[local->n_inputs - 1] = cut(cutter, count_ids(local) * (int64_t)sizeof(int32_t));
     if (what & GHP_AT_Y) at->y = cut(cutter, out);
     if (what & GHP_AT_DY) at->dy = cut(cutter, out);
     for (int i = 0; i < weights; i++) {
@@ -150,12 +170,13 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
     return fill(set, at->state[1], local->c, wide, (struct fill){25, 2.0, 0.5});
 }
 
-/* Labels of a loss, or ids of a table, one a position; NULL: it has none. */
+/* Labels or ids, one a position; NULL: it has none. */
 static int32_t *ids_of(const struct ghp_operand_set *set)
 {
     const struct ghp_op_facts *facts = ghp_op_of(set->local.op);
 
     if (facts->is_loss) return (int32_t *)(uintptr_t)set->args.at.labels;
+    if (has_ids(&set->local)) return (int32_t *)(uintptr_t)set->args.at.x[set->local.n_inputs - 1];
     return facts->takes_ids ? (int32_t *)(uintptr_t)set->args.at.x[0] : NULL;
 }
 
@@ -164,8 +185,10 @@ static void make_ids(const struct ghp_local *local, int32_t *ids)
     bool is_loss = ghp_op_of(local->op)->is_loss;
     bool pair = local->c == 1 || local->loss.multi_label; /* one output tells two apart */
     int64_t most = !is_loss ? local->vocabulary : pair ? 2 : local->c;
+    int64_t pad = local->heads.pad_token, end = local->heads.end_token;
 
-    for (int64_t i = 0; i < ghp_local_labels(local); i++)
+    if (has_ids(local)) most = (pad > end ? pad : end) + 2; /* some are neither */
+    for (int64_t i = 0; i < count_ids(local); i++)
         ids[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);
 }
 
@@ -344,10 +367,10 @@ static enum ghp_status send_ids(const struct ghp_operand_set *set)
     enum ghp_status status;
 
     if (ids_of(set) == NULL) return GHP_OK;
-    ids = ghp_alloc((size_t)(l->n * l->h), sizeof *ids);
+    ids = ghp_alloc((size_t)count_ids(l), sizeof *ids);
     if (ids == NULL) return GHP_NO_MEMORY();
     make_ids(l, ids);
-    status = ghp_device_write(set->device, ids_of(set), ids, l->n * l->h * (int64_t)sizeof *ids);
+    status = ghp_device_write(set->device, ids_of(set), ids, count_ids(l) * (int64_t)sizeof *ids);
     free(ids);
     return status;
 }

@@ -337,26 +337,30 @@ static enum ghp_status read_task(const struct ghp_node *root, struct ghp_hf_conf
     return read_labels(root, config);
 }
 
-/* A roberta counts positions from the one after its token of padding. */
+/* The token of padding; a roberta counts positions from the one after it. */
 static enum ghp_status read_padding(const struct ghp_node *root, struct ghp_hf_config *config)
 {
-    int64_t padding = 1;
+    bool roberta = config->family == GHP_HF_ROBERTA;
 
-    if (has(root, "pad_token_id")) GHP_TRY(ghp_json_int(root, "pad_token_id", 0, MOST, &padding));
-    config->unused_positions = padding + 1;
+    config->pad_token = roberta ? 1 : 0;
+    if (is_null(root, "pad_token_id") && !roberta) config->pad_token = -1;
+    if (has(root, "pad_token_id"))
+        GHP_TRY(ghp_json_int(root, "pad_token_id", 0, MOST, &config->pad_token));
+    if (!roberta) return GHP_OK;
+    config->unused_positions = config->pad_token + 1;
     config->context -= config->unused_positions;
     if (config->context > 0) return GHP_OK;
     return ghp_json_fail(root, GHP_ERR_INPUT,
                          "%lld positions are too few, as those of a roberta begin after its "
                          "pad_token_id %lld; give more max_position_embeddings",
                          (long long)(config->context + config->unused_positions),
-                         (long long)padding);
+                         (long long)config->pad_token);
 }
 
 static enum ghp_status read_encoder(const struct ghp_node *root, struct ghp_hf_config *config)
 {
     if (config->family == GHP_HF_DISTILBERT) config->epsilon = 1e-12;
-    if (config->family == GHP_HF_ROBERTA) GHP_TRY(read_padding(root, config));
+    GHP_TRY(read_padding(root, config));
     return read_task(root, config);
 }
 
@@ -506,8 +510,11 @@ static void put_task(json_t *root, const struct ghp_hf_config *config, bool *fai
     if (config->family >= GHP_HF_BERT && config->labels > 0)
         ghp_json_put(root, short_name ? "seq_classif_dropout" : "classifier_dropout",
                      json_real(config->classifier_dropout), failed);
+    if (config->family >= GHP_HF_BERT)
+        ghp_json_put(root, "pad_token_id",
+                     config->pad_token >= 0 ? json_integer(config->pad_token) : json_null(),
+                     failed);
     if (config->family != GHP_HF_ROBERTA) return;
-    ghp_json_put(root, "pad_token_id", json_integer(config->unused_positions - 1), failed);
     ghp_json_put(root, "max_position_embeddings",
                  json_integer(config->context + config->unused_positions), failed);
 }

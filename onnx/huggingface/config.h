@@ -43,6 +43,7 @@ struct ghp_hf_config {
     int64_t vocabulary;             /* of tokens; 0: it reads images */
     int64_t labels;                 /* of a classifier; 0: it is none, and says tokens */
     int64_t types;                  /* of tokens, as encoders have them */
+    int64_t pad_token;              /* of encoders, which do not look at it; -1: none */
     int64_t unused_positions;       /* rows of a roberta's table of positions before the first */
     int64_t context;                /* most positions that it was made for */
     int64_t image, patch, channels; /* of images, square; channels 0: it reads tokens */

@@ -161,6 +161,12 @@ static void put_norm(struct maker *m, const struct ghp_hf_row *row, json_t *laye
         ghp_json_put(layer, "head_size", json_integer(c->head_width), &m->failed);
 }
 
+/* Whether attention leaves out positions of padding. */
+static bool hides_padding(const struct ghp_hf_config *c)
+{
+    return c->family >= GHP_HF_BERT && c->pad_token >= 0;
+}
+
 static void put_attention(struct maker *m, json_t *layer)
 {
     const struct ghp_hf_config *c = m->config;
@@ -169,6 +175,7 @@ static void put_attention(struct maker *m, json_t *layer)
     ghp_json_put(layer, "heads", json_integer(c->heads), failed);
     ghp_json_put(layer, "kv_heads", json_integer(c->kv_heads), failed);
     if (m->family->has.sees_all) ghp_json_put(layer, "causal", json_false(), failed);
+    if (hides_padding(c)) ghp_json_put(layer, "pad_token", json_integer(c->pad_token), failed);
     if (c->windowed[m->number] && c->window < m->positions)
         ghp_json_put(layer, "window", json_integer(c->window), failed);
     if (c->query_scalar > 0 && c->query_scalar != (double)c->head_width)
@@ -275,6 +282,8 @@ static void add_layer(struct maker *m, const struct ghp_hf_row *rows, const stru
     put_attributes(m, row, layer);
     for (int i = 0; i < 3 && row->inputs[i] != NULL; i++)
         add_input(m, rows, row->inputs[i], inputs);
+    if (is(row, "attention") && hides_padding(m->config))
+        ghp_json_append(inputs, json_string("input"), &m->failed);
     ghp_json_put(layer, "inputs", inputs, &m->failed);
     ghp_json_append(m->layers, layer, &m->failed);
 }

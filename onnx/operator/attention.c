@@ -256,6 +256,11 @@ static enum ghp_status write_attention(struct ghp_onnx_export *ex, int i)
                         "write the network with "
                         "--export-hf instead",
                         l->name);
+    if (l->n_inputs > 3)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (attention) reads token ids, which ghp does not write as ONNX; "
+                        "write the network with --export-hf instead",
+                        l->name);
     node = ghp_export_join(ex, i, "Attention");
     ghp_export_int(ex, node, "q_num_heads", l->heads.n);
     ghp_export_int(ex, node, "kv_num_heads", l->heads.n_kv);

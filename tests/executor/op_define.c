@@ -189,6 +189,18 @@ static double kept_at(const struct ghp_operand_set *set, struct place o)
     return block.v[i % 4] < heads->dropout * 0x1p32 ? 0.0 : 1.0 / (1.0 - heads->dropout);
 }
 
+/* Whether position p and that of the query are in one document, and no padding. */
+static bool together(const struct ghp_operand_set *set, int64_t n, int64_t p, int64_t place)
+{
+    const struct ghp_local *l = &set->local;
+    int64_t keys = l->keys > 0 ? l->keys : l->h, ends = 0;
+    const int32_t *ids = l->n_inputs > 3 ? (const int32_t *)set->args.at.x[3] + n * keys : NULL;
+    if (ids == NULL) return true;
+    for (int64_t i = p < place ? p : place; i < (p < place ? place : p); i++)
+        ends += ids[i] == l->heads.end_token;
+    return ends == 0 && ids[p] != l->heads.pad_token && ids[place] != l->heads.pad_token;
+}
+
 /* One channel of a position: the softmax's terms are not scaled by their greatest. */
 static double attention_at(const struct ghp_operand_set *set, struct place o)
 {
@@ -200,6 +212,7 @@ static double attention_at(const struct ghp_operand_set *set, struct place o)
     if (l->keys > 0) place += set->args.first_position;
     for (int64_t p = 0; p < (heads->causal ? place + 1 : keys); p++) {
         if (heads->window > 0 && place - p >= heads->window) continue;
+        if (!together(set, o.n, p, place)) continue;
         int64_t theirs = (o.n * keys + p) * l->slice[1] + kv * heads->size;
         double product = 0.0;
         for (int64_t c = 0; c < heads->size; c++)
@@ -215,7 +228,7 @@ static double attention_at(const struct ghp_operand_set *set, struct place o)
             weight *= kept_at(set, (struct place){o.n, place, p, head});
         sum += weight * op_case_get(set, set->args.at.x[2], theirs + o.k % heads->size);
     }
-    return sum / weights;
+    return weights > 0 ? sum / weights : 0;
 }
 
 static double dropout_at(const struct ghp_operand_set *set, struct place o)

@@ -144,6 +144,7 @@ struct sizes {
     bool causal;
     float scale; /* of the products of queries and keys */
     float cap;   /* of scores; 0: none */
+    bool ids;    /* tokens say which documents positions are of */
     const struct ghp_heads *heads;
     struct dropping dropping; /* of the head in turn */
 };
@@ -156,6 +157,7 @@ struct room {
     float *queries, *dy;                /* a tile's; the queries times the scale */
     float *out;                         /* a tile's sums of values, or queries' gradient */
     float *scores, *slopes;             /* [TILE][TILE] */
+    int32_t *documents;    /* [tiles x TILE + ROWS], -1 of padding and behind the end */
     float *greatest, *sum; /* [TILE] forward; backward: logarithms of sums, and sums of y dy */
 };
 
@@ -172,6 +174,7 @@ static struct sizes sizes_of(const struct ghp_local *local, int64_t first_positi
                           .causal = local->heads.causal,
                           .scale = (float)ghp_attention_scale(&local->heads),
                           .cap = (float)local->heads.softcap,
+                          .ids = ghp_attention_has_ids(local),
                           .heads = &local->heads};
 }
 
@@ -226,6 +229,7 @@ static struct room cut_room(const struct sizes *z, bool backward, float *base, i
     } else {
         room.values = cut(&cutter, rows);
     }
+    if (z->ids) room.documents = (int32_t *)(void *)cut(&cutter, z->tiles * TILE + ROWS);
     *elements = cutter.used;
     return room;
 }
@@ -342,6 +346,38 @@ static void cap_scores(const struct sizes *z, float *scores, int64_t columns)
     }
 }
 
+/* Hides keys of other documents than a row's, and of padding. */
+static void hide_documents(const struct sizes *z, const struct room *room, struct place at,
+                           int64_t columns)
+{
+    const int32_t *keys = room->documents + at.key;
+
+    for (int64_t r = 0; r < ROWS; r++) {
+        int32_t mine = room->documents[z->offset + at.query + at.row + r];
+        float *scores = room->scores + (at.row + r) * TILE;
+
+        for (int64_t c = 0; c < columns; c++)
+            scores[c] = keys[c] == mine && mine >= 0 ? scores[c] : hidden;
+    }
+}
+
+/* A unit's documents. */
+static void number_documents(const struct sizes *z, const struct room *room,
+                             const struct ghp_kernel_arguments *args, int64_t n)
+{
+    if (!z->ids) return;
+    ghp_attention_documents(z->heads, (const int32_t *)args->at.x[3] + n * z->keys, z->keys,
+                            room->documents);
+    for (int64_t i = z->keys; i < z->tiles * TILE + ROWS; i++)
+        room->documents[i] = -1;
+}
+
+/* Whether a row of a tile of queries is padding, which sees nothing. */
+static bool is_padding(const struct sizes *z, const struct room *room, int64_t row)
+{
+    return z->ids && room->documents[z->offset + row] < 0;
+}
+
 /* Scores of the place's rows, hidden where a row does not see a key. */
 static void score(const struct sizes *z, const struct room *room, struct place at)
 {
@@ -356,6 +392,7 @@ static void score(const struct sizes *z, const struct room *room, struct place a
                               .k = z->size,
                               .begins = true});
     if (z->cap > 0) cap_scores(z, scores, columns);
+    if (z->ids) hide_documents(z, room, at, columns);
     if (seen(z, at, 0) == TILE && unseen(z, at, ROWS - 1) <= 0) return;
     for (int64_t r = 0; r < ROWS; r++) {
         for (int64_t c = 0; c < least(unseen(z, at, r), columns); c++)

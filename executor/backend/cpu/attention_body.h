@@ -90,10 +90,13 @@ static void KERNEL(forward_head)(const struct ghp_local *local,
         KERNEL(take)(&z, x, query, z.scale, room->queries);
         forward_tile(&z, room, query);
         for (int64_t r = 0; r < least(TILE, z.positions - query); r++) {
-            KERNEL(put)(&z, room->out + r * z.stride, 1.0f / room->sum[r], y, query + r);
+            bool padding = is_padding(&z, room, query + r);
+
+            KERNEL(put)
+            (&z, room->out + r * z.stride, padding ? 0 : 1.0f / room->sum[r], y, query + r);
             if (logarithms != NULL)
                 logarithms[(n * local->heads.n + head) * z.positions + query + r] =
-                    room->greatest[r] + logf(room->sum[r]);
+                    padding ? -hidden : room->greatest[r] + logf(room->sum[r]);
         }
     }
 }
@@ -108,6 +111,7 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
 
     for (int64_t unit = units.first; unit < units.end; unit++) {
         int64_t n = unit / local->heads.n_kv, kv = unit % local->heads.n_kv;
+        number_documents(&z, &room, args, n);
         struct KERNEL(rows) keys = KERNEL(keys_at)(&z, args->at.x[1], local->slice[1], n, kv);
         struct KERNEL(rows) values = KERNEL(keys_at)(&z, args->at.x[2], local->slice[2], n, kv);
 
@@ -177,6 +181,7 @@ static void KERNEL(backward)(const struct ghp_local *local, const struct ghp_ker
 
     for (int64_t unit = units.first; unit < units.end; unit++) {
         int64_t n = unit / local->heads.n_kv, kv = unit % local->heads.n_kv;
+        number_documents(&z, &room, args, n);
         struct KERNEL(rows) keys = KERNEL(keys_at)(&z, args->at.x[1], width, n, kv);
         struct KERNEL(rows) values = KERNEL(keys_at)(&z, args->at.x[2], width, n, kv);
         struct KERNEL(rows) dkeys = KERNEL(keys_at)(&z, args->at.dx[1], width, n, kv);

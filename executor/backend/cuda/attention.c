@@ -1,6 +1,6 @@
 /* executor/backend/cuda/attention.c - attention by cuDNN in bf16, else by ghp's own kernels (kernels/attention.cu).
  *
- * Own kernels run float, windows, capped scores, dropout and divided positions, sizes of a head that are no multiple of 8, cards
+ * Own kernels run float, windows, capped scores, dropout, token ids and divided positions, sizes of a head that are no multiple of 8, cards
  * that cuDNN has no engine for, and versions of cuDNN that want tensors cleared (before 9.6) or that have known faults. What the forward pass saves is the same
  * either way, so one pass may run by cuDNN and the other by own kernels.
  *
@@ -171,9 +171,9 @@ bool ghp_cuda_attention_suits(const struct ghp_local *l, int64_t version)
     /* backward passes of up to 9.15 read past the keys where their number is no multiple of 128 */
     bool short_tile = version <= 91500 && l->h % 128 != 0;
 
-    return l->keys == 0 && l->heads.size % 8 == 0 && l->heads.window == 0 &&
-           l->heads.softcap == 0 && l->heads.dropout == 0 && version >= 90600 && !faulty &&
-           !short_tile;
+    return l->keys == 0 && !ghp_attention_has_ids(l) && l->heads.size % 8 == 0 &&
+           l->heads.window == 0 && l->heads.softcap == 0 && l->heads.dropout == 0 &&
+           version >= 90600 && !faulty && !short_tile;
 }
 
 enum ghp_status ghp_cuda_attention_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)

@@ -52,7 +52,22 @@ static int64_t first_seen(const struct ghp_local *local, struct query q)
     return ghp_attention_first(&local->heads, q.position);
 }
 
-/* Scaled and capped products of the query with all keys that it sees, into scores. */
+/* Whether the query sees a key by the tokens between them: neither is padding, and no document ends before the later. */
+static bool is_seen(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                    struct query q, int64_t key)
+{
+    const int32_t *ids = (const int32_t *)args->at.x[3] + q.n * ghp_attention_keys(local);
+    int64_t earlier = key < q.position ? key : q.position, later = key + q.position - earlier;
+
+    if (ids[key] == local->heads.pad_token || ids[q.position] == local->heads.pad_token)
+        return false;
+    for (int64_t i = earlier; i < later; i++)
+        if (ids[i] == local->heads.end_token) return false;
+    return true;
+}
+
+/* Scaled and capped products of the query with all keys that it sees, into scores; -HUGE_VAL of those that tokens
+ * hide. */
 static void score(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                   struct query q, double *scores)
 {
@@ -63,6 +78,7 @@ static void score(const struct ghp_local *local, const struct ghp_kernel_argumen
         scores[i] = ghp_attention_scale(&local->heads) *
                     product(local->heads.size, x + own_row(local, q), keys + key_row(local, q, i));
         if (cap > 0) scores[i] = cap * tanh(scores[i] / cap);
+        if (ghp_attention_has_ids(local) && !is_seen(local, args, q, i)) scores[i] = -HUGE_VAL;
     }
 }
 
@@ -94,10 +110,12 @@ static void forward_query(const struct ghp_local *local, const struct ghp_kernel
     score(local, args, q, scores);
     for (int64_t i = first; i < seen; i++)
         greatest = fmax(greatest, scores[i]);
-    for (int64_t i = first; i < seen; i++)
+    for (int64_t i = first; i < seen && greatest > -HUGE_VAL; i++)
         sum += exp(scores[i] - greatest);
     for (int64_t c = 0; c < size; c++)
         y[c] = 0.0;
+    if (saved != NULL) saved[saved_at(local, q)] = 0.0;
+    if (greatest == -HUGE_VAL) return; /* padding sees nothing */
     for (int64_t i = first; i < seen; i++)
         ghp_reference_add_scaled(size,
                                  (args->training ? kept(local, args, q, i) : 1.0) *
@@ -121,6 +139,9 @@ static void backward_query(const struct ghp_local *local, const struct ghp_kerne
     score(local, args, q, scores);
     for (int64_t i = first_seen(local, q); i < keys_seen(local, q); i++) {
         int64_t theirs = key_row(local, q, i);
+
+        if (scores[i] == -HUGE_VAL) continue;
+
         double p = exp(scores[i] - ((double *)args->at.saved)[saved_at(local, q)]);
         double keep = kept(local, args, q, i);
         double slope = p * (keep * product(size, dy, values + theirs) - mean) *
@@ -152,7 +173,7 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
 
 static void backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    for (int input = 0; input < local->n_inputs; input++) {
+    for (int input = 0; input < 3; input++) {
         int64_t positions = input == 0 ? local->h : ghp_attention_keys(local);
         double *dx = args->at.dx[input];
 

@@ -39,9 +39,12 @@ static void test_refusals(void)
         {24, "\"op\":\"attention\",\"heads\":2,\"inputs\":[\"k\",\"v\"]", "has 2 inputs; name 3"},
         {24, ATTENTION("\"heads\":6,\"causal\":false,\"window\":3"),
          "is not causal; make it causal"},
-        {24, "\"op\":\"rms_norm\",\"head_size\":10", "24 channels, which do not divide into heads of 10"},
+        {24, ATTENTION("\"heads\":6,\"pad_token\":0"), "but reads no token ids; name"},
+        {24, "\"op\":\"rms_norm\",\"head_size\":10",
+         "24 channels, which do not divide into heads of 10"},
         {24, "\"op\":\"rotary\",\"head_size\":3", "use an even head_size"},
-        {24, "\"op\":\"rotary\",\"head_size\":10", "24 channels, which do not divide into heads of 10"},
+        {24, "\"op\":\"rotary\",\"head_size\":10",
+         "24 channels, which do not divide into heads of 10"},
     };
     struct ghp_model model;
 

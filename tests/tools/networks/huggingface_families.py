@@ -141,7 +141,8 @@ def loss_of(network):
         return torch.nn.functional.cross_entropy(logits, torch.tensor(numpy.load("images/labels.npy")))
     if is_encoder(network.config.model_type):
         labels = "masked" if network.config.architectures[0].endswith("MaskedLM") else "labels"
-        logits = network(torch.tensor(numpy.load("words/ids.npy"))).logits
+        words = torch.tensor(numpy.load("words/ids.npy"))
+        logits = network(words, attention_mask=words != SMALL["pad_token_id"]).logits
         return torch.nn.functional.cross_entropy(logits.flatten(0, -2), torch.tensor(numpy.load(f"words/{labels}.npy")).flatten())
     tokens = torch.tensor(list(open("text", "rb").read()))
     n = (len(tokens) - 1) // POSITIONS
@@ -322,9 +323,11 @@ numpy.save("images/images.npy", torch.randn(BATCH, 3, 16, 16).numpy())
 numpy.save("images/labels.npy", torch.randint(5, (BATCH,)).numpy())
 os.mkdir("words")
 words = torch.randint(4, 64, (BATCH, POSITIONS))
+for sample in range(BATCH):  # padded, as sentences are
+    words[sample, POSITIONS - 3 * sample:] = SMALL["pad_token_id"]
 numpy.save("words/ids.npy", words.numpy())
 numpy.save("words/labels.npy", torch.randint(3, (BATCH,)).numpy())
-numpy.save("words/masked.npy", torch.where(torch.rand(words.shape) < 0.3, words, -100).numpy())
+numpy.save("words/masked.npy", torch.where((torch.rand(words.shape) < 0.3) & (words != SMALL["pad_token_id"]), words, -100).numpy())
 OTHERS = {"older": torch.no_grad()(check_older), "files": torch.no_grad()(check_files), "refusals": check_refusals, "dropout": check_dropout}
 for name in sys.argv[1:] or [*OTHERS, *(CASES if FULL else FAST)]:
     OTHERS[name]() if name in OTHERS else check(name)

@@ -1,7 +1,8 @@
 /* core/model/op/sequence/attention.c - each head's queries look at its keys, and take the mean of the values by the
  * softmax of the products.
  *
- * Inputs are queries, keys and values; a head of keys and values may serve several heads of queries. */
+ * Inputs are queries, keys and values; a head of keys and values may serve several heads of queries. A fourth input,
+ * token ids, says which positions are padding and where documents end. */
 #include "core/model/attention.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
@@ -65,6 +66,16 @@ static const struct ghp_attribute attributes[] = {
      .kind = GHP_ATTRIBUTE_REAL,
      .most = 0.999,
      .at = {offsetof(struct ghp_layer, heads.dropout)}},
+    {.key = "pad_token",
+     .kind = GHP_ATTRIBUTE_INT,
+     .most = GHP_MODEL_CHANNELS,
+     .usual = -1,
+     .at = {offsetof(struct ghp_layer, heads.pad_token)}},
+    {.key = "end_token",
+     .kind = GHP_ATTRIBUTE_INT,
+     .most = GHP_MODEL_CHANNELS,
+     .usual = -1,
+     .at = {offsetof(struct ghp_layer, heads.end_token)}},
     {0}};
 
 static enum ghp_status check_heads(const struct ghp_layer *layer)
@@ -90,12 +101,30 @@ static enum ghp_status check_heads(const struct ghp_layer *layer)
     return GHP_OK;
 }
 
+/* Tokens that mean something go with the input that has them. */
+static enum ghp_status check_ids(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    bool named = layer->heads.pad_token >= 0 || layer->heads.end_token >= 0;
+
+    if (layer->n_inputs < 4 && !named) return GHP_OK;
+    if (layer->n_inputs < 4)
+        return ghp_model_fail(layer, "has a pad_token or an end_token, but reads no token ids; "
+                                     "name the network's input as its fourth input");
+    if (!named)
+        return ghp_model_fail(layer, "reads token ids, but no token means anything to it; give "
+                                     "pad_token or end_token, or leave the fourth input out");
+    if (model->layers[layer->inputs[3]].out.h == layer->in.h) return GHP_OK;
+    return ghp_model_fail(layer, "reads ids of other positions than its queries have; put no "
+                                 "layer that adds positions between them");
+}
+
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     GHP_TRY(check_heads(layer));
+    GHP_TRY(check_ids(model, layer));
     layer->out = layer->in;
     layer->heads.size = layer->in.c / layer->heads.n;
-    for (int i = 1; i < layer->n_inputs; i++) {
+    for (int i = 1; i < 3; i++) {
         const struct ghp_layer *input = &model->layers[layer->inputs[i]];
         struct ghp_shape wanted = layer->in;
         char text[GHP_SHAPE_TEXT], right[GHP_SHAPE_TEXT];
@@ -152,7 +181,7 @@ static void localize(const struct ghp_model *model, const struct ghp_layer *laye
     local->heads.n /= parts;
     local->heads.n_kv /= parts;
     local->c = 0;
-    for (int i = 0; i < layer->n_inputs; i++) {
+    for (int i = 0; i < 3; i++) {
         local->slice[i] = model->layers[layer->inputs[i]].out.c / parts;
         local->c += local->slice[i];
     }
@@ -166,16 +195,17 @@ static void key(const struct ghp_local *local, char *text, size_t n)
     if (local->heads.window > 0)
         snprintf(window, sizeof window, " window%" PRId64, local->heads.window);
     if (local->keys > 0) snprintf(keys, sizeof keys, " keys%" PRId64, local->keys);
-    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s%s%s", local->heads.n,
+    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s%s%s%s", local->heads.n,
              local->heads.n_kv, local->heads.size, keys, local->heads.causal ? " causal" : "",
              window, local->heads.softcap > 0 ? " capped" : "",
-             local->heads.dropout > 0 ? " dropout" : "");
+             local->heads.dropout > 0 ? " dropout" : "", ghp_attention_has_ids(local) ? " ids" : "");
 }
 
 const struct ghp_op_facts ghp_op_facts_attention = {
     .attributes = attributes,
     .least_inputs = 3,
-    .most_inputs = 3,
+    .most_inputs = 4,
+    .ids_input = 3,
     .takes = GHP_TAKES(SEQUENCE),
     .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y | GHP_AT_SAVED},

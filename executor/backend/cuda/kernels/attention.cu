@@ -32,6 +32,9 @@ struct attention_job {
     void *dx[3];       // null where not wanted
     float *logarithms; // [n][head][position], of the sums of exponentials; forward may be null
     float *means;      // the same shape, scratch; backward: the sums of y dy
+    const int32_t *ids; // [n][keys]; null: all positions are of one document
+    int32_t *documents; // the same shape, scratch; -1 of padding
+    struct ghp_heads kind;
 };
 
 constexpr int kWide = 4, kChannels = 32 * kWide; // of one round
@@ -168,6 +171,41 @@ __device__ __forceinline__ float kept_of(const attention_job &j, Query q, int64_
                : 0;
 }
 
+// Whether a query sees a key by the tokens.
+__device__ __forceinline__ bool is_seen(const attention_job &j, Query q, int64_t key)
+{
+    const int32_t *documents = j.documents + q.n * j.keys;
+    int32_t mine;
+
+    if (j.ids == nullptr) return true;
+    mine = documents[j.offset + q.position];
+    return mine >= 0 && documents[key] == mine;
+}
+
+__device__ __forceinline__ bool is_padding(const attention_job &j, Query q)
+{
+    return j.ids != nullptr && j.documents[q.n * j.keys + j.offset + q.position] < 0;
+}
+
+// One thread a sample.
+__global__ void attention_documents_kernel(attention_job j)
+{
+    for (int64_t n = first_item(); n < j.n; n += item_stride()) {
+        int32_t document = 0;
+
+        for (int64_t i = n * j.keys; i < (n + 1) * j.keys; i++) {
+            j.documents[i] = j.ids[i] == j.kind.pad_token ? -1 : document;
+            document += j.ids[i] == j.kind.end_token;
+        }
+    }
+}
+
+void number_documents(struct ghp_launch launch, const attention_job &job)
+{
+    if (job.ids != nullptr)
+        enqueue(attention_documents_kernel, blocks_for(job.n), kThreads, 0, launch.stream, job);
+}
+
 // ---- forward ----
 
 template <typename T> __device__ void forward_round(const attention_job &j, Query q, int64_t channel)
@@ -182,7 +220,7 @@ template <typename T> __device__ void forward_round(const attention_job &j, Quer
         int64_t rows = seen - first < 32 ? seen - first : 32;
         const T *keys = key_row_of<T>(j, j.x[1], q.n, first, kv);
         const T *values = key_row_of<T>(j, j.x[2], q.n, first, kv);
-        float score = lane_of() < rows ? capped(j, j.scale * dot(j.size, x, keys + lane_of() * stride)) : kHidden;
+        float score = lane_of() < rows && is_seen(j, q, first + lane_of()) ? capped(j, j.scale * dot(j.size, x, keys + lane_of() * stride)) : kHidden;
         const float *all = shared_by_warp(room, score);
         float now = greatest;
 
@@ -201,8 +239,10 @@ template <typename T> __device__ void forward_round(const attention_job &j, Quer
         greatest = now;
         add_rows(all, values, stride, rows, channel, j.size, sum);
     }
-    put_row((T *)row_of<T>(j, j.y, q.n, q.position, q.head), sum, 1.0f / total, channel, j.size);
-    if (channel == 0 && j.logarithms != nullptr) j.logarithms[number_of(j, q)] = greatest + logf(total);
+    put_row((T *)row_of<T>(j, j.y, q.n, q.position, q.head), sum, is_padding(j, q) ? 0 : 1.0f / total, channel,
+            j.size);
+    if (channel == 0 && j.logarithms != nullptr)
+        j.logarithms[number_of(j, q)] = is_padding(j, q) ? -kHidden : greatest + logf(total);
 }
 
 template <typename T> __global__ void attention_kernel(attention_job j)
@@ -259,7 +299,7 @@ template <typename T> __device__ void queries_round(const attention_job &j, Quer
         const T *values = key_row_of<T>(j, j.x[2], q.n, first, kv);
         Weights mine = {0, 0};
 
-        if (lane_of() < rows)
+        if (lane_of() < rows && is_seen(j, q, first + lane_of()))
             mine = weights_of<T>(j, q, first + lane_of(), keys + lane_of() * stride, values + lane_of() * stride);
         add_rows(shared_by_warp(room, mine.slope), keys, stride, rows, channel, j.size, sum);
     }
@@ -290,7 +330,8 @@ __device__ void keys_round(const attention_job &j, int64_t n, int64_t kv, int64_
             int64_t rows = end - first < 32 ? end - first : 32;
             Weights mine = {0, 0};
 
-            if (lane_of() < rows) mine = weights_of<T>(j, {n, head, first + lane_of()}, position, key, value);
+            if (lane_of() < rows && is_seen(j, {n, head, first + lane_of()}, position))
+                mine = weights_of<T>(j, {n, head, first + lane_of()}, position, key, value);
             add_rows(shared_by_warp(room[0], mine.slope), row_of<T>(j, j.x[0], n, first, head),
                      stride, rows, channel, j.size, of_key);
             add_rows(shared_by_warp(room[1], mine.p), row_of<T>(j, j.dy, n, first, head), stride,
@@ -312,7 +353,19 @@ template <typename T> __global__ void attention_keys_kernel(attention_job j)
                           channel);
 }
 
-attention_job attention_job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
+int64_t means_bytes(const struct ghp_local *l)
+{
+    return ghp_align(l->n * l->heads.n * l->h * (int64_t)sizeof(float));
+}
+
+int64_t documents_bytes(const struct ghp_local *l)
+{
+    return ghp_attention_has_ids(l) ? l->n * ghp_attention_keys(l) * (int64_t)sizeof(int32_t) : 0;
+}
+
+// documents   where they are in scratch
+attention_job attention_job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args,
+                               int64_t documents)
 {
     attention_job job = {};
 
@@ -344,15 +397,21 @@ attention_job attention_job_of(const struct ghp_local *l, const struct ghp_kerne
     job.dy = args->at.dy;
     job.logarithms = (float *)args->at.saved;
     job.means = (float *)args->at.scratch;
+    job.kind = l->heads;
+    if (ghp_attention_has_ids(l)) {
+        job.ids = (const int32_t *)args->at.x[3];
+        job.documents = (int32_t *)((char *)args->at.scratch + documents);
+    }
     return job;
 }
 
 cudaError_t attention_forward(struct ghp_launch launch, const struct ghp_local *local,
                               const struct ghp_kernel_arguments *args)
 {
-    attention_job job = attention_job_of(local, args);
+    attention_job job = attention_job_of(local, args, 0);
 
     job.drops = job.drops && args->training;
+    number_documents(launch, job);
     return by_type(launch, [&](auto type) {
         enqueue(attention_kernel<decltype(type)>, warp_blocks(job.n * job.heads * job.positions), kThreads, 0,
                 launch.stream, job);
@@ -361,18 +420,19 @@ cudaError_t attention_forward(struct ghp_launch launch, const struct ghp_local *
 
 int64_t attention_scratch(const struct ghp_local *local)
 {
-    return local->n * local->heads.n * local->h * (int64_t)sizeof(float);
+    return means_bytes(local) + documents_bytes(local);
 }
 
 cudaError_t attention_data(struct ghp_launch launch, const struct ghp_local *local,
                            const struct ghp_kernel_arguments *args)
 {
-    attention_job job = attention_job_of(local, args);
+    attention_job job = attention_job_of(local, args, means_bytes(local));
     int64_t queries = job.n * job.heads * job.positions, keys = job.n * job.kv_heads * job.keys;
 
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
 
+        number_documents(launch, job);
         enqueue(attention_means_kernel<T>, blocks_for(queries), kThreads, 0, launch.stream, job);
         if (job.dx[0] != nullptr)
             enqueue(attention_queries_kernel<T>, warp_blocks(queries), kThreads, 0, launch.stream, job);
@@ -384,7 +444,7 @@ cudaError_t attention_data(struct ghp_launch launch, const struct ghp_local *loc
 } // namespace
 
 extern "C" const struct ghp_cuda_row ghp_cuda_rows_attention[] = {
-    {GHP_OP_ATTENTION, GHP_PASS_FORWARD, attention_forward, nullptr},
+    {GHP_OP_ATTENTION, GHP_PASS_FORWARD, attention_forward, documents_bytes},
     {GHP_OP_ATTENTION, GHP_PASS_BACKWARD_DATA, attention_data, attention_scratch},
     {},
 };
