@@ -53,6 +53,7 @@ static struct ghp_hf_config guess(const struct ghp_model *model)
         .deviation = 0.02, /* of no account: the weights are there */
         .rotary_part = 1,
         .rotary.base = layer_of(model, "layers.0.self_attn.q_rotary")->heads.base,
+        .attention_dropout = heads->heads.dropout,
         .tied = layer_of(model, "lm_head")->tied > 0};
 
     if (gpt2)

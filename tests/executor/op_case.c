@@ -359,14 +359,16 @@ static void add_heads(int inputs, int64_t n, int64_t positions, int64_t keys,
                            .keys = keys});
 }
 
+struct attention_shape {
+    int64_t n, positions, keys; /* keys: where they are more */
+    struct ghp_heads heads;
+};
+
 /* One position, parts of a tile, whole tiles and more; heads of every number of vectors, and of more than a GPU's warp
  * takes at once; keys and values for one head of queries, for several, for all; fewer queries than keys. */
 static void add_attention(void)
 {
-    static const struct {
-        int64_t n, positions, keys; /* keys: where they are more */
-        struct ghp_heads heads;
-    } shapes[] = {
+    static const struct attention_shape shapes[] = {
         {2, 1, 0, {.size = 4, .n = 2, .n_kv = 2, .causal = true}},
         {2, 7, 0, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
         {2, 7, 0, {.size = 3, .n = 4, .n_kv = 2}},
@@ -395,16 +397,16 @@ static void add_attention(void)
         {1, 96, 192, {.size = 8, .n = 1, .n_kv = 1, .causal = true}},
         {1, 101, 303, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
         {1, 70, 140, {.size = 4, .n = 2, .n_kv = 2, .causal = true, .window = 50, .softcap = 2}},
-        {1, 33, 231, {.size = 4, .n = 1, .n_kv = 1, .causal = true, .window = 120}}},
-      with_ids[] = {
-          /* documents and padding, one of them, both; of divided positions; documents of several tiles */
-          {2, 9, 0, {.size = 4, .n = 2, .n_kv = 1, .pad_token = 0, .end_token = -1}},
-          {2, 13, 0, {.size = 3, .n = 2, .n_kv = 2, .causal = true, .pad_token = -1}},
-          {2, 101, 0, {.size = 5, .n = 2, .n_kv = 1, .causal = true, .end_token = 1}},
-          {1, 203, 0, {.size = 4, .n = 1, .n_kv = 1, .pad_token = -1, .end_token = 150}},
-          {2, 5, 20, {.size = 3, .n = 2, .n_kv = 1, .pad_token = 2, .end_token = 5}},
-          {1, 101, 303, {.size = 4, .n = 1, .n_kv = 1, .causal = true, .end_token = 90}},
-          {1, 21, 0, {.size = 4, .n = 2, .n_kv = 1, .dropout = 0.4, .pad_token = 2, .end_token = 7}}};
+        {1, 33, 231, {.size = 4, .n = 1, .n_kv = 1, .causal = true, .window = 120}}};
+    static const struct attention_shape with_ids[] = {
+        /* documents and padding, one of them, both; of divided positions; documents of several tiles */
+        {2, 9, 0, {.size = 4, .n = 2, .n_kv = 1, .pad_token = 0, .end_token = -1}},
+        {2, 13, 0, {.size = 3, .n = 2, .n_kv = 2, .causal = true, .pad_token = -1}},
+        {2, 101, 0, {.size = 5, .n = 2, .n_kv = 1, .causal = true, .end_token = 1}},
+        {1, 203, 0, {.size = 4, .n = 1, .n_kv = 1, .pad_token = -1, .end_token = 150}},
+        {2, 5, 20, {.size = 3, .n = 2, .n_kv = 1, .pad_token = 2, .end_token = 5}},
+        {1, 101, 303, {.size = 4, .n = 1, .n_kv = 1, .causal = true, .end_token = 90}},
+        {1, 21, 0, {.size = 4, .n = 2, .n_kv = 1, .dropout = 0.4, .pad_token = 2, .end_token = 7}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         add_heads(3, shapes[i].n, shapes[i].positions, shapes[i].keys, shapes[i].heads);
     for (size_t i = 0; i < sizeof with_ids / sizeof with_ids[0]; i++)

@@ -139,14 +139,13 @@ static void backward_query(const struct ghp_local *local, const struct ghp_kerne
     score(local, args, q, scores);
     for (int64_t i = first_seen(local, q); i < keys_seen(local, q); i++) {
         int64_t theirs = key_row(local, q, i);
+        double p, keep, slope;
 
-        if (scores[i] == -HUGE_VAL) continue;
-
-        double p = exp(scores[i] - ((double *)args->at.saved)[saved_at(local, q)]);
-        double keep = kept(local, args, q, i);
-        double slope = p * (keep * product(size, dy, values + theirs) - mean) *
-                       ghp_attention_scale(&local->heads);
-
+        if (scores[i] == -HUGE_VAL) continue; /* hidden by tokens */
+        p = exp(scores[i] - ((double *)args->at.saved)[saved_at(local, q)]);
+        keep = kept(local, args, q, i);
+        slope = p * (keep * product(size, dy, values + theirs) - mean) *
+                ghp_attention_scale(&local->heads);
         if (cap > 0) slope *= 1.0 - scores[i] * scores[i] / (cap * cap);
         if (dx != NULL) ghp_reference_add_scaled(size, slope, keys + theirs, dx + mine);
         if (dkeys != NULL) ghp_reference_add_scaled(size, slope, x, dkeys + theirs);

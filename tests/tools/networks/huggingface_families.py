@@ -71,8 +71,8 @@ ENCODER_SPLIT = "*.query=out:2,*.key=out:2,*.value=out:2,*.attention.heads=chann
 DISTIL_SPLIT = "*.?_lin=out:2,*.heads=channel:2,*.out_lin=in:2,*.lin1=out:2,*.act=channel:2,*.lin2=in:2," \
                "embeddings.word_embeddings=rows:2,*layer_norm=position:2,*add_?=position:2"
 DISTILBERT = dict(hidden_size=None, intermediate_size=None, num_hidden_layers=None, num_attention_heads=None, dim=32,
-                  hidden_dim=48, n_layers=2, n_heads=4, dropout=0)
-DRY = dict(hidden_dropout_prob=0)
+                  hidden_dim=48, n_layers=2, n_heads=4, dropout=0, attention_dropout=0)
+DRY = dict(hidden_dropout_prob=0, attention_probs_dropout_prob=0)
 CASES |= {
     "bert": ("Bert", DRY, ENCODER_SPLIT + ",cls.predictions.decoder=out:2,cls.*.decoder.bias=channel:2,loss=channel:2"),
     "bert_labels": ("Bert", dict(DRY, num_labels=5), ENCODER_SPLIT + ",pooler.dense=out:2,pooler.activation=channel:2"),
@@ -228,7 +228,7 @@ def check_older():
 
 def check_dropout():
     """Dropout of the config is trained with, alike on any number of workers, and comes back with the folder."""
-    CASES["dropped"] = ("OPT", {**CASES["opt"][1], "dropout": 0.1}, CASES["opt"][2])
+    CASES["dropped"] = ("OPT", {**CASES["opt"][1], "dropout": 0.1, "attention_dropout": 0.2}, CASES["opt"][2])
     make("dropped")
     network = open_network("dropped")
     tool("ghp-profile", "--analytic", "F=1e10,bandwidth=1e8,latency=1e-6", "--model", "dropped@32", "-o",
@@ -238,10 +238,13 @@ def check_dropout():
     with torch.no_grad():
         assert 1e-4 < abs(one[0] - loss_of(network).item()) < 0.2, (one, loss_of(network))
     written("dropped")
-    assert json.load(open("dropped.ours/config.json"))["dropout"] == 0.1
+    config = json.load(open("dropped.ours/config.json"))
+    assert config["dropout"] == 0.1 and config["attention_dropout"] == 0.2, config
     plan = json.load(open("dropped.plan"))
     dropped = [layer for layer in plan["model"]["layers"] if layer["op"] == "dropout"]
     assert len(dropped) == 4 and all(layer["ratio"] == 0.1 for layer in dropped), dropped
+    heads = [layer for layer in plan["model"]["layers"] if layer["op"] == "attention"]
+    assert len(heads) == 2 and all(layer["dropout"] == 0.2 for layer in heads), heads
     print("dropout: trained with")
 
 
