@@ -172,7 +172,9 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
 {
     static const char *const parts[3] = {".q", ".k", ".v"};
     static const char *const inputs[3] = {"input 0", "input 1", "input 2"};
-    struct ghp_layer like = {.op = GHP_OP_ATTENTION, .n_inputs = 3, .heads.causal = of->causal};
+    struct ghp_layer like = {.op = GHP_OP_ATTENTION,
+                             .n_inputs = 3,
+                             .heads = {.causal = of->causal, .pad_token = -1, .end_token = -1}};
     struct ghp_onnx_array x[3] = {of->x[0], of->x[1], of->x[2]}, made;
     struct ghp_onnx_heads heads[3];
     double scale = of->scale;

@@ -144,7 +144,7 @@ enum ghp_status ghp_onnx_scores_drop(struct ghp_onnx_import *im, const struct gh
     if (!scores.weights || scores.dropout > 0)
         return ghp_onnx_fail(im, node,
                              "drops scores of an attention before its softmax, or weights twice; "
-                             "ghp drops weights once, behind the softmax: drop them there");
+                             "ghp drops weights once, after the softmax: drop them there");
     scores.dropout = ratio;
     return hand_on(im, node, 0, scores);
 }

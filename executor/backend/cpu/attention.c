@@ -128,8 +128,8 @@ static void multiply_turned(struct product p)
 /* Dropout of the weights of one sample's head. */
 struct dropping {
     bool is_on;
-    uint64_t seed;
-    uint32_t sample, step, layer, threshold;
+    const struct ghp_kernel_arguments *args;
+    uint32_t sample, threshold;
     int64_t head; /* among those of all workers */
     float scale;  /* of weights that are kept */
 };
@@ -141,10 +141,9 @@ struct sizes {
     int64_t size;            /* of a head */
     int64_t stride;          /* of rows: size in whole vectors */
     int64_t tiles;           /* of keys */
-    bool causal;
-    float scale; /* of the products of queries and keys */
-    float cap;   /* of scores; 0: none */
-    bool ids;    /* tokens say which documents positions are of */
+    bool causal, ids;        /* ids: tokens say which documents positions are of */
+    float scale;             /* of the products of queries and keys */
+    float cap;               /* of scores; 0: none */
     const struct ghp_heads *heads;
     struct dropping dropping; /* of the head in turn */
 };
@@ -181,16 +180,12 @@ static struct sizes sizes_of(const struct ghp_local *local, int64_t first_positi
 static struct dropping dropping_of(const struct ghp_local *local,
                                    const struct ghp_kernel_arguments *args, int64_t n, int64_t head)
 {
-    const struct ghp_heads *heads = &local->heads;
-
-    return (struct dropping){.is_on = heads->dropout > 0,
-                             .seed = args->seed,
+    return (struct dropping){.is_on = local->heads.dropout > 0,
+                             .args = args,
                              .sample = (uint32_t)(args->first_sample + n),
-                             .step = (uint32_t)args->step,
-                             .layer = (uint32_t)args->layer,
-                             .threshold = (uint32_t)(heads->dropout * 0x1p32),
-                             .head = args->first_channel / heads->size + head,
-                             .scale = (float)(1.0 / (1.0 - heads->dropout))};
+                             .threshold = (uint32_t)(local->heads.dropout * 0x1p32),
+                             .head = args->first_channel / local->heads.size + head,
+                             .scale = (float)(1.0 / (1.0 - local->heads.dropout))};
 }
 
 struct cutter { /* base NULL: only counts */
@@ -361,15 +356,14 @@ static void hide_documents(const struct sizes *z, const struct room *room, struc
     }
 }
 
-/* A unit's documents. */
 static void number_documents(const struct sizes *z, const struct room *room,
                              const struct ghp_kernel_arguments *args, int64_t n)
 {
     if (!z->ids) return;
     ghp_attention_documents(z->heads, (const int32_t *)args->at.x[3] + n * z->keys, z->keys,
                             room->documents);
-    for (int64_t i = z->keys; i < z->tiles * TILE + ROWS; i++)
-        room->documents[i] = -1;
+    memset(room->documents + z->keys, 0xff, /* -1 */
+           (size_t)(z->tiles * TILE + ROWS - z->keys) * sizeof *room->documents);
 }
 
 /* Whether a row of a tile of queries is padding, which sees nothing. */
@@ -408,11 +402,12 @@ static void drop(const struct sizes *z, struct place at, int64_t row, float *num
 {
     const struct dropping *d = &z->dropping;
     int64_t element = ghp_attention_weight(z->keys, d->head, z->offset + at.query + row) + at.key;
-    uint32_t counter[4] = {(uint32_t)(element / 4), d->sample, d->step, d->layer};
+    uint32_t counter[4] = {(uint32_t)(element / 4), d->sample, (uint32_t)d->args->step,
+                           (uint32_t)d->args->layer};
     uint32_t random[TILE + 8];
     const uint32_t *own = random + element % 4;
 
-    ghp_random_fill(d->seed, counter, (element % 4 + columns + 3) / 4, random);
+    ghp_random_fill(d->args->seed, counter, (element % 4 + columns + 3) / 4, random);
 #pragma omp simd
     for (int64_t c = 0; c < columns; c++)
         numbers[c] = own[c] >= d->threshold ? numbers[c] * d->scale : 0;

@@ -96,7 +96,7 @@ static void KERNEL(forward_head)(const struct ghp_local *local,
             (&z, room->out + r * z.stride, padding ? 0 : 1.0f / room->sum[r], y, query + r);
             if (logarithms != NULL)
                 logarithms[(n * local->heads.n + head) * z.positions + query + r] =
-                    padding ? -hidden : room->greatest[r] + logf(room->sum[r]);
+                    padding ? 0 : room->greatest[r] + logf(room->sum[r]);
         }
     }
 }

@@ -242,7 +242,7 @@ template <typename T> __device__ void forward_round(const attention_job &j, Quer
     put_row((T *)row_of<T>(j, j.y, q.n, q.position, q.head), sum, is_padding(j, q) ? 0 : 1.0f / total, channel,
             j.size);
     if (channel == 0 && j.logarithms != nullptr)
-        j.logarithms[number_of(j, q)] = is_padding(j, q) ? -kHidden : greatest + logf(total);
+        j.logarithms[number_of(j, q)] = is_padding(j, q) ? 0 : greatest + logf(total);
 }
 
 template <typename T> __global__ void attention_kernel(attention_job j)
