@@ -35,7 +35,9 @@ enum ghp_proof {
     X(RECOMPUTE, "layers recomputed by trial; with all layers kept ", "", " with all layers kept", \
       "; the layers to recompute were chosen by trial")                                            \
     X(LOAD_BALANCE, "shares by the workers' speeds, by trial; with equal shares ", "",             \
-      " with equal shares", "; shares by the workers' speeds were chosen by trial")
+      " with equal shares", "; shares by the workers' speeds were chosen by trial")              \
+    X(INTERLEAVED, "virtual stages by trial; without ", "", " without virtual stages",             \
+      "; virtual stages were chosen by trial")
 
 enum ghp_trial {
 #define GHP_TRIAL_ENUM(id, before, behind, searched, tried) GHP_TRIAL_##id,

@@ -346,10 +346,11 @@ static enum ghp_status compare(const struct ghp_prediction *said,
 }
 
 /* Whether the plan has what no search is about, so that it may be faster than the best plan searched for: a bucket
- * size, unequal shares, layers recomputed. */
+ * size, unequal shares, layers recomputed, virtual stages. */
 static bool found_by_trial(const struct ghp_plan *plan)
 {
-    return plan->method.bucket_bytes > 0 || plan->shares != NULL || plan->recompute != NULL;
+    return plan->method.bucket_bytes > 0 || plan->shares != NULL || plan->recompute != NULL ||
+           plan->staging.chunks > 1;
 }
 
 /* The certificate's numbers among themselves and beside the prediction. */

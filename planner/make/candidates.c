@@ -8,6 +8,7 @@
 #include "planner/make/recompute.h"
 #include "planner/make/trust.h"
 #include "planner/pipeline/heuristic.h"
+#include "planner/pipeline/interleave.h"
 #include "planner/pipeline/load_balance.h"
 #include "planner/recompute/recompute.h"
 
@@ -436,6 +437,15 @@ enum ghp_status ghp_find_stages(const struct ghp_plan_context *context,
 }
 
 /* ---- by trial, and by rules ---- */
+
+enum ghp_status ghp_find_interleaved(const struct ghp_plan_context *context, double best_s,
+                                     struct ghp_partition *found)
+{
+    double share = ghp_request_may_recompute(context->request) ? 0.75 : 0.93;
+    const struct ghp_partition_job job = ghp_plan_context_partition_job(context, share, best_s);
+
+    return ghp_interleave_compute(&job, found);
+}
 
 enum ghp_status ghp_find_recomputed(const struct ghp_plan_context *context, double best_s,
                                     struct ghp_partition *found)

@@ -3,7 +3,7 @@
  *
  * Each is found once, from what was found before it, and left as it is: what becomes of them, make/choice.h says. The
  * order: the three baselines; the search over all that the request leaves open, from the baselines' plans; stages and
- * micro-batches; layers recomputed where the memory binds; shares by the workers' speeds; rules of thumb.
+ * micro-batches; virtual stages; layers recomputed where the memory binds; shares by the workers' speeds; rules of thumb.
  *
  * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c, test_certificate.c */
 #ifndef GHP_PLANNER_MAKE_CANDIDATES_H
@@ -30,7 +30,7 @@ struct ghp_candidates {
     struct ghp_partition stages;     /* those given, or the best of all */
     bool stages_searched;
     struct ghp_prediction stages_predicted;      /* with the search's buckets */
-    struct ghp_partition trial[GHP_TRIAL_COUNT]; /* RECOMPUTE, LOAD_BALANCE; zeroed: not tried */
+    struct ghp_partition trial[GHP_TRIAL_COUNT]; /* but BUCKETS; zeroed: not tried */
     struct ghp_partition rules;
     bool rules_tried;
     struct ghp_prediction rules_predicted;
@@ -76,6 +76,9 @@ enum ghp_status ghp_find_given_recomputed(const struct ghp_plan_context *context
 enum ghp_status ghp_find_stages(const struct ghp_plan_context *context,
                                 const struct ghp_search_result *shared, double best_s,
                                 struct ghp_partition *found, struct ghp_prediction *predicted);
+/* Virtual stages, each stage's chunks cut by computation. */
+enum ghp_status ghp_find_interleaved(const struct ghp_plan_context *context, double best_s,
+                                     struct ghp_partition *found);
 /* Layers recomputed, where the memory keeps a faster plan away. */
 enum ghp_status ghp_find_recomputed(const struct ghp_plan_context *context, double best_s,
                                     struct ghp_partition *found);

@@ -32,7 +32,8 @@ struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
                                    const struct ghp_candidate *plan)
 {
     bool tuned = ghp_candidate_is_tuned(context, plan);
-    bool searched = !tuned && plan->shares == NULL && plan->recompute == NULL;
+    bool searched =
+        !tuned && plan->shares == NULL && plan->recompute == NULL && trial != GHP_TRIAL_INTERLEAVED;
     struct ghp_certificate c = {.plans = proven->plans, .nodes = proven->nodes};
     double step_s = proven->step_s;
 

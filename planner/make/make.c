@@ -45,12 +45,15 @@ static enum ghp_status find_baselines(const struct ghp_plan_context *s, struct g
     return GHP_OK;
 }
 
-/* Layers recomputed, then unequal shares. */
+/* Virtual stages, layers recomputed, then unequal shares. */
 static enum ghp_status find_by_trial(const struct ghp_plan_context *s, struct ghp_candidates *c)
 {
     struct ghp_partition *recomputed = &c->trial[GHP_TRIAL_RECOMPUTE];
     struct ghp_partition *balanced = &c->trial[GHP_TRIAL_LOAD_BALANCE];
 
+    if (s->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO)
+        GHP_TRY(
+            ghp_find_interleaved(s, ghp_lead_of(s, c).step_s, &c->trial[GHP_TRIAL_INTERLEAVED]));
     if (ghp_request_may_recompute(s->request))
         GHP_TRY(ghp_find_recomputed(s, ghp_lead_of(s, c).step_s, recomputed));
     GHP_TRY(ghp_better_data(s, recomputed, &c->baseline[0]));

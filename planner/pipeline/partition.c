@@ -2,6 +2,7 @@
 #include "planner/pipeline/partition.h"
 
 #include "core/base/clock.h"
+#include "core/plan/plan.h"
 #include "core/program/lower_flow.h"
 #include "core/base/log.h"
 #include "planner/pipeline/lower_bound.h"
@@ -15,8 +16,14 @@
 
 /* ---- first bounds ---- */
 
-static const double list_share = 0.5; /* of the time, for listing partitions */
-enum { MOST_CANDIDATES = 1 << 18 };   /* more are never searched; the less promising half goes */
+static const double list_share = 0.5;   /* of the time, for listing partitions */
+static const double likely_share = 0.1; /* of what is left, for simulating some of them by data */
+enum {
+    MOST_CANDIDATES = 1 << 18, /* more are never searched; the less promising half goes */
+    MICRO_BATCH_CLASSES = 11,
+    SIMULATED_EACH = 4, /* of each number of stages and micro-batches and each schedule */
+    LIKELY = 6          /* of these, whose splits are searched first */
+};
 
 struct candidate { /* a partition that its first bound does not rule out */
     double bound_s;
@@ -331,6 +338,67 @@ static enum ghp_status try_lone(struct partition_search *a)
     return GHP_OK;
 }
 
+/* The number of micro-batches as a class: its logarithm, rounded down. */
+static int class_of(int micro_batches)
+{
+    int class = 0;
+
+    while (micro_batches > 1 && class < MICRO_BATCH_CLASSES - 1) {
+        micro_batches /= 2;
+        class ++;
+    }
+    return class;
+}
+
+/* The places of the fastest by data, simulated till then: of each number of stages and micro-batches and each schedule
+ * those with the least bounds. */
+static enum ghp_status find_likely(struct partition_search *a, double until_s, int64_t *likely,
+                                   int *n_likely)
+{
+    int seen[GHP_PARTITION_STAGES + 1][MICRO_BATCH_CLASSES][GHP_PIPELINE_COUNT] = {0};
+    double likely_s[LIKELY], step_s;
+    int n = 0, at;
+
+    for (int64_t k = 0; k < a->n && ghp_now_s() < until_s; k++) {
+        const struct candidate *c = &a->candidates[k];
+        struct ghp_staging staging = staging_of(c);
+
+        if (c->done || c->n < 2 || c->bound_s >= best_of(a)) continue;
+        if (++seen[c->n][class_of(c->micro_batches)][c->pipeline] > SIMULATED_EACH) continue;
+        GHP_TRY(ghp_partition_by_data(a->job, &staging, &step_s));
+        a->result->plans++;
+        for (at = n < LIKELY ? n : LIKELY; at > 0 && likely_s[at - 1] > step_s; --at)
+            if (at < LIKELY) {
+                likely_s[at] = likely_s[at - 1];
+                likely[at] = likely[at - 1];
+            }
+        if (at == LIKELY || isinf(step_s)) continue;
+        likely_s[at] = step_s;
+        likely[at] = k;
+        n = n < LIKELY ? n + 1 : LIKELY;
+    }
+    *n_likely = n;
+    return GHP_OK;
+}
+
+/* What is fast by data is searched first: with a good plan there, the bounds of most others rule them out. */
+static enum ghp_status try_likely(struct partition_search *a)
+{
+    double now_s = ghp_now_s();
+    int64_t likely[LIKELY];
+    int n;
+
+    GHP_TRY(find_likely(a, now_s + likely_share * (a->job->deadline_s - now_s), likely, &n));
+    for (int i = 0; i < n; i++) {
+        struct candidate *c = &a->candidates[likely[i]];
+
+        if (c->bound_s >= best_of(a) || ghp_now_s() > a->job->deadline_s) continue;
+        GHP_TRY(try_candidate(a, c, best_of(a), slice_end_s(a)));
+        c->done = true;
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status try_all(struct partition_search *a)
 {
     struct ghp_partition *r = a->result;
@@ -338,6 +406,7 @@ static enum ghp_status try_all(struct partition_search *a)
 
     if (a->n > 0) qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
     GHP_TRY(try_lone(a));
+    GHP_TRY(try_likely(a));
     for (int64_t k = 0; k < a->n; k++) {
         const struct candidate *c = &a->candidates[k];
         double best_s = best_of(a);
@@ -408,6 +477,29 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
     free(a->candidates);
     free(a);
     if (status != GHP_OK) ghp_partition_release(result);
+    return status;
+}
+
+enum ghp_status ghp_partition_by_data(const struct ghp_partition_job *job,
+                                      const struct ghp_staging *staging, double *step_s)
+{
+    const struct ghp_model *model = job->lowering->model;
+    struct ghp_lowering lowering = *job->lowering;
+    struct ghp_split *data = ghp_alloc((size_t)model->n_layers, sizeof *data);
+    struct ghp_prediction p;
+    enum ghp_status status = GHP_OK;
+
+    *step_s = INFINITY;
+    if (data == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < model->n_layers; v++)
+        data[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    lowering.staging = staging;
+    if (ghp_staging_check_tied(staging, model, data) == GHP_OK) {
+        status = ghp_plan_predict(&lowering, data, job->profile, &p);
+        if (status == GHP_OK && (job->limit_bytes == 0 || p.peak_bytes <= job->limit_bytes))
+            *step_s = p.step_s;
+    }
+    free(data);
     return status;
 }
 

@@ -3,7 +3,8 @@
  *
  * A *partition* is a staging (core/sharding/stage.h): everything but the splits. Each has a cheap bound, from the
  * computation that its stages cannot avoid; in the order of that bound each is searched as an instance of its own,
- * until the bound reaches the best plan. So what is left out is proven to be no better, and the least bound of what
+ * until the bound reaches the best plan. Some of the least bounds are simulated before, by data parallelism inside
+ * their stages, and the fastest are searched first. So what is left out is proven to be no better, and the least bound of what
  * was not looked at to the end bounds the whole space.
  *
  * The space: groups G dividing N; one stage with u > 1, or up to `max_stages` stages; cuts where
@@ -86,6 +87,13 @@ struct ghp_partition {
 enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
                                       struct ghp_partition *partition);
 void ghp_partition_release(struct ghp_partition *partition); /* accepts a zeroed one */
+
+/* The step of a staging that is sound, by data parallelism inside its stages; INFINITY where it needs more than the
+ * memory, or layers that share parameters keep it away.
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; errors of lowering */
+enum ghp_status ghp_partition_by_data(const struct ghp_partition_job *job,
+                                      const struct ghp_staging *staging, double *step_s);
 
 /* The best splits of one staging, within `force` (planner/search/baselines.h) where that is not NULL. best_s does not
  * count.
