@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 needs=ghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
-# tests/tools/together/test_mistakes.sh - the commands of docs/how-to/mistakes.md answer as the page says: ghp's last line,
-# said once, with that exit code; nothing on stdout, no file, and no control character.
+# tests/tools/together/test_mistakes.sh - the commands of docs/how-to/mistakes.md, and of mistakes.txt next to this script,
+# answer as these say: ghp's last line, said once, with that exit code; nothing on stdout, no file, and no control
+# character.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
+lists=("$GHP_SOURCE"/{docs/how-to/mistakes.md,tests/tools/together/mistakes.txt})
 PATH=$GHP_BIN:$PATH
 unset OMPI_MCA_rmaps_base_oversubscribe # what a user's shell has
 
@@ -57,7 +59,7 @@ done < <(awk '
     /^\$ / { command = substr($0, 3); text = ""; next }
     /^\[exit [0-9]+\]$/ { print command "\t" substr($2, 1, length($2) - 1) "\t" text; command = ""; next }
     command != "" { sub(/^ +/, ""); text = text (text == "" ? "" : " ") $0; next }
-' "$GHP_SOURCE/docs/how-to/mistakes.md")
-[ "$checked" = "$(grep -c '^\$ ' "$GHP_SOURCE/docs/how-to/mistakes.md")" ] || fail "only $checked mistakes have an answer"
-[ "$checked" -ge 40 ] || fail "only $checked mistakes are on the page"
+' "${lists[@]}")
+[ "$checked" = "$(cat "${lists[@]}" | grep -c '^\$ ')" ] || fail "only $checked mistakes have an answer"
+[ "$checked" -ge 40 ] || fail "only $checked mistakes are tried"
 exit $((failures > 0))
