@@ -1,6 +1,7 @@
 /* planner/expect/expect.c - see expect.h. */
 #include "planner/expect/expect.h"
 
+#include "core/base/units.h"
 #include "core/cost/profile_peak.h"
 #include "planner/make/make.h"
 
@@ -90,9 +91,18 @@ static enum ghp_status predict_own(const struct ghp_setup *setup, const struct g
                                        .decision_only = true,
                                        .solver = GHP_SOLVER_AUTO};
     struct ghp_plan plan;
+    enum ghp_status status;
+    char share[32];
 
     request.memory_bytes = ghp_profile_memory_share(profile, request.problem.workers);
-    GHP_TRY(ghp_plan_make(&request, &plan));
+    status = ghp_plan_make(&request, &plan);
+    if (status == GHP_ERR_INFEASIBLE) /* ghp-plan's remedies are options that are not there */
+        return GHP_FAIL(status,
+                        "no plan of '%s' within %s a worker was found; give a smaller --batch or "
+                        "more --nodes",
+                        setup->model->name,
+                        ghp_bytes_format((double)request.memory_bytes, share, sizeof share));
+    GHP_TRY(status);
     *predicted = plan.predicted;
     ghp_plan_release(&plan);
     return GHP_OK;
