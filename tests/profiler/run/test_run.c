@@ -1,6 +1,6 @@
 /* tests/profiler/run/test_run.c - a whole measuring run: every operation and collective of the space ends in the
  * file, a second run measures nothing again, speeds of the workers in it stay, a tiny budget leaves the rest to the
- * analytic models. ghp-test: np=2 np_full=1,3,4 timeout=240 */
+ * analytic models. ghp-test: np=2 np_full=1,4 timeout=240 */
 #include "core/base/log.h"
 #include "profiler/run/run.h"
 #include "tests/check.h"

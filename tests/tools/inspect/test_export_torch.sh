@@ -68,10 +68,7 @@ trains() {
     cat out
 }
 trains mlp '0=out:2,2=in:2,4=out:2,6=data'
-if full; then
-    trains mlp '0=out:4,2=in:4,4=in:4,6=out:4'
-    trains mlp '*=data'
-fi
+full && trains mlp '0=out:4,2=in:4,4=in:4,6=out:4'
 trains mlp '0=data+pass,2=data+step,4=data,6=data' --shard auto # FSDP2
 [ "$(grep -cE '^    \("[02]", (True|False)\),$' plan.py)" = 2 ] || fail "plan.py does not shard two layers"
 full && trains block '*=data' --shard pass

@@ -40,7 +40,6 @@ for optimizer in sgd adamw lion; do
     trained 4 $optimizer 0 64 --strategy data
     trained 4 $optimizer 1.5 64 --force 'conv1=out:2,conv2=in:2,fc1=out:4,fc2=in:4,fc3=data'
     full || continue
-    trained 1 $optimizer 1.5 64
     trained 4 $optimizer 1.5 64 --strategy data --sync sharded
 done
 trained 4 adamw 1.5 64 --stages 2,fc1:2 --micro-batches 2

@@ -62,10 +62,9 @@ trained llama.64.32.none.heads 4 --force "$llama_heads"
 for bits in 32 64; do
     full || continue
     for network in gpt gpt-tied llama llama-tied; do
-        trained $network.64.$bits.none.one 1
+        trained $network.48.$bits.37.one 1
         [ "$bits" = 64 ] || continue # in float what rounding is like in each kernel
         trained $network.16.$bits.none.planned 4 --no-simplify
-        trained $network.48.$bits.37.one 1
     done
     for network in gpt llama; do
         trained $network.64.$bits.none.data 4 --strategy data
