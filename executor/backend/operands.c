@@ -20,11 +20,17 @@ static unsigned needs(enum ghp_op op, unsigned passes)
     return uses;
 }
 
-int ghp_operand_set_inputs(const struct ghp_local *local)
+/* A further input of token ids. */
+static bool has_ids(const struct ghp_local *local)
 {
     int ids = ghp_op_of(local->op)->ids_input;
 
-    if (ids > 0 && local->n_inputs > ids) return ids;
+    return ids > 0 && local->n_inputs > ids;
+}
+
+int ghp_operand_set_inputs(const struct ghp_local *local)
+{
+    if (has_ids(local)) return ghp_op_of(local->op)->ids_input;
     return local->n_inputs > 1 ? local->n_inputs : 1;
 }
 
@@ -39,14 +45,6 @@ int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input)
 
     if (local->slice[0] > 0) return local->n * positions * local->w * local->slice[input];
     return ghp_local_in_elements(local);
-}
-
-/* A further input of token ids. */
-static bool has_ids(const struct ghp_local *local)
-{
-    int ids = ghp_op_of(local->op)->ids_input;
-
-    return ids > 0 && local->n_inputs > ids;
 }
 
 /* Labels of a loss, ids of a table, or those that an attention reads. */

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_CHUNKS = 4, KEPT = 4 };
 static const double simulated_share =

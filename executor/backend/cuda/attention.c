@@ -1,8 +1,9 @@
 /* executor/backend/cuda/attention.c - attention by cuDNN in bf16, else by ghp's own kernels (kernels/attention.cu).
  *
- * Own kernels run float, windows, capped scores, dropout, token ids and divided positions, sizes of a head that are no multiple of 8, cards
- * that cuDNN has no engine for, and versions of cuDNN that want tensors cleared (before 9.6) or that have known faults. What the forward pass saves is the same
- * either way, so one pass may run by cuDNN and the other by own kernels.
+ * Own kernels run float, windows, capped scores, dropout, token ids and divided positions, sizes of a head that are no
+ * multiple of 8, cards that cuDNN has no engine for, and versions of cuDNN that want tensors cleared (before 9.6) or
+ * that have known faults. What the forward pass saves is the same either way, so one pass may run by cuDNN and the
+ * other by own kernels.
  *
  * Scratch: the logarithms of a forward pass that saves none; the sums of a backward pass; then the engine's
  * workspace. */
