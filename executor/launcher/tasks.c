@@ -14,8 +14,15 @@
       "ghp train net.onnx --workers 16 --batch 256 --mpirun 'mpirun --hostfile hosts'",            \
       "tutorial/3-four-machines.md")                                                               \
     X("install", "build and install", "cmake -G Ninja -S . -B build", "how-to/installation.md")    \
-    X("pytorch", "export a PyTorch module, and get its weights back",                              \
-      "ghp inspect plan.json --export-torch plan.py", "how-to/from-pytorch.md")                    \
+    X("pytorch", "export a PyTorch module by hand", "ghp inspect net.onnx",                        \
+      "how-to/from-pytorch.md")                                                                    \
+    X("weights-back", "get a training's weights back into a PyTorch module",                       \
+      "ghp inspect out/checkpoint.safetensors", "how-to/weights-back.md")                          \
+    X("fine-tune", "train a new head, some parameters or low-rank matrices",                       \
+      "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --lora 8:16",               \
+      "how-to/fine-tuning.md")                                                                     \
+    X("torch-plan", "train in PyTorch by ghp's plan",                                              \
+      "ghp inspect plan.json --export-torch plan.py", "how-to/torch-plans.md")                     \
     X("huggingface", "train a folder of Hugging Face's transformers",                              \
       "ghp train gpt2/ --workers 4 --batch 32 -- --data tokens:train.npy",                         \
       "how-to/huggingface.md")                                                                     \

@@ -2,7 +2,7 @@
  * plans, who computes, the samples and the first weights.
  *
  * Options are compared as their table says (enum ghp_opt_alike), so a new one must have one value on all ranks unless
- * it says otherwise. Paths may differ: what lies there is compared. docs/how-to/clusters.md says what may differ.
+ * it says otherwise. Paths may differ: what lies there is compared. docs/reference/ranks.md says what may differ.
  *
  * Every function is collective over `who` and returns GHP_OK, or on all of them a failure that names what differs,
  * between whom: GHP_ERR_USAGE of a command, GHP_ERR_INPUT of the rest.

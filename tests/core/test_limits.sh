@@ -1,6 +1,7 @@
 #!/bin/bash
-# tests/core/test_limits.sh - sources that can be overlooked: no C file over 600 lines, no function over 60, and no folder
-# of tests or documents with more than 25 nouns (tests/core/test_includes.sh has those of the rooms).
+# tests/core/test_limits.sh - sources that can be overlooked: no C file over 600 lines, no function over 60, no how-to page
+# over 80, and no folder of tests or documents with more than 25 nouns (tests/core/test_includes.sh has those of the
+# rooms).
 set -u
 cd "${GHP_SOURCE:?set it to the source tree}" || exit 1
 
@@ -18,6 +19,7 @@ over() {
         /^{$/ { start = FNR }
         /^}$/ && start && FNR - start > 61 { print FILENAME ":" name, FNR - start - 1 }
         END { if (lines > 600) print file, lines; if (files < 500) print "files", 1 }'
+    wc -l docs/how-to/*.md | awk '$1 > 80 && $2 != "total" { print $2, $1 }'
     find tests bench docs -type f -not -name '.*' | sed -E 's|([^/])\.[^/]*$|\1|; s/_private$//' | sort -u |
         sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 25 { print $2, $1 }'
 }

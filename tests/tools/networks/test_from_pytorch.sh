@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/networks/test_from_pytorch.sh - docs/how-to/from-pytorch.md, then fine-tuning.md and torch-plans.md: their
-# files are written and their commands run, in the order of the pages. Wants a python3 (GHP_PYTHON) that has torch, onnx,
-# onnxscript and safetensors.
+# tests/tools/networks/test_from_pytorch.sh - docs/how-to/from-pytorch.md, then weights-back.md, fine-tuning.md and
+# torch-plans.md: their files are written and their commands run, in the order of the pages. Wants a python3 (GHP_PYTHON)
+# that has torch, onnx, onnxscript and safetensors.
 set -u
 python=$(command -v "${GHP_PYTHON:-python3}")
 . "$(dirname "$0")/../scratch.sh"
@@ -30,7 +30,7 @@ awk '
     file != "" { print file ($0 == "" ? "" : " " $0); next }
     {
         if (match($0, /`python [a-z]+\.py`/)) print "command " substr($0, RSTART + 1, RLENGTH - 2)
-    }' "$GHP_SOURCE"/docs/how-to/{from-pytorch,fine-tuning,torch-plans}.md >steps
+    }' "$GHP_SOURCE"/docs/how-to/{from-pytorch,weights-back,fine-tuning,torch-plans}.md >steps
 
 # Whether torchrun failed by what PyTorch 2.15 does on busy cores: a worker aborts at the interpreter's end, when all is
 # done and printed, since a thread of PyTorch is still there.
