@@ -1,6 +1,6 @@
-/* onnx/folded.h - batch norms that PyTorch's exporter folded into the convolutions before them, and so lost.
+/* onnx/folded.h - detects batch norms that PyTorch's exporter folded into the convolutions before them.
  *
- * The network that is left trains otherwise than the module, and nothing of the norms can be found again. */
+ * The folded network trains differently from the module, and the norms cannot be recovered from the file. */
 #ifndef GHP_ONNX_FOLDED_H
 #define GHP_ONNX_FOLDED_H
 
@@ -10,12 +10,12 @@
 
 struct ghp_onnx_file;
 
-/* Whether files are taken whose batch norms PyTorch's exporter folded away; else they are refused. A tool's option sets
- * it before anything is loaded. */
+/* True: files are accepted although PyTorch's exporter folded their batch norms away. False: they are refused. A
+ * tool's option sets it before anything is loaded. */
 extern bool ghp_network_takes_folded_norms;
 
-/* Refuses such a file, unless ghp_network_takes_folded_norms says that it is meant; and one that has batch norms of
- * both modes.
+/* Refuses such a file, unless ghp_network_takes_folded_norms is set. Also refuses a file that has batch norms of both
+ * modes.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT
  * Tested    tests/onnx/test_warn.c, tests/tools/networks/test_parameters.sh */

@@ -1,5 +1,5 @@
-/* onnx/network.h - a network from a file, whichever format it is in: ghp's own description, ONNX, or a folder of
- * Hugging Face's transformers.
+/* onnx/network.h - loads a network from a file of any format: ghp's own description, ONNX, or a folder of Hugging
+ * Face's transformers.
  *
  * core/model reads descriptions and knows neither of the others; every tool opens networks here.
  *
@@ -12,11 +12,12 @@
 #include "core/model/model.h"
 #include "onnx/folded.h"
 
-/* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by
- * ghp_model_load. Then gives its batch norms the statistics of ghp_network_batch_norm, and
- * fixes the layers of ghp_network_freeze, and adapts those of ghp_network_lora.
+/* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by ghp_model_load.
+ * Then gives its batch norms the statistics of ghp_network_batch_norm, fixes the layers of ghp_network_freeze and
+ * adapts those of ghp_network_lora.
  *
- * Returns   as the three, ghp_model_freeze, ghp_model_lora and ghp_network_check_name; GHP_ERR_USAGE (no such statistics, or no batch norm)
+ * Returns   as the three, ghp_model_freeze, ghp_model_lora and ghp_network_check_name; GHP_ERR_USAGE (no such
+ *           statistics, or no batch norm)
  * Local */
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
 
@@ -47,8 +48,7 @@ enum ghp_status ghp_network_check_name(const char *path);
                 "trains without them"                                                              \
     }
 
-/* What all batch norms of the networks loaded take their statistics of, as the option below gives it; NULL: as the
- * files say. */
+/* The statistics of all batch norms of loaded networks, as the option below gives them; NULL: as the files say. */
 extern const char *ghp_network_batch_norm;
 
 /* The row of a tool's option table that sets it. */
@@ -98,7 +98,7 @@ extern struct ghp_lora ghp_network_lora;
                 "v_proj, or query and value"                                                       \
     }
 
-/* Whether a path is a network's though it is no file of ghp's. */
+/* Whether a path names a network that is not a JSON file of ghp: an ONNX file, a folder or a known name. */
 bool ghp_network_names(const char *path);
 
 /* What a plan notes as its network's path: absolute if the network's files may hold weights (ONNX, a folder), as given

@@ -1,7 +1,7 @@
 /* onnx/onnx.h - networks in ONNX files, opsets 7 to 24.
  *
- * onnx/network.h takes a path that ends in .onnx to ghp_onnx_load, so every tool reads ONNX where it reads models. What
- * is mapped to what, and what is refused and why: docs/reference/onnx.md.
+ * onnx/network.h takes a path that ends in .onnx to ghp_onnx_load, so every tool reads ONNX where it reads models.
+ * docs/reference/onnx.md lists the mapping and what is refused.
  *
  * Tested  tests/onnx/test_import.c, tests/executor/engine/test_onnx_nodes.c (ONNX's own test vectors) */
 #ifndef GHP_ONNX_ONNX_H
@@ -10,14 +10,14 @@
 #include "core/model/model.h"
 #include "onnx/write/weights.h"
 
-/* Whether the path, or NULL, ends in .onnx; "@S" behind it asks for samples of S positions. */
+/* Whether the path, or NULL, ends in .onnx; "@S" after it asks for samples of S positions. */
 bool ghp_onnx_names(const char *path);
 
 /* Whether such a file is there, as `FILE.onnx` or `FILE.onnx@S`. */
 bool ghp_onnx_is_there(const char *path);
 
-/* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (damaged file); GHP_ERR_INPUT (an operation, attribute or shape that ghp
- *           has not, naming the node); GHP_ERR_NO_MEMORY */
+/* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (damaged file); GHP_ERR_INPUT (an operation, attribute or shape that
+ *           is not supported; the message names the node); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model);
 
 struct ghp_onnx_weight { /* one trained tensor or running statistic */
@@ -41,15 +41,15 @@ struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tens
 enum ghp_status ghp_onnx_has_weights(const char *path, bool *has);
 /* All elements of tensor i in ghp's order.
  *
- * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_IO (values in a file beside it); GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_IO (values in a file next to it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values);
 
 /* Writes a network as ONNX, opset 13 or what its operators need, batch symbolic; its output is what the loss reads.
  *
  * weights   NULL: norms' scales and variances are ones, all else zeros, and the file stays small
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say, naming it); GHP_ERR_IO; GHP_ERR_NO_MEMORY; what
- *           weights->read returned
+ * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot express; the message names it); GHP_ERR_IO;
+ *           GHP_ERR_NO_MEMORY; what weights->read returned
  * Tested    tests/onnx/test_export.c */
 enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
                               const struct ghp_onnx_weights *weights);

@@ -4,9 +4,9 @@
 
 #include "onnx/read/import.h"
 
-/* Ties linear layers to the embedding whose values they have. Exporters write such a tensor once, or again and
- * transposed, so that values are compared and not names. Then fills im->shared with what is left. Tensors that are all
- * one number are not compared, nor shared: they are equal by chance, as ones that nobody trained are.
+/* Ties linear layers to the embedding whose values they have. Exporters write such a tensor once, or a second time
+ * transposed. Therefore values are compared, not names. The other shared tensors are listed in im->shared. Tensors that
+ * are all one number are not compared, nor shared: they are equal by chance, as ones that nobody trained are.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; what reading a tensor returns
  * Tested    tests/onnx/test_sequences.c */

@@ -1,4 +1,4 @@
-/* onnx/warn.h - where what will be trained is not quite what the file's author may think. */
+/* onnx/warn.h - warns if what will be trained differs from what the file's author may expect. */
 #ifndef GHP_ONNX_WARN_H
 #define GHP_ONNX_WARN_H
 

@@ -1,8 +1,7 @@
 /* onnx/file/file.h - an ONNX file as plain structs: nodes, attributes, tensors; knows no operation.
  *
- * The only place that protobuf is seen from is behind this header. Everything a file says about sizes is checked here:
- * a tensor's values are all there, a shape's product fits in 64 bits, names are never NULL. What lies in the file stays
- * in the file's memory and lives until close.
+ * Only the files that implement this header use protobuf. They check all sizes that a file gives: a tensor has all of
+ * its values, a shape's product fits in 64 bits, names are never NULL. Pointers into the file are valid until close.
  *
  * Call order: open -> read fields, ghp_onnx_tensor_* -> close. For writing: fill structs -> ghp_onnx_file_save.
  *
@@ -39,7 +38,7 @@ struct ghp_onnx_tensor {
     int64_t elements;
     const void *values;   /* writing: little-endian, as `type` says */
     const void *message;  /* reading: the library's */
-    const char *location; /* reading: file beside the model that holds the values, or NULL */
+    const char *location; /* reading: file next to the model that holds the values, or NULL */
     int64_t location_offset;
 };
 
@@ -64,9 +63,9 @@ struct ghp_onnx_attribute {
 };
 
 struct ghp_onnx_node {
-    const char *name, *op, *domain; /* "" where not given */
-    const char *rules;              /* reading: by which an optimizer made it, "" where not said */
-    const char *call; /* reading, of an AveragePool: PyTorch's call that it comes from, or "" */
+    const char *name, *op, *domain; /* "" if not given */
+    const char *rules; /* reading: the optimizer's rules that made it; "" if not given */
+    const char *call;  /* reading, of an AveragePool: PyTorch's call that it comes from, or "" */
     bool
         apart; /* reading: PyTorch ran it in a graph of its own: under torch.no_grad(), torch.autocast() */
     int n_inputs, n_outputs;
@@ -87,20 +86,21 @@ struct ghp_onnx_text { /* metadata */
     const char *key, *value;
 };
 
-/* The key of ghp's own metadata that says which share of its weights each attention drops: JSON, a number a layer's name. */
+/* The key of ghp's own metadata that says which share of its weights each attention drops. The value is JSON, with a
+ * number for each layer's name. */
 #define GHP_ONNX_ATTENTION_DROPOUT "ghp.attention_dropout"
 
 struct ghp_onnx_file {
     const char *path;     /* reading: owned */
     const char *name;     /* of the graph */
-    const char *producer; /* the program that wrote it, "" where not said; writing: NULL for ghp */
+    const char *producer; /* the program that wrote it, "" if not given; writing: NULL for ghp */
     int64_t opset;        /* of ONNX's own operations */
     int n_nodes, n_tensors, n_inputs, n_outputs, n_texts;
     struct ghp_onnx_node *nodes;
     struct ghp_onnx_tensor *tensors; /* the graph's constants */
     struct ghp_onnx_value *inputs, *outputs;
     struct ghp_onnx_text *texts;
-    /* reading, of PyTorch's exporter; "" where not said: its list of parameters and buffers */
+    /* reading, PyTorch's exporter's list of parameters and buffers; "" if not given */
     const char *signature;
     int n_folded;
     struct ghp_onnx_text *folded; /* reading: tensors that an optimizer computed, and of which */
@@ -121,7 +121,7 @@ void ghp_onnx_file_close(struct ghp_onnx_file *file); /* accepts a zeroed one */
  *
  * values   tensor->elements of them
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (another type); GHP_ERR_IO, GHP_ERR_FORMAT (values in a file beside the model) */
+ * Returns   GHP_OK; GHP_ERR_INPUT (another type); GHP_ERR_IO, GHP_ERR_FORMAT (values in a file next to the model) */
 enum ghp_status ghp_onnx_tensor_ints(const struct ghp_onnx_file *file,
                                      const struct ghp_onnx_tensor *tensor, int64_t *values);
 enum ghp_status ghp_onnx_tensor_floats(const struct ghp_onnx_file *file,

@@ -9,16 +9,16 @@ static inline const char *ghp_onnx_text_of(const char *text)
     return text != NULL ? text : "";
 }
 
-/* What a tensor's message says of it; its values stay there.
+/* Fills `tensor` from its message. The values stay in the message.
  *
  * message   the library's, outlives `tensor`
  *
- * Returns   GHP_OK; GHP_ERR_FORMAT (too many dimensions, a size that cannot be, values that are not all there) */
+ * Returns   GHP_OK; GHP_ERR_FORMAT (too many dimensions, an impossible size, missing values) */
 enum ghp_status ghp_onnx_tensor_read(const void *message, struct ghp_onnx_tensor *tensor);
 
 /* The value under a key of the metadata that a graph, node or value has; the format's number of that field says which.
  *
- * value   NULL where there is none; the caller frees it
+ * value   NULL if there is none; the caller frees it
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_metadata_find(const void *message, unsigned field, const char *key,

@@ -9,7 +9,7 @@
 
 #include <limits.h>
 
-#define GHP_HF_WRAPPER "base_model.model." /* what PEFT wraps a network in */
+#define GHP_HF_WRAPPER "base_model.model." /* PEFT's prefix of the network's names */
 
 struct ghp_hf_adapter {
     char folder[PATH_MAX];
@@ -28,8 +28,8 @@ struct ghp_hf_adapter {
 enum ghp_status ghp_hf_adapter_open(const char *path, struct ghp_hf_adapter *adapter);
 void ghp_hf_adapter_release(struct ghp_hf_adapter *adapter); /* accepts a zeroed one */
 
-/* Names the parameters, by the network that the adapter is of. Returns GHP_OK; GHP_ERR_INPUT naming a tensor that is not
- * of one of its linear layers. */
+/* Names the parameters as the network that the adapter is for has them. Returns GHP_OK; GHP_ERR_INPUT naming a
+ * tensor that is not of one of its linear layers. */
 enum ghp_status ghp_hf_adapter_name(struct ghp_hf_adapter *adapter,
                                     const struct ghp_hf_network *network,
                                     enum ghp_hf_family family);

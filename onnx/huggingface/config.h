@@ -1,8 +1,8 @@
-/* onnx/huggingface/config.h - what a config.json of transformers says of a network, for the families that ghp has.
+/* onnx/huggingface/config.h - reads the config.json of a network of transformers, for the supported families.
  *
- * A key that changes what the network computes is read, or refused by its name if its value is none that ghp has. Other
- * keys change nothing if a pattern says so (tokens, generation, versions, classes), or if they are empty. Any further
- * key is refused, since nobody can say which of the two it is. The keys are in keys.c. */
+ * A key that changes what the network computes is read. If its value is not supported, it is refused by name. Keys
+ * that match a pattern (tokens, generation, versions, classes) and empty keys change nothing. Any other key is
+ * refused, since it might change what the network computes. The keys are in keys.c. */
 #ifndef GHP_ONNX_HUGGINGFACE_CONFIG_H
 #define GHP_ONNX_HUGGINGFACE_CONFIG_H
 
@@ -41,7 +41,7 @@ enum { GHP_HF_BLOCKS = 4096 };
 struct ghp_hf_config {
     enum ghp_hf_family family;
     int64_t vocabulary;             /* of tokens; 0: it reads images */
-    int64_t labels;                 /* of a classifier; 0: it is none, and says tokens */
+    int64_t labels;                 /* classes of a classifier; 0: the network predicts tokens */
     int64_t types;                  /* of tokens, as encoders have them */
     int64_t pad_token;              /* of encoders, which do not look at it; -1: none */
     int64_t unused_positions;       /* rows of a roberta's table of positions before the first */
@@ -63,7 +63,7 @@ struct ghp_hf_config {
     enum ghp_hf_activation activation;
     bool attention_bias, mlp_bias;
     bool tied; /* the output layer's weights are the embedding's */
-    /* config.json says tied, but the weights have another output layer: it is not tied */
+    /* config.json says tied, but the weights have an output layer of their own: it is not tied */
     bool own_head;
     double deviation; /* of the first weights */
     /* Probabilities of dropout. ghp trains without that of attention. */

@@ -13,7 +13,7 @@ enum ghp_hf_key_kind {
     GHP_HF_OPTIONAL_REAL, /* double, > 0; absent: `usual`; null: 0 */
     GHP_HF_RATIO,    /* double, 0 to less than 1; absent: 0; the largest of all keys of one field */
     GHP_HF_REQUIRED, /* SIZE that must be there */
-    /* Only this value computes what ghp does: `text`, a number, or null; absent is right, too. */
+    /* The key must have this value (`text`, a number, or null) or be absent: ghp computes no other. */
     GHP_HF_MUST
 };
 
@@ -33,7 +33,7 @@ struct ghp_hf_family_keys {
 };
 
 extern const struct ghp_hf_family_keys ghp_hf_family_keys[GHP_HF_FAMILIES];
-/* Keys of every family that another value than this one would change the network by. */
+/* Keys of every family whose other values would change the network. */
 extern const struct ghp_hf_key ghp_hf_common_keys[];
 extern const char *const ghp_hf_activation_names[GHP_HF_ACTIVATIONS + 2]; /* ends with NULL */
 

@@ -9,7 +9,7 @@
 
 struct ghp_hf_files;
 
-/* Whether a folder holds weights, in whatever format. */
+/* Whether a folder holds weights, in any format. */
 bool ghp_hf_files_exist(const char *folder);
 
 /* Opens all files and checks that they hold what the index lists.
@@ -26,7 +26,7 @@ int ghp_hf_files_count(const struct ghp_hf_files *files); /* tensors of all file
 const struct ghp_safetensor *ghp_hf_files_item(const struct ghp_hf_files *files, int i);
 /* The number of a tensor, or -1. */
 int ghp_hf_files_find(const struct ghp_hf_files *files, const char *name);
-/* The same of a name whose prefix "a.b." the files may have whole, in part, or not at all. */
+/* The same for a name whose prefix "a.b." the files may have whole, in part, or not at all. */
 int ghp_hf_files_find_prefixed(const struct ghp_hf_files *files, const char *name, size_t prefix);
 /* As ghp_safetensors_read. */
 enum ghp_status ghp_hf_files_read(const struct ghp_hf_files *files, int i, int element_bytes,

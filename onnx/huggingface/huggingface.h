@@ -5,8 +5,8 @@
  *     gpt2-124m        known by name, without weights; also gpt2-355m, gpt2-774m, gpt2-1558m
  *     NAME@S           either, for samples of S positions in place of the whole context
  *
- * onnx/network.h takes such a path to ghp_hf_load, so every tool reads folders where it reads models. What is mapped to
- * what, and what is refused: docs/how-to/huggingface.md.
+ * onnx/network.h takes such a path to ghp_hf_load, so every tool reads folders where it reads models.
+ * docs/reference/huggingface.md lists the mapping and what is refused.
  *
  * Tested  tests/onnx/huggingface/test_weights.c, tests/onnx/huggingface/test_save.c,
  * tests/tools/networks/test_huggingface.sh */
@@ -17,10 +17,10 @@
 
 /* Whether the path names such a network: by a folder that has a config.json, or by a known name that no file has. */
 bool ghp_hf_names(const char *path);
-/* The same, but for known names: these have no files. */
+/* Whether the path names such a folder. False for known names, which have no files. */
 bool ghp_hf_is_folder(const char *path);
 
-/* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT, GHP_ERR_INPUT (a family, key or value that ghp has not, or more
+/* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT, GHP_ERR_INPUT (a family, key or value that is not supported, or more
  *           positions than the context has); GHP_ERR_NO_MEMORY
  * Local */
 enum ghp_status ghp_hf_load(const char *path, struct ghp_model *model);
@@ -38,8 +38,8 @@ bool ghp_hf_has_weights(const char *path);
 
 struct ghp_hf_weights; /* all parameters of a network, in the folder's files */
 
-/* Returns   as ghp_hf_load; GHP_ERR_INPUT naming a tensor that the file lacks, has too much or in another shape, and
- *           a known name, which has no file */
+/* Returns   as ghp_hf_load; GHP_ERR_INPUT: a missing, unexpected or wrongly shaped tensor, which the message names,
+ *           or a known name, which has no file */
 enum ghp_status ghp_hf_weights_open(const char *path, struct ghp_hf_weights **weights);
 void ghp_hf_weights_close(struct ghp_hf_weights *weights); /* accepts NULL */
 int ghp_hf_weights_count(const struct ghp_hf_weights *weights);

@@ -16,7 +16,7 @@ struct ghp_hf_tensor {      /* one tensor of the file */
     bool prefixed;          /* the file may put the family's prefix in front */
     int n_dims;
     int64_t dims[2]; /* in the file, but for axes of 1 and of windows: see ghp_hf_tensor_shape */
-    int64_t window;  /* rows and columns of a convolution's; 0: it is none */
+    int64_t window;  /* rows and columns of a convolution's; 0: it is not a convolution */
     bool one_first;  /* an axis of 1 stands before the others in the file */
     bool one_row;    /* its parameter is its first row */
     bool transposed; /* the file has [in][out], parameters have [out][in] */

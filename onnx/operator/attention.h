@@ -12,10 +12,11 @@ struct ghp_onnx_channels { /* of a layer */
 struct ghp_onnx_heads { /* runs of a sequence's channels */
     struct ghp_onnx_channels channels;
     int64_t n, positions;
-    int64_t repeats; /* each is seen so many times, one behind another */
+    int64_t repeats; /* how many times each is repeated, one after another */
 };
 
-/* Heads that an array is: batch, head, position, channel of a head; or of three axes and so many heads (`named`).
+/* Reads an array as heads. It has the axes batch, head, position and channel of a head, or three axes and `named`
+ * heads.
  *
  * what     for messages, such as "input 1"
  *

@@ -7,7 +7,7 @@
 /* Whether an array is the token ids that the network's input is. */
 bool ghp_onnx_is_ids(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
 
-/* Of first weights where a file has none. */
+/* The deviation of first weights if a file has none. */
 double ghp_onnx_usual_deviation(enum ghp_op op);
 
 /* Gather of a constant table's rows by token ids. */

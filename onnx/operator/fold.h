@@ -7,7 +7,7 @@
 /* One element of each of n inputs. */
 typedef double ghp_onnx_function(const double *x, int n);
 
-/* Dimensions that two shapes broadcast to; false where they do not. */
+/* Dimensions that two shapes broadcast to; false if they do not. */
 bool ghp_onnx_joint_dims(const struct ghp_onnx_array *a, const struct ghp_onnx_array *b, int *n,
                          int64_t *dims);
 
@@ -15,12 +15,12 @@ bool ghp_onnx_joint_dims(const struct ghp_onnx_array *a, const struct ghp_onnx_a
  *
  * whole    the results are whole numbers
  *
- * Returns  GHP_OK; GHP_ERR_INPUT (an input that is no constant, shapes that do not fit); GHP_ERR_NO_MEMORY */
+ * Returns  GHP_OK; GHP_ERR_INPUT (an input that is not constant, shapes that do not fit); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_fold(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               ghp_onnx_function *function, bool whole);
 /* The same by the node's own operator, one of functions of numbers. */
 enum ghp_status ghp_onnx_fold_function(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
-/* Output 0 is a constant of these values, which are freed. Where each sample has the same, one copy is kept. */
+/* Output 0 is a constant of these values, which are freed. If all samples have the same values, one copy is kept. */
 enum ghp_status ghp_onnx_folded(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 bool whole, struct ghp_onnx_sizes sizes, double *values);
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The row behind one (NULL: the first), or NULL behind the last; *table is the one it is in. */
+/* The row after one (NULL: the first), or NULL after the last; *table is the one it is in. */
 static const struct ghp_onnx_operator *next_row(const struct ghp_onnx_operator *row, size_t *table)
 {
     if (row == NULL)
@@ -35,7 +35,7 @@ const struct ghp_onnx_operator *ghp_onnx_operator_of(enum ghp_op op)
     return NULL;
 }
 
-/* Whether a list of names, a blank behind each, has this one. */
+/* Whether a list of names, with a blank after each, has this one. */
 static bool is_among(const char *names, const char *name)
 {
     size_t n = strlen(name);
@@ -82,7 +82,7 @@ enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_operator_find(op)->read(im, &each);
 }
 
-/* What stands for operators that people bring and ghp has not; names end with a blank each. */
+/* What to use in place of operators that are not supported; each name ends with a blank. */
 static const struct {
     const char *names, *instead;
 } remedies[] = {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Padding that ceil_mode adds behind; true where it adds any. */
+/* Adds the padding of ceil_mode after each axis; true if it adds any. */
 static bool read_ceil(const struct ghp_onnx_node *node, struct ghp_onnx_pixels *p)
 {
     int64_t before = p->after[0] + p->after[1];
@@ -202,7 +202,7 @@ static enum ghp_status check_computed(struct ghp_onnx_import *im, const struct g
     return ghp_onnx_role_fail_computed(im, node, x);
 }
 
-/* Of x, whose axes strides say. The axes that stay become the channels, the others pixels. */
+/* Reduces x, whose axes are given by strides. The axes that stay become the channels, the others pixels. */
 static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct reduction reduction, struct ghp_onnx_array *x)
 {
@@ -234,7 +234,7 @@ static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Of the node's input; or, where `each` is not NULL, of what that function makes of its elements. */
+/* Reduces the node's input or, if `each` is not NULL, that function of each of its elements. */
 static enum ghp_status reduce_input(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     const struct ghp_layer *each, struct reduction reduction)
 {

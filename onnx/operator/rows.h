@@ -1,7 +1,7 @@
 /* onnx/operator/rows.h - arrays as rows of their last axis: the channels of each position or pixel.
  *
- * A sequence's layer has [batch][position][channel] in memory, as ONNX does; its array has strides by which no view is
- * needed. Of other layers the last axis goes to the place of the channels. */
+ * A sequence's layer has [batch][position][channel] in memory, as ONNX does; its array has strides by which no view
+ * is needed. For other layers the last axis is moved to the place of the channels. */
 #ifndef GHP_ONNX_OPERATOR_ROWS_H
 #define GHP_ONNX_OPERATOR_ROWS_H
 
@@ -13,10 +13,10 @@ struct ghp_onnx_array ghp_onnx_of_sequence(const struct ghp_onnx_import *im, int
 /* Whether the array is that. */
 bool ghp_onnx_whole_sequence(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
 
-/* Lets an array of three axes be a sequence's, through a view where it is not: batch, positions, channels. */
+/* Makes an array of three axes a sequence's (batch, positions, channels), through a view if it is not. */
 enum ghp_status ghp_onnx_as_sequence(struct ghp_onnx_import *im, struct ghp_onnx_array *x);
 
-/* Whether the array is that, its samples and positions joined perhaps, or positions before samples. */
+/* The same, but samples and positions may be joined, or positions may come before samples. */
 bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
 
 /* The layer whose channels are the array's last axis, and whose positions or pixels all other axes but the batch. */

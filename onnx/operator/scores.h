@@ -1,9 +1,9 @@
-/* onnx/operator/scores.h - attention that a file has written out: queries by keys, a scale, a mask, a softmax, by
+/* onnx/operator/scores.h - attention that a file has written out: queries times keys, a scale, a mask, a softmax, times
  * values.
  *
- * The product of queries and keys is an array of its own kind, *scores*, on its way to be an attention layer: what is
- * done to it is remembered, and what an attention does not do is refused at the node that does it. Nothing depends on
- * how the nodes are called or in which order scale and mask come. */
+ * The product of queries and keys is an array of its own kind, *scores*, which becomes an attention layer. What the
+ * nodes do to it is remembered. A node that does something that an attention does not do is refused. Nothing depends
+ * on how the nodes are called or in which order scale and mask come. */
 #ifndef GHP_ONNX_OPERATOR_SCORES_H
 #define GHP_ONNX_OPERATOR_SCORES_H
 

@@ -14,7 +14,7 @@ struct ghp_onnx_pixels {
 enum ghp_status ghp_onnx_window_read(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      const struct ghp_onnx_array *x, struct ghp_onnx_pixels *p);
 struct ghp_window ghp_onnx_window_of(const struct ghp_onnx_pixels *p);
-/* Where x is what a pad of zeros made, takes that padding over into the window, and reads what was padded. */
+/* If a pad of zeros made x, moves that padding into the window and reads what was padded. */
 void ghp_onnx_window_pad(const struct ghp_onnx_import *im, struct ghp_onnx_pixels *p, int *layer);
 /* The output of a window's layer, with the n axes of its input. */
 enum ghp_status ghp_onnx_window_define(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,

@@ -1,9 +1,9 @@
 /* onnx/pattern/pattern.h - operators that a file has written out in smaller ones.
  *
  * Exporters of older opsets write Gelu, LayerNormalization and their like as several nodes. Before a graph is walked,
- * the last node of such a pattern becomes the one operator that is meant; what only it needed is then wanted by nobody.
- * A file of patterns ends with its rows, `const struct ghp_onnx_pattern ghp_onnx_pattern_NAME[]`, and the build finds
- * it (cmake/GhpTables.cmake).
+ * the last node of such a pattern becomes the one operator that is meant. Nodes that only this pattern needed are then
+ * not wanted any more. A file of patterns ends with its rows, `const struct ghp_onnx_pattern ghp_onnx_pattern_NAME[]`,
+ * and the build finds it (cmake/GhpTables.cmake).
  *
  * Tested  tests/executor/engine/test_onnx_patterns.c */
 #ifndef GHP_ONNX_PATTERN_PATTERN_H

@@ -1,4 +1,5 @@
-/* onnx/pattern/question.h - what patterns ask of a graph: what made a tensor, of tensors by their names.
+/* onnx/pattern/question.h - questions that patterns ask about a graph: which node made a tensor, and from what. Tensors
+ * are given by name.
  *
  * Identity and casts to floats are looked through; of constants other axes, too. */
 #ifndef GHP_ONNX_PATTERN_QUESTION_H
@@ -15,7 +16,7 @@ bool ghp_onnx_is_constant(struct ghp_onnx_import *im, const char *name);
 bool ghp_onnx_scalar(struct ghp_onnx_import *im, const char *name, double *value);
 /* Whether they are equal up to the rounding of constants that people write: 1e-4 of `wanted`. */
 bool ghp_onnx_near(double value, double wanted);
-/* Of two inputs, of which one is a constant of one value, in any order: the other one, and the value. */
+/* If one of two inputs is a constant of one value: the other input, and that value. The order does not matter. */
 bool ghp_onnx_with_scalar(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                           const char **rest, double *value);
 /* Whether it is `*of` times `*by`, made by one Mul or Div with a constant. */

@@ -15,7 +15,8 @@
 #include "core/model/model.h"
 #include "onnx/file/file.h"
 
-/* What a constant is in training (onnx/read/role.h); of what is computed from several, the last counts. */
+/* What a constant is in training (onnx/read/role.h). If a constant is computed from several, the largest value
+ * counts. */
 enum ghp_onnx_role {
     GHP_ONNX_AS_USED,   /* nothing is known */
     GHP_ONNX_FIXED,     /* a buffer or a number */
@@ -44,12 +45,13 @@ struct ghp_onnx_array {
     int n;
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS]; /* of a layer, [0] is the batch */
     int64_t offset;
-    /* of a layer: so many axes behind the batch come before it to the graph */
+    /* of a layer: the number of axes after the batch that the graph has before it */
     int lead;
-    /* bit i: axis i and the one before it, in the graph's order, are one to the graph, though no stride says both */
+    /* bit i: axis i and the one before it, in the graph's order, are one axis of the graph, though no stride covers
+     * both */
     unsigned joined;
     const struct ghp_onnx_scores
-        *scores; /* or NULL: it is no layer's output, but on its way to one */
+        *scores; /* NULL, or scores: the array is not yet a layer's output */
 };
 
 /* What queries and keys make, until values are multiplied: the product, and then the weights of the values. */
@@ -64,12 +66,13 @@ struct ghp_onnx_scores {
 
 /* Whether the sizes are sane: none negative, all together at most 2^40 elements. */
 bool ghp_onnx_sized(int n, const int64_t *dims);
-/* Of a constant; of a layer's array: of a sample. */
+/* Elements of a constant, or of one sample of a layer's array. */
 int64_t ghp_onnx_elements(const struct ghp_onnx_array *array);
 struct ghp_shape ghp_onnx_shape(const struct ghp_onnx_array *array); /* a layer's, as c, h, w */
 
 void ghp_onnx_permute(struct ghp_onnx_array *array, const int *order);
-/* Dimensions that broadcasting gives: stride 0 where 1 becomes more, new ones in front. False where they do not fit. */
+/* The array broadcast to these dimensions: stride 0 where 1 becomes more, new axes in front. False if they do not
+ * fit. */
 bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
 /* The axes that the graph sees, joined ones as one; returns their number. */
@@ -91,7 +94,7 @@ void ghp_onnx_next_element(const struct ghp_onnx_array *array, int64_t index[GHP
 /* ---- for onnx/read ---- */
 
 int ghp_onnx_first_axis(
-    const struct ghp_onnx_array *array);              /* that has a stride: behind the batch */
+    const struct ghp_onnx_array *array); /* the first axis that has a stride: after the batch */
 void ghp_onnx_in_order(struct ghp_onnx_array *array); /* row-major strides */
 /* The array's dimensions of more than one element, neighbours that lie in order joined; returns their number. */
 int ghp_onnx_merged(const struct ghp_onnx_array *array, int64_t *dims, int64_t *strides);

@@ -1,5 +1,4 @@
-/* onnx/read/attribute.h - what a node says beside its tensors: attributes, lists, axes, and of which kind its inputs
- * are. */
+/* onnx/read/attribute.h - reads a node's attributes, lists and axes, and of which kind its inputs are. */
 #ifndef GHP_ONNX_READ_ATTRIBUTE_H
 #define GHP_ONNX_READ_ATTRIBUTE_H
 
@@ -16,8 +15,7 @@ struct ghp_onnx_place { /* of a list: an input (-1: none), and the attribute of 
     const char *attribute;
 };
 
-/* Whole numbers from an input, or where the node has no such input from an attribute; *n is -1 where neither is
- * there. */
+/* Whole numbers from an input or, if the node does not have it, from an attribute; *n is -1 if there is neither. */
 enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct ghp_onnx_place place, int64_t out[GHP_ONNX_MAX_DIMS * 2],
                               int *n);
@@ -27,7 +25,7 @@ enum ghp_status ghp_onnx_axis(struct ghp_onnx_import *im, const struct ghp_onnx_
 /* The shortest decimal number that is this float. */
 double ghp_onnx_tidy(double value);
 
-/* Input i as a layer's output or as a constant; GHP_ERR_INPUT where it is not. */
+/* Input i as a layer's output or as a constant; GHP_ERR_INPUT if it is not one. */
 enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   int i, struct ghp_onnx_array **array);
 /* The first with axes that may be joined. */
@@ -38,13 +36,13 @@ enum ghp_status ghp_onnx_check_plain(const struct ghp_onnx_import *im,
                                      const struct ghp_onnx_node *node,
                                      const struct ghp_onnx_array *array);
 enum ghp_onnx_mode { GHP_ONNX_NO_MODE, GHP_ONNX_TRAINING, GHP_ONNX_EVALUATION };
-/* Of a batch norm; before opset 14 files do not say it. */
+/* Whether a batch norm is in training mode; files before opset 14 do not say it. */
 enum ghp_onnx_mode ghp_onnx_mode(const struct ghp_onnx_file *file,
                                  const struct ghp_onnx_node *node);
-/* Whether the scale of a batch norm is no weight of the module that PyTorch's exporters wrote (affine=False), by its
- * name. */
+/* Whether a batch norm's scale is not a weight of the module (affine=False). The name that PyTorch's exporters give
+ * tells. */
 bool ghp_onnx_has_fixed_scale(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node);
-/* Whether an Identity is a detach() of the module: PyTorch's exporter leaves the name alone of it. */
+/* Whether an Identity is a detach() of the module: PyTorch's exporter keeps only its name. */
 bool ghp_onnx_detaches(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node);
 enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      int i, struct ghp_onnx_array **array);

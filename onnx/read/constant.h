@@ -18,8 +18,9 @@ enum ghp_status ghp_onnx_of_tensor(struct ghp_onnx_import *im, const struct ghp_
                                    const struct ghp_onnx_tensor *tensor,
                                    struct ghp_onnx_array *array);
 
-/* Constants that are folded, not weights, have at most so many elements; those that an import computes eight times as
- * many together (1 GiB): else a small file that doubles one again and again takes all memory. */
+/* Most elements of a folded constant (not of weights). All constants that an import computes have at most eight
+ * times as many together (1 GiB). Without that limit a small file that doubles a constant again and again would take
+ * all memory. */
 #define GHP_ONNX_MAX_FOLDED (INT64_C(1) << 24)
 
 /* Zeroed room for a computed constant's elements, as long as the import lives.
@@ -27,7 +28,8 @@ enum ghp_status ghp_onnx_of_tensor(struct ghp_onnx_import *im, const struct ghp_
  * Returns   GHP_OK; GHP_ERR_INPUT (more than 2^24, or than 2^27 with those before it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_room(struct ghp_onnx_import *im, int64_t elements, double **values);
 
-/* What offsets and strides of a base's arrays point into, as long as the import lives; NULL: all elements are its fill.
+/* The values that offsets and strides of a base's arrays point into, valid as long as the import; NULL: all elements
+ * are its fill.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (more than 2^24); what reading a tensor returns */
 enum ghp_status ghp_onnx_base_values(struct ghp_onnx_import *im, const struct ghp_onnx_base *base,

@@ -1,7 +1,7 @@
-/* onnx/read/import.h - a graph on its way to being a model: what it owns, its names, and how it fails.
+/* onnx/read/import.h - the state of an import from graph to model: what it owns, its names, and its failures.
  *
- * From the lowest up: array.h (strides), import.h, constant.h (values), attribute.h (what a node says), layer.h (layers
- * and their weights), settle.h (arrays made real). The functions of operators stand on all of them
+ * From the lowest up: array.h (strides), import.h, constant.h (values), attribute.h (what a node says), layer.h
+ * (layers and their weights), settle.h (arrays made real). The functions of operators stand on all of them
  * (onnx/operator/operator.h). */
 #ifndef GHP_ONNX_READ_IMPORT_H
 #define GHP_ONNX_READ_IMPORT_H
@@ -11,7 +11,7 @@
 #include "core/model/op.h"
 #include "onnx/read/array.h"
 
-/* Stands for a symbolic batch: a prime, so that no arithmetic on shapes makes it by accident. */
+/* Stands for a symbolic batch. It is a prime, so arithmetic on shapes does not produce it by accident. */
 enum { GHP_ONNX_BATCH = 1000003, GHP_ONNX_MAX_SIZE = 1 << 20 };
 
 enum { GHP_ONNX_MAX_PARTS = 4 }; /* names that a node may add (onnx/operator/operator.h) */

@@ -1,4 +1,4 @@
-/* onnx/read/layer.h - layers that a graph becomes: what they are called, and where their weights are. */
+/* onnx/read/layer.h - the layers of a graph: their names, and where their weights are. */
 #ifndef GHP_ONNX_READ_LAYER_H
 #define GHP_ONNX_READ_LAYER_H
 
@@ -18,8 +18,8 @@ struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
                                    const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *weight);
 
-/* A further layer: op, inputs and attributes as in `like`, called as the hint says as far as layers can be called so. A
- * name that a layer or a tensor has already gets a number behind it. */
+/* Adds a layer: op, inputs and attributes are those of `like`, and its name is that of the hint as far as it is a
+ * valid name. If a layer or a tensor has that name already, a number is appended. */
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,
                               struct ghp_onnx_hint hint, int *layer);
 /* Names the source of a layer's parameter; the array's elements must be as many. */

@@ -1,8 +1,8 @@
 /* onnx/read/role.h - which constants of a file are trained: its *roles*.
  *
- * PyTorch's exporter with dynamo lists the parameters and buffers of a module. The one without says nothing; there a
- * name that ends in .weight or .bias is taken as a parameter's. The metadata 'ghp.parameters', a list of names as JSON,
- * comes before both. Of other files nothing is known: arrays are trained, single values are not.
+ * PyTorch's exporter with dynamo lists the parameters and buffers of a module. The exporter without dynamo has no such
+ * list; a name that ends in .weight or .bias is then taken as a parameter's. The metadata 'ghp.parameters', a list of
+ * names as JSON, comes before both. Other files do not say it: arrays are trained, single values are not.
  *
  * Tested  tests/onnx/test_warn.c, tests/tools/networks/test_parameters.sh */
 #ifndef GHP_ONNX_READ_ROLE_H
@@ -10,7 +10,7 @@
 
 #include "onnx/read/import.h"
 
-/* Sets the role of a constant that the file holds. Returns GHP_OK; GHP_ERR_INPUT (a list that is none);
+/* Sets the role of a constant that the file holds. Returns GHP_OK; GHP_ERR_INPUT (a malformed list);
  * GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_onnx_role_of_tensor(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_array *array);

@@ -1,6 +1,6 @@
 /* onnx/write/export.h - a graph being written: nodes, attributes, constants.
  *
- * Adding fails softly: without memory everything after does nothing, and the end reports it. */
+ * If memory runs out, all later calls do nothing, and the last one reports it. */
 #ifndef GHP_ONNX_WRITE_EXPORT_H
 #define GHP_ONNX_WRITE_EXPORT_H
 
@@ -41,12 +41,12 @@ const char *ghp_export_floats(struct ghp_onnx_export *ex, const char *name, cons
                               int n, const float *values); /* borrowed */
 const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, double value);
 
-/* A parameter under its own name: its values, or where there are none what a ConstantOfShape makes.
+/* A parameter under its own name: its values, or a ConstantOfShape if there are none.
  *
- * spread    axes of 1 behind its own, >= 0 */
+ * spread    axes of 1 after its own, >= 0 */
 enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_param *param,
                                  int spread);
-/* The tensor of layer `from` with so many axes, as `reader` reads it; vectors alone have 2 and 4. */
+/* The tensor of layer `from` with the given number of axes, as `reader` reads it; only vectors have 2 and 4. */
 const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, const char *reader);
 
 /* A tensor whose axes are those of `from` in this order, called `name`. */
