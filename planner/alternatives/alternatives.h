@@ -1,12 +1,12 @@
 /* planner/alternatives/alternatives.h - every other split of each conv2d and linear layer, and the best plan without
  * the chosen one.
  *
- * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
- * longer than the search, those that promise most by the constraints; where the strategy was asked for, of the layers
- * that promise most. The second best: with the layer's own split forbidden the others are searched again, for as long
- * as the time lasts; layers that are not reached keep all other splits, and the best single change is given. What
- * changes along is listed, and only where it makes the second best faster. Each number is a simulated step with the
- * plan's bucket size: a second best, not a proof.
+ * `choices` has each split that the layer can take, with all other layers as planned. For networks so large that this
+ * would take longer than the search, it has those that the constraints rank best. If the strategy was asked for, it
+ * covers only the layers that promise most. To find the second best, the layer's own split is forbidden and the others
+ * are searched again, until the time is over. For layers that are not reached, all other splits stay and the best
+ * single change is given. Other layers' changes are listed only if they make the second best faster. Each number is a
+ * simulated step with the plan's bucket size: a second best, not a proof.
  *
  * Tested  tests/planner/make/test_make.c, test_break_even.c */
 #ifndef GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H

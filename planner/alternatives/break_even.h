@@ -7,7 +7,7 @@
  * the difference turns, then closed in on; a second change of sign inside one factor of two would be missed.
  *
  *     bandwidth, latency   both programs simulated with the link scaled (core/plan/profile_scale.h)
- *     batch                both programs lowered anew; the nearest multiple of the workers at which the second best is
+ *     batch                both programs lowered again; the nearest multiple of the workers at which the second best is
  *                          at least as fast
  *     memory               the plan's own arena, where the second best needs less: below it only the second best fits
  *

@@ -1,5 +1,5 @@
 /* planner/alternatives/quantity.h - the quantities that a plan was made for, and a profile in which one of them is
- * another.
+ * changed.
  *
  * Tested  tests/planner/alternatives/test_break_even.c */
 #ifndef GHP_PLANNER_ALTERNATIVES_QUANTITY_H
@@ -10,7 +10,7 @@
 /* What the plan was made for: the machine's link, 1 for the factor of computation, the batch, the memory limit. */
 double ghp_quantity_nominal(const struct ghp_plan *plan, enum ghp_quantity quantity);
 
-/* Scales what the quantity stands for in place, as core/plan/profile_scale.h does; batch and memory are no part of a
+/* Scales what the quantity stands for in place, as core/plan/profile_scale.h does; batch and memory are not in a
  * profile.
  *
  * factor   > 0, of the nominal value

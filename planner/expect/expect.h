@@ -1,8 +1,8 @@
 /* planner/expect/expect.h - what a training step should take on a machine known by its data sheets, and what would make
  * it faster.
  *
- * A *setup* is a network on so many nodes of a machine, with a batch, a precision and a way to train. Each is lowered,
- * costed and simulated as any plan is.
+ * A *setup* is a network on a number of nodes of a machine, with a batch, a precision and a way to train. Each is
+ * lowered, costed and simulated as any plan is.
  *
  * Tested  tests/tools/plan/test_expect.sh */
 #ifndef GHP_PLANNER_EXPECT_EXPECT_H
@@ -36,7 +36,7 @@ struct ghp_expected {
 /* Workers of a setup: a GPU each, or without GPUs a processor each. */
 int ghp_setup_workers(const struct ghp_setup *setup);
 
-/* Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_USAGE (a batch or machine that cannot be); errors of planning */
+/* Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_USAGE (an impossible batch or machine); errors of planning */
 enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expected *expected);
 
 /* Whether a worker's memory, a GPU's or its part of the node's, holds what the step needs. */

@@ -1,9 +1,10 @@
-/* planner/make/candidates.h - all that is found for a request: baselines, the search's plans, stages, what was found
- * by trial, the plan by rules.
+/* planner/make/candidates.h - all plans that are found for a request: baselines, the search's plans, stages, plans by
+ * trial, the plan by rules.
  *
- * Each is found once, from what was found before it, and left as it is: what becomes of them, make/choice.h says. The
+ * Each is found once, from those found before it, and not changed afterwards. make/choice.h chooses among them. The
  * order: the three baselines; the search over all that the request leaves open, from the baselines' plans; stages and
- * micro-batches; virtual stages; layers recomputed where the memory binds; shares by the workers' speeds; rules of thumb.
+ * micro-batches; virtual stages; layers recomputed where the memory binds; shares by the workers' speeds; rules of
+ * thumb.
  *
  * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c, test_certificate.c */
 #ifndef GHP_PLANNER_MAKE_CANDIDATES_H
@@ -22,9 +23,9 @@ struct ghp_baseline_found {
 
 struct ghp_candidates {
     struct ghp_baseline_found baseline[GHP_BASELINES]; /* data, model, owt */
-    /* data parallelism whose batch norms take each worker's own samples; no splits: it is no question */
+    /* data parallelism whose batch norms take each worker's own samples; no splits: it does not apply */
     struct ghp_candidate local_data;
-    /* data parallelism with all parameters sharded for each pass; no splits: nobody asked, or it is baseline[0] */
+    /* data parallelism with all parameters sharded for each pass; no splits: not asked for, or it is baseline[0] */
     struct ghp_candidate fsdp;
     struct ghp_search_result shared; /* of plans without stages; zeroed: not searched */
     struct ghp_partition stages;     /* those given, or the best of all */
@@ -53,12 +54,12 @@ void ghp_candidates_release(struct ghp_candidates *candidates);
  *
  * best_s   of the plan to beat; INFINITY: there is none
  *
- * Each returns   GHP_OK (also where there is no such plan); GHP_ERR_USAGE; errors of lowering and costing;
+ * Each returns   GHP_OK (also if there is no such plan); GHP_ERR_USAGE; errors of lowering and costing;
  *                GHP_ERR_NO_MEMORY */
 
-/* A baseline, from those before it; one that cannot be has its reason. Layers are recomputed where the request allows
- * it and nothing fits without. Data parallelism is by the request's data_sync where that is surely faster or alone
- * fits. */
+/* A baseline, from those before it; one that cannot be has its reason. Layers are recomputed if the request allows
+ * it and nothing fits otherwise. Data parallelism uses the request's data_sync if that is certainly faster, or if
+ * nothing else fits. */
 enum ghp_status ghp_find_baseline(const struct ghp_plan_context *context,
                                   const struct ghp_candidates *before, int baseline,
                                   struct ghp_baseline_found *found);
@@ -82,8 +83,8 @@ enum ghp_status ghp_find_interleaved(const struct ghp_plan_context *context, dou
 /* Layers recomputed, where the memory keeps a faster plan away. */
 enum ghp_status ghp_find_recomputed(const struct ghp_plan_context *context, double best_s,
                                     struct ghp_partition *found);
-/* Data parallelism with local statistics, by the better of the request's synchronisers, of a network whose statistics
- * are global; none otherwise, and none that does not fit. */
+/* Data parallelism with local statistics and the better of the request's synchronisers, for a network whose
+ * statistics are global. There is none for other networks, or if it does not fit. */
 enum ghp_status ghp_find_fsdp(const struct ghp_plan_context *context,
                               const struct ghp_candidates *before, struct ghp_candidate *found);
 enum ghp_status ghp_find_local_data(const struct ghp_plan_context *context,

@@ -1,7 +1,7 @@
-/* planner/make/certify.h - from what a search has proven to the plan's certificate.
+/* planner/make/certify.h - makes the plan's certificate from what a search has proven.
  *
- * The three numbers are of one search. What is tried on top of it (bucket sizes, unequal shares, layers recomputed)
- * makes the plan faster than the certificate's step, and is not in its bound: that bounds plans without.
+ * All three numbers come from one search. What is tried after it (bucket sizes, unequal shares, recomputed layers) may
+ * make the plan faster than the certificate's step. The bound does not cover it: it bounds plans without.
  *
  * Called by planner/make/choice.h alone. Tested  tests/planner/make/test_certificate.c */
 #ifndef GHP_PLANNER_MAKE_CERTIFY_H
@@ -19,7 +19,7 @@ struct ghp_proven {
 
 /* The certificate of a plan, but for its texts.
  *
- * trial   what the plan was found by beside the search, buckets aside */
+ * trial   how the plan was found in addition to the search, other than by buckets */
 struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
                                    const struct ghp_proven *proven, enum ghp_trial trial,
                                    const struct ghp_candidate *plan);

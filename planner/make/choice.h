@@ -1,10 +1,10 @@
 /* planner/make/choice.h - which of the candidates becomes the plan, and why: the only place that picks.
  *
- * Plans without stages lead. Stages lead where they are faster by more than their prediction's error; what was found by
- * trial where it is faster by more than data parallelism's (any gain will do with --no-simplify). The lead gets its
- * bucket size. Without stages, a baseline is taken that buckets make faster; data parallelism where the fastest plan
- * beats it by no more than the error (docs/explanation/planner.md 6); and a layer's second best where buckets make it faster than
- * the plan it was found for.
+ * Plans without stages lead. Stages lead if they are faster by more than their prediction's error. A plan found by
+ * trial leads if it is faster by more than data parallelism's error (any gain will do with --no-simplify). The lead
+ * gets its bucket size. Without stages, a baseline is taken that buckets make faster; data parallelism where the
+ * fastest plan beats it by no more than the error (docs/explanation/planner.md 6); and a layer's second best where
+ * buckets make it faster than the plan it was found for.
  *
  * Order: ghp_lead_of after each search, ghp_choice_make, ghp_choice_find_second_best, ghp_choice_margin.
  * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c, test_second_best.c */
@@ -53,7 +53,7 @@ enum ghp_status ghp_choice_find_second_best(const struct ghp_plan_context *conte
 
 enum { GHP_MARGIN_SIZE = 544 };
 
-/* The margin over data parallelism, what it is worth beside the error, and what followed.
+/* The margin over data parallelism, what it is worth compared with the error, and what followed.
  *
  * text   GHP_MARGIN_SIZE bytes
  *

@@ -9,7 +9,7 @@
 struct ghp_elastic_job {
     const struct ghp_plan_request
         *request; /* of the most workers; profile and what_if are set for each number */
-    int fewer;    /* down to so many workers fewer, 1 at least */
+    int fewer;    /* down to this number of workers fewer, 1 at least */
     /* fills the profile, and the overrides if there are any, for request->problem */
     enum ghp_status (*open)(struct ghp_plan_request *request, struct ghp_profile *profile,
                             struct ghp_overrides *overrides);

@@ -1,7 +1,7 @@
 /* planner/make/formats.h - which tensors of plans lie blocked (planner/search/memory_format.h).
  *
  * They are decided before a search, for data parallelism, so that all plans it compares have the same formats, and the
- * proof holds for them. Where the plan found passes blocked tensors between stages, it is planned again with formats
+ * proof holds for them. If the plan found passes blocked tensors between stages, it is planned again with formats
  * that suit its stages, and after that with none (build/build.c).
  *
  * Tested  tests/planner/make/test_formats.c */

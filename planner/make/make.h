@@ -32,7 +32,7 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
 typedef enum ghp_status ghp_plan_maker(const struct ghp_plan_request *request,
                                        struct ghp_plan *plan);
 
-/* The maker's plan. Where no limit on the memory was given, and the plan or data parallelism needs more than
+/* The maker's plan. If no limit on the memory was given, and the plan or data parallelism needs more than
  * share_bytes, it is made again with share_bytes as the limit.
  *
  * Returns   as the maker

@@ -94,7 +94,7 @@ bool ghp_request_is_given(const struct ghp_plan_request *request);
 /* Whether the fastest of all plans is asked for, those without stages at least. */
 bool ghp_request_is_free(const struct ghp_plan_request *request);
 
-/* Whether anything may be found by trial: only where no splits or groups were asked for, and not on GPUs. */
+/* Whether anything may be found by trial: only if no splits or groups were asked for, and not on GPUs. */
 bool ghp_request_may_try(const struct ghp_plan_request *request);
 
 /* Whether layers recomputed in the backward pass are looked for; the same with stages or micro-batches given, whose

@@ -10,7 +10,7 @@
  * the profile that its programs ask for.
  *
  * choice   handed over: empty afterwards
- * model    the context's; handed over: the plan's afterwards, also where this fails
+ * model    the context's; handed over: the plan's afterwards, also if this fails
  * plan     filled on success; zeroed on failure
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and costing */

@@ -1,8 +1,8 @@
-/* planner/pipeline/heuristic.h - pipeline partitioning by rules instead of a search, as the literature on group
- * hybrid parallelism does it: what a plan by rules of thumb costs, beside the best.
+/* planner/pipeline/heuristic.h - pipeline partitioning by rules instead of a search, as in the literature on group
+ * hybrid parallelism. It shows what a plan by rules of thumb costs compared with the best one.
  *
- *     1. layer preference: a layer prefers data parallelism where reducing its weights' gradient over all workers
- *        moves fewer bytes than gathering its activations over a group; the front ends with the last layer before
+ *     1. layer preference: a layer prefers data parallelism if reducing its weights' gradient over all workers moves
+ *        fewer bytes than gathering its activations over a group; the front ends with the last layer before
  *        which all prefer data
  *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (docs/explanation/time-model.md 4), in the logarithm
  *     3. stages: K_m grows from 1 while the step falls; then one stage, if it is faster

@@ -1,8 +1,9 @@
-/* planner/pipeline/interleave.h - virtual stages by trial: interleaved pipelines beside the search of partitions.
+/* planner/pipeline/interleave.h - virtual stages by trial: interleaved pipelines, in addition to the search of
+ * partitions.
  *
  * Groups G dividing N, stages of equally many workers, two to four chunks a stage and micro-batches as in the space of
- * partitions give one staging each: its cuts divide the computation as equally as layers allow. All are simulated by
- * data parallelism inside their stages; of the fastest few the splits are searched. Nothing is proven of them.
+ * partitions give one staging each: its cuts divide the computation as equally as layers allow. All are simulated with
+ * data parallelism inside their stages. The splits of the fastest few are then searched. Nothing is proven about them.
  *
  * Source   docs/explanation/stages.md 6
  * Tested   tests/planner/pipeline/test_interleave.c (brute force over the cuts of equal layers) */

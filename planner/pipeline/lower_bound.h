@@ -1,5 +1,5 @@
-/* planner/pipeline/lower_bound.h - the least that layers cost a worker, whatever their splits: what first bounds of
- * partitions add up.
+/* planner/pipeline/lower_bound.h - the least that layers cost a worker under any splits. First bounds of partitions are
+ * sums of these.
  *
  * Private to planner/pipeline/partition*.c. Tested  tests/planner/pipeline/test_partition.c */
 #ifndef GHP_PLANNER_PIPELINE_LOWER_BOUND_H
@@ -8,7 +8,8 @@
 #include "core/program/lower.h"
 #include "core/cost/profile.h"
 
-/* What each layer at least costs a worker with so many samples in a micro-batch: prefix sums over the layers. */
+/* The least that each layer costs a worker with a given number of samples in a micro-batch: prefix sums over the
+ * layers. */
 struct ghp_lower_bound {
     int64_t share;
     int tp_sizes;   /* that divide it */
@@ -21,7 +22,7 @@ struct ghp_lower_bound {
 
 enum { GHP_LOWER_BOUNDS = 4096 }; /* a power of two */
 
-/* A table of those that were asked for. */
+/* A table of the lower bounds that were computed. */
 struct ghp_lower_bounds {
     const struct ghp_lowering *lowering; /* without staging */
     const struct ghp_profile *profile;
@@ -29,7 +30,7 @@ struct ghp_lower_bounds {
     struct ghp_lower_bound *of[GHP_LOWER_BOUNDS];
 };
 
-/* The lower bound of workers with `share` samples in a micro-batch, made where it is not there yet.
+/* The lower bound of workers with `share` samples in a micro-batch; computed if it is not in the table.
  *
  * TP sizes   splits are over divisors of it
  * workers   of the stage, all groups together

@@ -1,10 +1,11 @@
 /* planner/recompute/recompute.h - which layers to recompute in the backward pass, so that a plan fits the memory and
  * loses least.
  *
- * Of one plan (splits and staging) every set of layers is a choice. Bounds leave few of them: of time, what all
- * streams do anyway and the forward passes that are run again; of memory, what is kept between the forward and the
- * backward part, which a set frees of its own layers alone. The sets that both leave open are lowered, placed and
- * simulated, those that free most by the second first, until none is left or the time is.
+ * For one plan (splits and staging), every set of layers can be recomputed. Two bounds exclude most sets. The bound of
+ * the time is what all streams do anyway, plus the forward passes that are run again. The bound of the memory is what
+ * is kept between the forward and the backward part; a set frees only what its own layers keep. The sets that both
+ * bounds leave open are lowered, placed and simulated, those that free most memory first, until none is left or the
+ * time is over.
  *
  * Source   docs/explanation/stages.md 8
  * Tested   tests/planner/recompute/test_recompute.c (brute force over all sets) */

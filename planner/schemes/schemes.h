@@ -1,8 +1,8 @@
 /* planner/schemes/schemes.h - what each synchroniser would do to a training, side by side, and what slow workers do.
  *
  * A scheme is a synchroniser with splits: the best that a search finds, or all by data. Each is lowered and simulated
- * as its plan would be; one that cannot be had is a row too, with its reason. Synchronisers come from their table
- * (core/program/sync.h), so a new one is here by itself.
+ * as its plan would be; one that is not possible is a row too, with its reason. Synchronisers come from their table
+ * (core/program/sync.h), so a new one appears without further code.
  *
  * Tested  tests/planner/schemes/test_schemes.c, tests/tools/plan/test_plan.sh */
 #ifndef GHP_PLANNER_SCHEMES_SCHEMES_H
@@ -18,7 +18,7 @@ struct ghp_scheme {
     struct ghp_sync sync;
     enum ghp_strategy strategy; /* of the splits */
     bool chosen;                /* the plan that is made */
-    char *reason;               /* why it cannot be had; NULL: it can */
+    char *reason;               /* why it is not possible; NULL: it is */
     struct ghp_prediction predicted;
     struct ghp_prediction slowed; /* with the stragglers; as predicted without any */
 };

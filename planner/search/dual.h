@@ -20,7 +20,7 @@ enum { GHP_DUAL_COLUMNS = 4096, GHP_DUAL_CONSTRAINTS = 4096, GHP_DUAL_USED = 48 
 /* What is minimised, and under which limit. */
 struct ghp_goal {
     bool bytes;         /* the fullest point's live bytes; false: the step */
-    double limit_bytes; /* live bytes at every point; 0: none (only where the step is minimised) */
+    double limit_bytes; /* live bytes at every point; 0: none (only if the step is minimised) */
     double scale;       /* [s] or [bytes]: about the optimum, > 0 */
 };
 
@@ -43,7 +43,7 @@ struct ghp_dual {
     int *plan;      /* scratch: n_layers */
     double *share;  /* a flat choice: its part in the mean plan of the last bound */
     double penalty; /* for a relative byte above the limit */
-    /* Told of every plan that is met, with its accumulated costs; may lower *cutoff. */
+    /* Called for every plan that is met, with its accumulated costs; may lower *cutoff. */
     enum ghp_status (*found)(void *context, const int *choice,
                              const struct ghp_accumulated_cost *accumulated, double *cutoff);
     void *context;
@@ -79,19 +79,19 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
 enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain,
                                              double cutoff, int *removed);
 
-/* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after
+/* Calls `found` for every plan of the domain whose bound with those weights is below the cutoff, after
  * ghp_dual_reduced_cost_fixing.
  *
- * most   gives up after so many
- * all    receives whether all were told of
+ * most   gives up after this number of plans
+ * all    receives whether `found` was called for all
  *
  * Returns   GHP_OK; what `found` returns; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bool *all);
 
-/* Around planning in a thread of somebody else's: GLPK keeps memory for each thread that used it, which the second
- * returns unless the thread had used it before.
+/* Call these around planning in a thread of the caller. GLPK keeps memory for each thread that used it; the second
+ * function frees that memory unless the thread had used GLPK before.
  *
- * Return of begin: whether it had. Local. Tested tests/planner/api/test_api.c */
+ * The first one returns whether it had. Local. Tested tests/planner/api/test_api.c */
 bool ghp_solver_begin(void);
 void ghp_solver_end(bool used_before);
 

@@ -39,7 +39,7 @@ static inline double ghp_dual_unit(const struct ghp_dual *dual, int constraint)
     return ghp_dual_is_limit(dual, constraint) ? dual->goal.limit_bytes : dual->goal.scale;
 }
 
-/* The constraint's index, added where it is new; -1 where there is no room (the bound is then only weaker). */
+/* The constraint's index, added if it is new; -1 if there is no room (the bound is then only weaker). */
 int ghp_dual_add_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint);
 
 /* With the constraints that had a weight, and the newest plans of the domain.
@@ -60,7 +60,7 @@ void ghp_master_thin(struct ghp_master *master);
  * found. */
 bool ghp_master_solve(struct ghp_master *master);
 
-/* Of the optimum: the part of plan columns[c], and by how much the mean plan is over the limit. */
+/* The weight of plan columns[c] in the optimum, and by how much the mean plan exceeds the limit. */
 double ghp_master_share(const struct ghp_master *master, int c);
 double ghp_master_over(const struct ghp_master *master);
 

@@ -1,18 +1,18 @@
 /* planner/search/frontier.h - exact dynamic programming over the frontier of a DAG: least sum of node and edge costs.
  *
- * The split search asks it about layers and their splits (planner/search/instance.h), memory formats about pieces and
- * two labels (planner/search/labelling.h). Nodes are taken in their order; a state is one choice for every node taken that
- * still has readers ahead. A chain's frontier is one node, a residual block's two or three. Of equal sums the one is
- * taken whose earliest nodes have the lowest choices. Forward and backward tables together give
+ * The split search uses it for layers and their splits (planner/search/instance.h), memory formats for pieces and two
+ * labels (planner/search/labelling.h). Nodes are taken in their order; a state is one choice for every node taken that
+ * still has readers ahead. A chain's frontier is one node, a residual block's two or three. If sums are equal, the
+ * assignment is taken whose earliest nodes have the lowest choices. Forward and backward tables together give
  * *min-marginals*: for each choice (and pair) the least sum of any assignment that contains it, all in one sweep.
  *
- * Where three or more branches lead from one node to another (queries, keys and values, from a norm to their attention;
- * the convolutions of an inception block), the nodes inside are *folded* first, one after the other: for each pair of
- * choices of the nodes before and behind it the least of what is between. A branch is a chain, in which a node may fork
- * again to one that joins. The branches then cost their own tables, and not the product of all.
+ * If three or more branches lead from one node to another (queries, keys and values, from a norm to their attention;
+ * the convolutions of an inception block), the nodes inside are *folded* first, one after the other. A fold has, for
+ * each pair of choices of the nodes before and after it, the least cost between them. A branch is a chain, in which a
+ * node may fork again to one that joins. The branches then cost their own tables, and not the product of all.
  *
  * Choices of a node that cost the same on all its edges are a *class* (a split with its parameters kept or sharded).
- * Tables are over classes, each as cheap as the cheapest of its choices in play; what is found is told of choices.
+ * Tables are over classes, each as cheap as the cheapest of its choices in play. Results are given for choices.
  *
  * Not for wide graphs: a table has the product of the frontier's choice counts as entries, and ghp_frontier_set
  * refuses beyond GHP_FRONTIER_MOST.
@@ -54,7 +54,7 @@ struct ghp_frontier_step {          /* taking one node */
 
 /* A node minimised away between two others: `in` -> node -> `out`. */
 struct ghp_frontier_fold {
-    int node, from, to; /* from: the one node before it; to: the one behind it */
+    int node, from, to; /* from: the one node before it; to: the one after it */
     int in, out; /* the first edge of each side, of a fold before it or the graph; next_edge */
     /* of its costs, n_classes[from] x n_classes[to]; it is edge n_edges + its number */
     int64_t table;
@@ -70,7 +70,7 @@ struct ghp_frontier {
     int *cheapest;  /* first_choice[v] + c: the cheapest choice of a class, as a k */
     int *next_edge; /* an edge: the next between the same two nodes, -1: none */
     int n_folds, n_kept;
-    struct ghp_frontier_fold *folds; /* each behind those that its edges are */
+    struct ghp_frontier_fold *folds; /* each after those that its edges are */
     int *kept;                       /* the other nodes, in their order */
     int *last;                       /* a kept node: the last that reads it, -1: none */
     int *first_in, *in_edges; /* a node's edges from kept ones: first_in[v] .. first_in[v + 1] */
@@ -120,7 +120,7 @@ struct ghp_frontier_visitor {
 
 /* Visits every assignment whose sum is less than `below`, after ghp_frontier_marginals with the same costs.
  *
- * most   gives up after so many visits
+ * most   gives up after this number of visits
  * all    receives whether all were visited
  *
  * Returns   GHP_OK; what the visitor returns; GHP_ERR_NO_MEMORY */

@@ -1,8 +1,8 @@
 /* planner/search/frontier_private.h - private to planner/search/frontier*.c: edges of a graph and of its folds alike.
  *
- * A fold (frontier.h) is an edge of its own, numbered behind the graph's, with a table of its own. Call order: a
- * graph's folds are found once; with every set of costs they are costed, the tables of the kept nodes filled, and what
- * these say is carried over to the folded ones. */
+ * A fold (frontier.h) is an edge of its own, numbered after the graph's edges, with a table of its own. Call order:
+ * a graph's folds are found once; with every set of costs they are costed, the tables of the kept nodes filled, and
+ * what these say is carried over to the folded ones. */
 #ifndef GHP_PLANNER_SEARCH_FRONTIER_PRIVATE_H
 #define GHP_PLANNER_SEARCH_FRONTIER_PRIVATE_H
 

@@ -4,9 +4,9 @@
  * Every cost comes from the instructions that core/program/lower emits for that piece, so the sum over a plan's
  * pieces is the program that will run. Not a solver: an instance is filled once and then only read.
  *
- * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i. What an edge costs does not ask
- * how parameters are sharded, so choices that differ in this alone are one *class*, and pairs are of classes: those of
- * edge e from u to v are a * n_classes[v] + b; flat index first_pair[e] + that.
+ * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i. The cost of an edge does not
+ * depend on how parameters are sharded. So choices that differ only in this are one *class*, and pairs are of classes:
+ * those of edge e from u to v are a * n_classes[v] + b; flat index first_pair[e] + that.
  *
  * A *slot* is a stretch of the compute stream in program order, 2 * point + half (core/program/program.h has the
  * points): a layer's backward point has two halves, before and after its reduction becomes ready; all others use half
@@ -15,11 +15,11 @@
  * metrics, then, with a synchroniser that gathers weights, the layers' gathers from the first to the last. Constraints
  * (planner/search/constraints.h) are sums over slots and items.
  *
- * With micro-batches (docs/explanation/stages.md) the forward slots are the first one's (with the updates), the backward slots the
- * last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all its other work.
- * Where weight gradients are deferred, those that a stage may make after its last backward step lie in one slot a stage
- * more, its *tail*, which no other stage waits for.
- * A *p2p transfer* is an edge that carries a tensor to another stage: its transfers both ways are on neither stream.
+ * With micro-batches (docs/explanation/stages.md) the forward slots are the first one's (with the updates), the
+ * backward slots the last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all
+ * its other work. If weight gradients are deferred, those that a stage may compute after its last backward step are in
+ * one more slot of that stage, its *tail*. No other stage waits for it. A *p2p transfer* is an edge that carries a
+ * tensor to another stage: its transfers both ways are on neither stream.
  *
  * Tested  tests/planner/search/test_exact.c, test_constraints.c */
 #ifndef GHP_PLANNER_SEARCH_INSTANCE_H

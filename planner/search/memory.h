@@ -2,12 +2,12 @@
  *
  * When a tensor lives follows from what the instructions of the pieces access, by the table that the program's buffers
  * follow from (core/program/liveness.h); weights, gradients and moments live always, scratch at its own point. In-place
- * operations hand a buffer on, so each part of its life is attributed to the piece that decides it. What is
- * overwritten, which gradient comes first and which is another's buffer are asked of core/program/lower.h.
+ * operations pass a buffer to the next layer, so each part of its life is attributed to the piece that decides it.
+ * core/program/lower.h decides what is overwritten, which gradient comes first and which one is another's buffer.
  *
- * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide
- * how long a tensor lives, only the one that could keep it longest is counted. Beside the sum stands the one receive
- * segment of the communication stream, the largest that any layer of the plan asks for.
+ * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide how
+ * long a tensor lives, only the one that could keep it longest is counted. The receive segment of the communication
+ * stream is counted in addition, once: the largest that any layer of the plan needs.
  *
  * Tested  tests/planner/search/test_memory.c (against ghp_program_live) */
 #ifndef GHP_PLANNER_SEARCH_MEMORY_H

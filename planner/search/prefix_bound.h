@@ -1,23 +1,23 @@
-/* planner/search/prefix_bound.h - private to planner/search/prefix*.c: what a prefix knows of its paths, and how short
- * its best end can be.
+/* planner/search/prefix_bound.h - private to planner/search/prefix*.c: a prefix's partial paths, and how short its best
+ * end can be.
  *
- * Taking a layer lengthens five partial paths (struct ghp_prefix). The bound of the ends is a weighted sum of these and
- * the least weighted sum of the layers to come, from the frontier's tables; it holds for any weights, and several are
- * tried: the dual's, and the same leaning to constraints that turn early or late. */
+ * Taking a layer lengthens five partial paths (struct ghp_prefix). The bound of the ends is a weighted sum of these
+ * and the least weighted sum of the layers to come, from the frontier's tables; it holds for any weights, and
+ * several are tried: the dual's, and the same leaning to constraints that turn early or late. */
 #ifndef GHP_PLANNER_SEARCH_PREFIX_BOUND_H
 #define GHP_PLANNER_SEARCH_PREFIX_BOUND_H
 
 #include "planner/search/dual.h"
 
 /* Longest partial paths [s]. A path begins at an update that waits, goes forward to its turn, a layer's weight
- * gradient, and back by the reductions; layers behind the turn count forward and backward, those before it forward and
- * reduction. -INFINITY: none, or one that is never the longest, whatever follows. */
+ * gradient, and back by the reductions; layers after the turn count forward and backward, those before it forward
+ * and reduction. -INFINITY: none, or one that is never the longest, whatever follows. */
 struct ghp_prefix {
     double all;      /* all computation */
     double reduced;  /* all reductions */
     double open;     /* begun, its turn still to come */
-    double closed;   /* begun, its turn behind it */
-    double metric;   /* that the loss will close by waiting for the metrics, its turn behind it */
+    double closed;   /* begun, past its turn */
+    double metric;   /* past its turn; the loss will close it by waiting for the metrics */
     double weighted; /* the mix of constraints by the dual's weights, exactly */
 };
 
@@ -53,7 +53,7 @@ enum ghp_status ghp_prefix_bound_set(struct ghp_prefix_bound *bound, const struc
                                      const struct ghp_domain *domain,
                                      struct ghp_frontier *frontier);
 
-/* The prefix behind another one, its longest paths and none that can never be the longest. */
+/* The prefix that extends another one: its longest paths, without those that can never be the longest. */
 struct ghp_prefix ghp_prefix_extend(const struct ghp_prefix *prefix,
                                     const struct ghp_prefix_piece *piece, double metric_most_s);
 

@@ -1,4 +1,4 @@
-/* planner/search/search.h - finds the fastest plan of a domain that fits the memory, and says what is proven.
+/* planner/search/search.h - finds the fastest plan of a domain that fits the memory, and what is proven about it.
  *
  * Evaluates the objective: a plan's program is lowered, placed and simulated. Branch and bound closes the search where
  * the model's frontier is narrow enough for tables (all networks of models/); else GLPK's branch and cut does
@@ -15,7 +15,7 @@
 enum { GHP_SEARCH_KEPT = 8 };
 
 /* id, name of the option. AUTO: branch and bound where the graph is narrow enough, else MILP; HEURISTIC: the plan is
- * one by rules (planner/pipeline/heuristic.h), and searches beside it are as AUTO. */
+ * one by rules (planner/pipeline/heuristic.h), and further searches are as with AUTO. */
 #define GHP_SOLVER_LIST(X)                                                                         \
     X(AUTO, "auto")                                                                                \
     X(BRANCH, "branch")                                                                            \

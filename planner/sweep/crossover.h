@@ -2,7 +2,7 @@
  *
  * Two parts are looked at, each by itself: the blocks (linear and attention layers), and the ends (embedding and output
  * layers, ghp_layer_is_end). For one batch after the other a whole plan is made, in powers of two of a sample a worker
- * up to GHP_CROSSOVER_DOUBLINGS; behind the last batch whose plan splits the part, the change is closed in on. A batch
+ * up to GHP_CROSSOVER_DOUBLINGS; after the last batch whose plan splits the part, the change is closed in on. A batch
  * that cannot be planned splits nothing.
  *
  * Tested  tests/tools/plan/test_why.sh */

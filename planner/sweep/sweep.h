@@ -19,8 +19,8 @@ struct ghp_sweep_range {
     int workers[GHP_SWEEP_POINTS_MAX]; /* ascending */
 };
 
-/* Reads `workers=1,2,4,...,4096`: numbers in ascending order; "..." goes on as the three numbers before it do, by their
- * ratio or by their difference, up to the number behind it.
+/* Reads `workers=1,2,4,...,4096`: numbers in ascending order; "..." continues the three numbers before it, by their
+ * ratio or by their difference, up to the number after it.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE */
 enum ghp_status ghp_sweep_parse(const char *text, struct ghp_sweep_range *range);
