@@ -163,7 +163,8 @@ static struct ghp_epilogue find_forward(const struct ghp_program *program,
         else if (*update >= 0)
             return nothing;
     }
-    if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;
+    if (fuses(first->local.op, GHP_FUSES_RELU) && follows(program, first, next, GHP_FUSES_RELU))
+        found.relu = next;
     return found;
 }
 
@@ -245,7 +246,7 @@ static void fuse_forward(struct fusing *f, int i)
     int update;
     struct ghp_epilogue does;
 
-    if (!is_forward(first) || !fuses(first->local.op, GHP_FUSES_RELU)) return;
+    if (!is_forward(first) || !fuses(first->local.op, GHP_FUSES_BIAS | GHP_FUSES_RELU)) return;
     if (first->fusion.by >= 0) return; /* an addition whose batch norm has the ReLU too */
     does = find_forward(f->program, f->model, i, &update);
     note(f, i, does);
@@ -424,7 +425,8 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
     enum ghp_op op = model->layers[taker].op;
     int last = taker;
 
-    if (!fuses(op, GHP_FUSES_RELU) || (scope.fuses != NULL && !scope.fuses[op])) return nothing;
+    if (!fuses(op, GHP_FUSES_BIAS | GHP_FUSES_RELU) || (scope.fuses != NULL && !scope.fuses[op]))
+        return nothing;
     if (fuses(op, GHP_FUSES_BIAS)) found.bias = reader_of(model, taker, GHP_FUSES_BIAS);
     if (fuses(op, GHP_FUSES_STATS) && scope.local_stats) {
         found.stats = taker;
@@ -433,7 +435,7 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
     }
     if (found.bias >= 0) last = found.bias;
     if (found.add >= 0) last = found.add;
-    found.relu = reader_of(model, last, GHP_FUSES_RELU);
+    if (fuses(op, GHP_FUSES_RELU)) found.relu = reader_of(model, last, GHP_FUSES_RELU);
     return found;
 }
 

@@ -1,9 +1,9 @@
 /* core/program/fuse.h - which instructions one kernel does together, while the tensor is in registers or in cache.
  *
  * A bias and a ReLU behind a convolution or linear layer read and write its output once each, for next to no computing;
- * so does a ReLU behind a batch norm or an addition. Where they stand behind it in the program, in place and with no
- * reshard between, the product's instruction names them as its epilogue. Backward, a batch norm's passes leave out of
- * dy what the ReLU behind it would.
+ * so does a bias behind a layer norm, and a ReLU behind a batch norm or an addition. Where they stand behind it in the
+ * program, in place and with no reshard between, the product's or the norm's instruction names them as its epilogue.
+ * Backward, a batch norm's passes leave out of dy what the ReLU behind it would.
  *
  * A batch norm whose statistics no other worker shares takes its sums and applies them in one kernel, a few channels
  * after the other, so that the tensors come from memory once and not twice; forward that kernel also adds what the

@@ -197,11 +197,11 @@ static enum ghp_status cuda_prepare(struct ghp_backend *backend, const struct gh
 /* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
 static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
 {
-    const struct ghp_kernel_spec relu = {.relu = true};
+    const struct ghp_kernel_spec bias = {.bias = true}, relu = {.relu = true};
 
     if (backend->config.exact) return false;
     if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */
-    return takes(op, pass, relu);
+    return takes(op, pass, bias) || takes(op, pass, relu);
 }
 
 static bool cuda_adds(const struct ghp_backend *backend, enum ghp_op op)

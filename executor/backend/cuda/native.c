@@ -66,19 +66,20 @@ bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel
     static const struct taker {
         enum ghp_op op;
         enum ghp_pass pass;
-        bool relu, stats, add;
-    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, true, true, true},
-                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, true, false, false},
-                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, true, true, false},
-                  {GHP_OP_ADD, GHP_PASS_FORWARD, true, false, false},
-                  {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, true, false, false}};
+        bool bias, relu, stats, add;
+    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, false, true, true, true},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, false, true, false, false},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, false, true, true, false},
+                  {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, true, false, false, false},
+                  {GHP_OP_ADD, GHP_PASS_FORWARD, false, true, false, false},
+                  {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, false, true, false, false}};
 
     for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++) {
         const struct taker *t = &takers[i];
 
         if (t->op != op || t->pass != pass) continue;
         /* shared statistics are not there any more where the addition's other half is */
-        return !fused.bias && (t->relu || !fused.relu) && (t->stats || !fused.stats) &&
+        return (t->bias || !fused.bias) && (t->relu || !fused.relu) && (t->stats || !fused.stats) &&
                ((t->add && fused.stats) || !fused.add);
     }
     return false;

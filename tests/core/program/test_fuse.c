@@ -95,8 +95,7 @@ static const char *taken_by(const struct ghp_program *program, int layer)
                        before->layer != instr->layer;
 
         if (instr->layer != layer || instr->kind != GHP_INSTR_COMPUTE || instr->backward) {
-            CHECK(instr->local.op == GHP_OP_CONV2D || instr->local.op == GHP_OP_LINEAR ||
-                  does->bias < 0);
+            CHECK((ghp_op_of(instr->local.op)->fuses & GHP_FUSES_BIAS) != 0 || does->bias < 0);
             continue;
         }
         if (instr->pass != GHP_PASS_FORWARD) continue;
@@ -340,6 +339,34 @@ static void check_joined(struct ghp_split split, int expected)
     release(&l);
 }
 
+/* The bias behind each layer norm and each linear layer, and no ReLU behind a norm. */
+static void check_biases(void)
+{
+    static const char text[] =
+        "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {\"channels\": 4}, \"layers\": ["
+        "{\"name\": \"a\", \"op\": \"linear\", \"features\": 4},"
+        "{\"name\": \"norm\", \"op\": \"layer_norm\"}, {\"name\": \"relu\", \"op\": \"relu\"},"
+        "{\"name\": \"plain\", \"op\": \"layer_norm\", \"bias\": false},"
+        "{\"name\": \"relu2\", \"op\": \"relu\"},"
+        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    struct ghp_split splits[9];
+    struct lowered l;
+    struct ghp_lowering lowering = {.model = &l.model, .problem = {1, 8}, .element_bytes = 4};
+
+    CHECK_STATUS(ghp_model_parse(text, "t", &l.model), GHP_OK);
+    for (int i = 0; i < 9; i++)
+        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    CHECK_EQ(l.model.n_layers, 9);
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &l.program), GHP_OK);
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a")), "bias update");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "norm")), "bias update");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "plain")), "");
+    CHECK(
+        ghp_fuse_always(&l.model, layer_of(&l.model, "norm.bias"), GHP_PASS_FORWARD, with_linear));
+    CHECK_EQ(ghp_fuse_layers(&l.model, layer_of(&l.model, "norm"), with_linear).relu, -1);
+    release(&l);
+}
+
 /* A layer beside an addition reads the gradient that its own is added to. */
 static void check_alias(void)
 {
@@ -424,6 +451,7 @@ CHECK_TEST(fuse)
     check_sums();
     check_joined(data, 8);
     check_joined(out, 7);
+    check_biases();
     check_alias();
     check_masks(data, 2);
     check_masks((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, 1);

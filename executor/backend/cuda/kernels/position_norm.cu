@@ -22,6 +22,7 @@ struct position_norm_job {
     const void *x, *dy;
     void *y, *dx;
     const float *weight; // [c]
+    const float *bias;   // forward: added, [c]; NULL: none
     float *dweight;
     float *inverse, *mean; // [rows]; forward: NULL where not kept; mean: only where centred
     double *scratch;
@@ -52,6 +53,7 @@ position_norm_job job_of(struct ghp_launch launch, const struct ghp_local *l,
     job.y = args->at.y;
     job.dx = args->at.dx[0];
     job.weight = (const float *)args->at.w[0];
+    job.bias = (const float *)args->at.w[1];
     job.dweight = (float *)args->at.dw[0];
     job.inverse = saved;
     job.mean = centred && saved != nullptr ? saved + rows : nullptr;
@@ -107,7 +109,8 @@ template <typename T> __global__ void position_norm_kernel(position_norm_job j)
         }
         float inverse = (float)(1.0 / sqrt(row_sum(square) / (double)j.c + j.epsilon));
         for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
-            y[i] = narrow<T>((widen(x[i]) - (float)mean) * inverse * (j.weight[i] + j.offset));
+            y[i] = narrow<T>((widen(x[i]) - (float)mean) * inverse * (j.weight[i] + j.offset) +
+                             (j.bias != nullptr ? j.bias[i] : 0.0f));
         if (threadIdx.x == 0 && j.inverse != nullptr) j.inverse[row] = inverse;
         if (threadIdx.x == 0 && j.mean != nullptr) j.mean[row] = (float)mean;
     }
@@ -216,12 +219,13 @@ template <typename T, int K> __global__ void warp_norm_kernel(position_norm_job 
     });
     float inverse = (float)(1.0 / sqrt(warp_sum(square) / (double)j.c + j.epsilon));
     each_vector<T, K>(vectors, [&](int k, int64_t channel) {
-        float weight[V], y[V];
+        float weight[V], bias[V] = {}, y[V];
 
         load<float, V>(j.weight, channel, weight);
+        if (j.bias != nullptr) load<float, V>(j.bias, channel, bias);
 #pragma unroll
         for (int v = 0; v < V; v++)
-            y[v] = (widen(x.at[k].v[v]) - mean) * inverse * (weight[v] + j.offset);
+            y[v] = (widen(x.at[k].v[v]) - mean) * inverse * (weight[v] + j.offset) + bias[v];
         store<T, V>((T *)j.y + row * j.c, channel, y);
     });
     if (threadIdx.x % 32 == 0 && j.inverse != nullptr) j.inverse[row] = inverse;

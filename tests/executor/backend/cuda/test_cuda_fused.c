@@ -1,10 +1,11 @@
 /* ghp-test: timeout=600 emulated=yes
  *
  * What the cuda backend's kernels fuse (core/program/fuse.h) against the reference's passes one by one, in float,
- * tf32 and bf16: bias and ReLU behind a convolution and a linear layer, a ReLU behind an addition and a batch norm, a
- * batch norm's own sums and the addition behind it, backward passes of all these, a max pool behind a ReLU, a sum of
- * gradients before one, a sum by the kernel that makes the gradient; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and
- * no tensor but those that the passes write may change.
+ * tf32 and bf16: bias and ReLU behind a convolution and a linear layer, a bias behind a layer norm, a ReLU behind an
+ * addition and a batch norm, a batch norm's own sums and the addition behind it, backward passes of all these, a max
+ * pool behind a ReLU, a sum of gradients before one, a sum by the kernel that makes the gradient; and a batch norm
+ * whose statistics move apart. Every kernel gets the reference's tensors, and no tensor but those that the passes
+ * write may change.
  *
  * Bound: as in test_cuda_ops.c. Skipped without a GPU. */
 #include "tests/executor/twin_case.h"
@@ -417,11 +418,16 @@ static void check_setting(void)
     struct ghp_local products[] = {
         twin_case_shape(GHP_OP_CONV2D, 3, 16, 7), twin_case_shape(GHP_OP_CONV2D, 2, 7, 5),
         twin_case_shape(GHP_OP_LINEAR, 9, 64, 1), twin_case_shape(GHP_OP_LINEAR, 3, 5, 1)};
+    /* a warp a row, and a block */
+    const struct ghp_local norms[] = {twin_case_shape(GHP_OP_LAYER_NORM, 5, 768, 1),
+                                      twin_case_shape(GHP_OP_LAYER_NORM, 3, 7, 2)};
 
     for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
         for (int fused = 1; fused < 4; fused++)
             check_product(&products[i], (struct ghp_kernel_spec){.bias = (fused & 1) > 0,
                                                                  .relu = (fused & 2) > 0});
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
+        check_product(&norms[i], (struct ghp_kernel_spec){.bias = true});
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
         check_add(channels[i], 6);
         check_mask(channels[i], 1);
