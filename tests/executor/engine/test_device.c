@@ -1,4 +1,4 @@
-/* ghp-test: np=2 np_full=1,3,4 timeout=300
+/* ghp-test: np=2 np_full=1,4 timeout=300
  *
  * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played
  * from graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms

@@ -1,4 +1,4 @@
-/* ghp-test: np=2,3 np_full=1,4 timeout=600
+/* ghp-test: np=2 np_full=1,4 timeout=600
  *
  * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts,
  * micro-batches by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each

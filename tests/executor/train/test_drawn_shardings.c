@@ -1,4 +1,4 @@
-/* ghp-test: np=2,3 np_full=4 timeout=300
+/* ghp-test: np=3 np_full=4 timeout=300
  *
  * Sharded parameters in plans drawn by chance train like one worker: each layer has any sharding that it can take, any
  * split, in one or two stages, in micro-batches by 1f1b, fill-drain and interleaved, with layers recomputed, samples

@@ -1,4 +1,4 @@
-/* ghp-test: np=2,3 np_full=4 timeout=300
+/* ghp-test: np=3 np_full=4 timeout=300
  *
  * Sharded gradients and parameters train like one worker: each kind on all layers, and kinds drawn for each layer,
  * under splits by data and mixed ones, in micro-batches, with layers recomputed, with adamw, with clipped gradients,

@@ -1,4 +1,4 @@
-/* ghp-test: np=2,3 np_full=1,4 timeout=300
+/* ghp-test: np=2 np_full=1,4 timeout=300
  *
  * A sharded update trains like one worker, and to the same bits as an all-reduce: by splits of every kind, with and
  * without buckets, in stages and micro-batches, in double on the reference backend and in float on the fast one, with
