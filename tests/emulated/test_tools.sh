@@ -6,7 +6,11 @@
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 BIN=$GHP_EMULATED_BIN
-model=$GHP_SOURCE/models/lenet5.json
+export MODELS_FOLDER=$PWD/models # of smaller images: the emulated GPU is slow
+mkdir models
+sed 's/"height": 28, "width": 28/"height": 12, "width": 12/' "$GHP_SOURCE/models/lenet5.json" >models/lenet5.json
+sed 's/"height": 16, "width": 16/"height": 8, "width": 8/' "$GHP_SOURCE/models/small-resnet.json" >models/small-resnet.json
+model=$PWD/models/lenet5.json
 launch() { mpirun --oversubscribe --bind-to none -n "$@" >out 2>err </dev/null; }
 
 # one worker, its streams as late as they may be, on tapes

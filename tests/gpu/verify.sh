@@ -7,8 +7,8 @@
 # that is by exact numerics, which verification takes unless told otherwise; data and mixed plans are verified by fast
 # ones too: by the timed algorithms and fused kernels that train.
 #
-# STEPS (10), MODELS (lenet5 small-resnet), PLANS (data out in mixed staged), PRECISIONS (float tf32 bf16), TRANSPORTS
-# (nccl mpi), NUMERICS (auto fast) and FAULTS choose less. Prints the differences of each run; exit 1 where one is
+# STEPS (10), MODELS (lenet5 small-resnet) of MODELS_FOLDER (models), PLANS (data out in mixed staged), PRECISIONS
+# (float tf32 bf16), TRANSPORTS (nccl mpi), NUMERICS (auto fast) and FAULTS choose less. Prints the differences of each run; exit 1 where one is
 # beyond its limits or a tool fails, 77 where there is no GPU.
 set -u
 BIN=$(cd "$1" && pwd) || exit 2
@@ -16,6 +16,7 @@ shift
 source_tree=$(cd "$(dirname "$0")/../.." && pwd)
 . "$source_tree/tests/tools/scratch.sh"
 . "$source_tree/tests/gpu/libraries.sh"
+models=${MODELS_FOLDER:-$source_tree/models}
 workers=${*:-1 2 4}
 steps=${STEPS:-10}
 runs=0
@@ -27,7 +28,7 @@ launch() {
 
 # plan MODEL N NAME OPTIONS...
 plan() {
-    "$BIN/ghp-plan" "$source_tree/models/$1.json" --profile "$1.profile.json" --workers "$2" --batch "$batch" \
+    "$BIN/ghp-plan" "$models/$1.json" --profile "$1.profile.json" --workers "$2" --batch "$batch" \
         -o "$1-$2-$3.json" "${@:4}" >out 2>err || fail "plan $*: $(head -1 err)"
 }
 
@@ -85,7 +86,7 @@ verify() {
     [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "$file: allocated is not predicted memory"
 }
 
-limited "${LIMIT:-300}" "$BIN/ghp-profile" --backend cuda --model "$source_tree/models/lenet5.json" --batch 8 \
+limited "${LIMIT:-300}" "$BIN/ghp-profile" --backend cuda --model "$models/lenet5.json" --batch 8 \
     --budget 1 -o none.json >out 2>err || {
     no_gpu err && { echo "skipped: $(why err)"; exit 77; }
     echo "FAILED: no profile: $(why err)" >&2
@@ -93,7 +94,7 @@ limited "${LIMIT:-300}" "$BIN/ghp-profile" --backend cuda --model "$source_tree/
 }
 for model in ${MODELS:-lenet5 small-resnet}; do
     batch=8
-    "$BIN/ghp-profile" --analytic F=1e13,bandwidth=1e10,latency=1e-5 --model "$source_tree/models/$model.json" \
+    "$BIN/ghp-profile" --analytic F=1e13,bandwidth=1e10,latency=1e-5 --model "$models/$model.json" \
         -o "$model.profile.json" >out 2>err || { fail "$model: $(head -1 err)"; continue; }
     for n in $workers; do
         exact=data fast=data
