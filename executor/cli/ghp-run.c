@@ -263,6 +263,12 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 1e12,
      .help = "evaluate after every S steps too; 0: not"},
+    {.name = "eval-metrics",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.evaluation_detail,
+     .choices = ghp_hits_detail_names,
+     .help = "what evaluations count: top1; top5: labels among the five greatest outputs, too; "
+             "classes: both, of each class, too"},
     {.name = "patience",
      .kind = GHP_OPT_INT,
      .target = &chosen.patience,

@@ -133,6 +133,8 @@ static enum ghp_status plan_training(struct parts *p)
     const struct ghp_session_options *o = p->options;
     const struct ghp_data *data = p->setup.training_config.data;
 
+    GHP_TRY(ghp_hits_check(&p->session_plan->plan.model,
+                           (enum ghp_hits_detail)o->evaluation_detail));
     if (o->only_evaluate) return plan_evaluation(p);
     p->training.evaluates = o->evaluate == GHP_EVALUATE_ON || o->evaluate_every > 0 ||
                             (o->evaluate == GHP_EVALUATE_AUTO && ghp_data_from_files(data));
@@ -368,6 +370,7 @@ static enum ghp_status train(struct parts *p)
     t->training_config = &p->setup.training_config;
     t->evaluate_every = p->options->evaluate_every;
     t->patience = p->options->patience;
+    t->evaluation_detail = (enum ghp_hits_detail)p->options->evaluation_detail;
     t->checkpoint_epochs = p->options->checkpoint_epochs;
     t->checkpoint_every = p->options->checkpoint_every;
     t->asynchronous = p->options->async_checkpoint == 0;
@@ -520,6 +523,7 @@ static void parts_release(struct parts *p, enum ghp_status status)
     ghp_snapshot_release(&p->alone);
     ghp_snapshot_release(&p->mine);
     ghp_metrics_close(p->training.metrics);
+    ghp_evaluation_release(&p->training.evaluation);
     ghp_event_file_close(p->training.events);
     ghp_heartbeat_close(&p->training.heartbeat);
     ghp_checkpoint_release(&p->training.checkpoints);

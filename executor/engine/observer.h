@@ -1,5 +1,5 @@
 /* executor/engine/observer.h - sees the tensors of a step as its instructions make them: each layer's output behind its
- * forward pass, and the gradient of that output before its backward pass.
+ * forward pass, the gradient of that output before its backward pass, and the logits that enter the loss.
  *
  * A device's tensors are seen as copies in host memory, and such steps are enqueued one by one. What a kernel does
  * together with others (core/program/fuse.h) has no tensor of its own in
@@ -24,7 +24,10 @@ struct ghp_observed { /* this worker's part of one tensor */
 };
 
 struct ghp_observer { /* a failure ends the step with it */
+    /* outputs and gradients; or NULL */
     enum ghp_status (*see)(void *context, const struct ghp_observed *observed);
+    /* the loss's input, as of the loss's layer; or NULL */
+    enum ghp_status (*see_logits)(void *context, const struct ghp_observed *observed);
     void *context;
 };
 

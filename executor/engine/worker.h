@@ -149,7 +149,7 @@ void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
 /* Samples that steps loaded so far, and how many of them were made ahead. */
 struct ghp_prefetch_count ghp_worker_prefetched(const struct ghp_worker *worker);
 
-/* Who sees the tensors of steps from the next one on; NULL: nobody. Borrowed. On a device there is no observing. */
+/* Who sees the tensors of steps from the next one on; NULL: nobody. Borrowed. */
 void ghp_worker_observe(struct ghp_worker *worker, const struct ghp_observer *observer);
 
 /* Finishes reductions and updates of the last step. Without any pending it does nothing. Collective. */

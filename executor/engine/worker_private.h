@@ -100,10 +100,11 @@ bool ghp_worker_done_by_another(const struct ghp_worker *w, int i);
 
 /* ---- worker/observe.c ---- */
 
-/* To the observer: what instruction i has made, and the gradient that it is about to read; nothing where that is no
- * layer's. */
+/* To the observer: what instruction i has made, and the gradient or the logits that it is about to read; nothing where
+ * that is no layer's. */
 enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i);
 enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i);
+enum ghp_status ghp_worker_show_logits(struct ghp_worker *w, int i);
 
 /* ---- worker/results.c ---- */
 

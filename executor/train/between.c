@@ -70,13 +70,20 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
 {
     int64_t epoch = ghp_order_epoch(&t->training_config->order, done - 1);
 
+    struct ghp_evaluation_request request = {.data = t->training_config->data,
+                                             .set =
+                                                 t->evaluates_all ? GHP_DATA_TRAIN : GHP_DATA_TEST,
+                                             .detail = t->evaluation_detail,
+                                             .stop = ghp_training_stop(t)};
     struct ghp_evaluation evaluation;
+    enum ghp_status status = ghp_evaluate(t->worker, request, &evaluation);
 
-    GHP_TRY(ghp_evaluate(t->worker, t->training_config->data,
-                         t->evaluates_all ? GHP_DATA_TRAIN : GHP_DATA_TEST, ghp_training_stop(t),
-                         &evaluation));
-    t->owes_evaluation = !evaluation.complete;
-    if (!evaluation.complete) return GHP_OK;
+    if (status == GHP_OK) t->owes_evaluation = !evaluation.complete;
+    if (status != GHP_OK || !evaluation.complete) {
+        ghp_evaluation_release(&evaluation);
+        return status;
+    }
+    ghp_evaluation_release(&t->evaluation);
     t->evaluation = evaluation;
     t->has_evaluation = true;
     t->evaluated = done;

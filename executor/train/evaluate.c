@@ -23,8 +23,8 @@ static enum ghp_status check_labels(const struct ghp_step *step, int64_t count, 
     return GHP_OK;
 }
 
-static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step *step,
-                                   int64_t *samples, struct ghp_stop *stop,
+static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_hits_counter *hits,
+                                   struct ghp_step *step, int64_t *samples, struct ghp_stop *stop,
                                    struct ghp_evaluation *total)
 {
     int64_t count = ghp_data_count(step->data, step->set),
@@ -44,8 +44,10 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
             samples[i] = first + (i < step->valid ? i : 0);
         ghp_progress_meanwhile("evaluating sample %lld of %lld", (long long)first,
                                (long long)count);
+        if (hits != NULL) GHP_TRY(ghp_hits_batch(hits, step));
         GHP_TRY(ghp_worker_step(evaluator, step));
         GHP_TRY(ghp_worker_settle(evaluator));
+        if (hits != NULL) GHP_TRY(ghp_hits_add(hits));
         ghp_worker_result(evaluator, &result);
         correct += result.correct;
         seen += result.samples;
@@ -59,18 +61,18 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
     return check_labels(step, count, seen);
 }
 
-enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
-                             enum ghp_data_set set, struct ghp_stop *stop,
+enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_evaluation_request request,
                              struct ghp_evaluation *evaluation)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_rank_plan rank_plan = ghp_rank_plan_of(worker);
-    struct ghp_step step = {.data = data, .set = set};
+    struct ghp_step step = {.data = request.data, .set = request.set};
+    struct ghp_hits_counter *hits = NULL;
     struct ghp_worker *evaluator = NULL;
     double begin = ghp_now_s();
     int64_t *samples = ghp_alloc((size_t)rank_plan.lowering.problem.global_batch, sizeof *samples);
 
-    *evaluation = (struct ghp_evaluation){0};
+    *evaluation = (struct ghp_evaluation){.hits.detail = request.detail};
     if (samples == NULL) return GHP_NO_MEMORY();
     rank_plan.lowering.forward_only = true;
     rank_plan.lowering.method.clip_norm = 0;
@@ -84,13 +86,23 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
                  ghp_rank_plan_open(ghp_worker_exec_context(worker), &rank_plan, &evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
-    GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, stop, evaluation), done);
+    if (request.detail != GHP_HITS_TOP1)
+        GHP_TRY_GOTO(status, ghp_hits_begin(evaluator, &evaluation->hits, &hits), done);
+    GHP_TRY_GOTO(status, run_batches(evaluator, hits, &step, samples, request.stop, evaluation),
+                 done);
     if (ghp_model_tokens(rank_plan.lowering.model) > 0)
         evaluation->perplexity = exp(evaluation->loss);
     evaluation->seconds = ghp_now_s() - begin;
     status = ghp_worker_return_mean(worker);
 done:
+    ghp_hits_release(hits);
     ghp_worker_close(evaluator);
     free(samples);
     return status;
+}
+
+void ghp_evaluation_release(struct ghp_evaluation *evaluation)
+{
+    free(evaluation->hits.of_class);
+    *evaluation = (struct ghp_evaluation){0};
 }

@@ -7,24 +7,34 @@
 #ifndef GHP_EXECUTOR_TRAIN_EVALUATE_H
 #define GHP_EXECUTOR_TRAIN_EVALUATE_H
 
-#include "executor/engine/worker.h"
+#include "executor/train/hits.h"
 #include "executor/train/stop.h"
 
 struct ghp_evaluation {
     int64_t samples;
-    double loss;       /* mean */
-    double perplexity; /* exp(loss); 0: the network's input are no tokens */
-    double accuracy;   /* share of samples whose largest output is their label */
+    double loss;          /* mean */
+    double perplexity;    /* exp(loss); 0: the network's input are no tokens */
+    double accuracy;      /* share of samples whose largest output is their label */
+    struct ghp_hits hits; /* as many as were asked for; owned */
     double seconds;
     bool complete; /* else it was told to end, and nothing else is set */
 };
 
-/* Evaluates `worker`, which must be flushed. Ends early where `stop` (or NULL) says so.
+struct ghp_evaluation_request {
+    struct ghp_data *data;
+    enum ghp_data_set set;
+    enum ghp_hits_detail detail;
+    struct ghp_stop *stop; /* may end it early; NULL: nothing does */
+};
+
+/* Evaluates `worker`, which must be flushed.
+ *
+ * evaluation   written; to be released after a failure too
  *
  * Collective over all workers
  * Tested    tests/executor/train/test_evaluate.c */
-enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
-                             enum ghp_data_set set, struct ghp_stop *stop,
+enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_evaluation_request request,
                              struct ghp_evaluation *evaluation);
+void ghp_evaluation_release(struct ghp_evaluation *evaluation); /* accepts a zeroed one */
 
 #endif

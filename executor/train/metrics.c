@@ -167,5 +167,10 @@ enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int6
                              (json_int_t)epoch, "test_loss", real(e->loss), "test_top1",
                              real(e->accuracy), "test_samples", (json_int_t)e->samples);
 
-    return write_line(m, with(line, "test_perplexity", e->perplexity));
+    line = with(line, "test_perplexity", e->perplexity);
+    if (line != NULL && !ghp_hits_put(&e->hits, "test_", line)) {
+        json_decref(line);
+        line = NULL;
+    }
+    return write_line(m, line);
 }

@@ -5,7 +5,8 @@
  *     {"step": 125, "epoch": 1, "test_loss": 0.31, "test_top1": 0.912, "test_samples": 2000}
  *
  * A number that is not finite is null: the loss of a step whose labels are all ignored, a perplexity beyond 1e308.
- * Where the network's input are tokens, a step has "tokens_per_s" besides, and an evaluation "test_perplexity". */
+ * Hits that were asked for are "test_top5", "test_class_labels", "test_class_top1" and "test_class_top5", the last three
+ * of each class. Where the network's input are tokens, a step has "tokens_per_s" besides, and an evaluation "test_perplexity". */
 #ifndef GHP_EXECUTOR_TRAIN_METRICS_H
 #define GHP_EXECUTOR_TRAIN_METRICS_H
 

@@ -79,6 +79,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     double watchdog_s;    /* longest wait for another worker */
     int evaluate;         /* enum ghp_evaluate_choice */
     int64_t evaluate_every, patience; /* as in train.h */
+    int evaluation_detail;            /* enum ghp_hits_detail */
     bool only_evaluate;               /* trains nothing */
     const char *tensorboard_folder;   /* or NULL */
     int progress;                     /* enum ghp_progress_look */

@@ -43,6 +43,7 @@ struct ghp_training {
     bool evaluates;            /* on the test set, after each epoch and at the end */
     int64_t evaluate_every;    /* and after so many steps; 0: not */
     bool evaluates_all;        /* the training set, of data that has no other */
+    enum ghp_hits_detail evaluation_detail;
     int64_t patience;     /* ends after so many evaluations without a lower test loss; 0: not */
     bool owes_evaluation; /* of the state at first; later: of `done`, cut short by a signal */
     struct ghp_checkpoint_folder checkpoints; /* path NULL: none; else at the end, */
@@ -67,7 +68,7 @@ struct ghp_training {
     double seconds;           /* of steps and flushes, without evaluations and checkpoints */
     bool has_evaluation;
     int64_t evaluated;                /* steps done before it */
-    struct ghp_evaluation evaluation; /* the last one */
+    struct ghp_evaluation evaluation; /* the last one; owned */
     double least_loss;                /* of all evaluations; */
     int64_t least_step;               /* after this step; 0: there was none */
     int64_t not_lower;                /* evaluations since then */

@@ -21,8 +21,11 @@ static int last_forward(const struct ghp_worker *w, int i)
     return last;
 }
 
+typedef enum ghp_status see_function(void *context, const struct ghp_observed *observed);
+
 /* A tensor on a device: a copy of it in host memory, and back. */
-static enum ghp_status see_copy(struct ghp_worker *w, struct ghp_observed *o, int64_t bytes)
+static enum ghp_status see_copy(struct ghp_worker *w, see_function *see, struct ghp_observed *o,
+                                int64_t bytes)
 {
     struct ghp_copy copy = {NULL, o->values, bytes, GHP_COPY_TO_HOST};
     enum ghp_status status = GHP_OK;
@@ -32,7 +35,7 @@ static enum ghp_status see_copy(struct ghp_worker *w, struct ghp_observed *o, in
     o->values = copy.to;
     GHP_TRY_GOTO(status, ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, copy), done);
     GHP_TRY_GOTO(status, ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE), done);
-    GHP_TRY_GOTO(status, w->observer->see(w->observer->context, o), done);
+    GHP_TRY_GOTO(status, see(w->observer->context, o), done);
     copy = (struct ghp_copy){(void *)(uintptr_t)copy.from, copy.to, bytes, GHP_COPY_TO_DEVICE};
     GHP_TRY_GOTO(status, ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, copy), done);
     status = ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
@@ -41,29 +44,36 @@ done:
     return status;
 }
 
-static enum ghp_status show(struct ghp_worker *w, const struct ghp_instr *instr, bool gradient)
+enum shown { OUTPUT, GRADIENT, LOGITS };
+
+static enum ghp_status show(struct ghp_worker *w, const struct ghp_instr *instr, enum shown what)
 {
-    int layer = instr->layer, buffer = gradient ? instr->at.dy : instr->at.y;
+    int layer = instr->layer;
+    int buffer = what == GRADIENT ? instr->at.dy : what == LOGITS ? instr->at.x[0] : instr->at.y;
+    see_function *see = what == LOGITS ? w->observer->see_logits : w->observer->see;
     const struct ghp_placement *placement = &w->program.placement;
     const struct ghp_shape shape = w->program.model->layers[layer].out;
     int64_t bytes; /* with padding */
     struct ghp_observed o = {.layer = layer,
-                             .gradient = gradient,
+                             .gradient = what == GRADIENT,
                              .shape = shape,
-                             .layout = gradient ? instr->layouts.dy : instr->layouts.y,
+                             .layout = what == GRADIENT ? instr->layouts.dy
+                                       : what == LOGITS ? instr->layouts.x
+                                                        : instr->layouts.y,
                              .nchw16c = w->program.buffers[buffer].nchw16c,
                              .element_bytes =
                                  ghp_shape_element_bytes(shape, w->program.element_bytes),
                              .values = w->address[buffer]};
 
+    if (see == NULL) return GHP_OK;
     o.at = ghp_placement_window(placement, o.layout, shape);
     o.at.first_sample += instr->micro * placement->micro_batch;
     o.row = o.at.channels;
     bytes = ghp_observed_elements(&o) * o.element_bytes;
     if (o.at.first_channel + o.at.channels > shape.c)
         o.at.channels = shape.c > o.at.first_channel ? shape.c - o.at.first_channel : 0;
-    return ghp_device_is_host(w->arena.device) ? w->observer->see(w->observer->context, &o)
-                                               : see_copy(w, &o, bytes);
+    return ghp_device_is_host(w->arena.device) ? see(w->observer->context, &o)
+                                               : see_copy(w, see, &o, bytes);
 }
 
 enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i)
@@ -73,8 +83,8 @@ enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i)
     bool makes = instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_FORWARD &&
                  !instr->recompute && instr->at.y >= 0 && !ghp_worker_done_by_another(w, i);
 
-    if (loads) return show(w, instr, false);
-    return makes ? show(w, ghp_worker_instr(w, last_forward(w, i)), false) : GHP_OK;
+    if (loads) return show(w, instr, OUTPUT);
+    return makes ? show(w, ghp_worker_instr(w, last_forward(w, i)), OUTPUT) : GHP_OK;
 }
 
 /* The layer's first backward pass of this micro-batch: later ones may have written over dy. */
@@ -102,5 +112,14 @@ enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i)
         instr->at.dy < 0 || ghp_worker_done_by_another(w, i) || !begins_backward(w, i))
         return GHP_OK;
     /* a kernel that leaves out what a ReLU behind it does reads the gradient of the ReLU's output */
-    return show(w, relu >= 0 ? ghp_worker_instr(w, relu) : instr, true);
+    return show(w, relu >= 0 ? ghp_worker_instr(w, relu) : instr, GRADIENT);
+}
+
+enum ghp_status ghp_worker_show_logits(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    bool is_loss = instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_FORWARD &&
+                   instr->at.metrics >= 0 && !instr->recompute;
+
+    return is_loss ? show(w, instr, LOGITS) : GHP_OK;
 }

@@ -76,6 +76,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         GHP_TRY(enter(w, i));
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_gradient(w, i));
+        if (w->observer != NULL) GHP_TRY(ghp_worker_show_logits(w, i));
         if (w->step.measures && ghp_instr_reduces(ghp_worker_instr(w, i))) ghp_worker_measure(w, i);
         if (ghp_kind_of(ghp_worker_instr(w, i))->is_local) /* nothing but the watchdog names it */
             ghp_activity_begin(w->prepared[i].label, w->step.index);

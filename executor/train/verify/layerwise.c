@@ -133,7 +133,7 @@ static enum ghp_status read_parameters(struct check *c, bool updated)
 /* The step by one worker; its update takes the plan's gradients. */
 static enum ghp_status take_step(struct check *c, int64_t step)
 {
-    struct ghp_observer observer = {see, c};
+    struct ghp_observer observer = {.see = see, .context = c};
     struct ghp_step of = ghp_training_config_step(c->request->training_config, step);
     enum ghp_status status;
 

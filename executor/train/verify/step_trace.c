@@ -118,7 +118,7 @@ enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
                                      .batch = program->problem.global_batch,
                                      .wide = program->element_bytes == 8,
                                      .keeps = keeps,
-                                     .observer = {record, trace}};
+                                     .observer = {.see = record, .context = trace}};
     GHP_TRY(ghp_tensors_list(program->lowering.model, &trace->list));
     trace->items = ghp_alloc(2 * layers + (size_t)((2 + moments) * trace->list.n_trained +
                                                    trace->list.n - trace->list.n_trained),

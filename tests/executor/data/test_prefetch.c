@@ -147,7 +147,11 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
         if (!evaluates || t != first + 4) continue;
         CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
-        CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, NULL, &evaluation), GHP_OK);
+        CHECK_STATUS(ghp_evaluate(worker,
+                                  (struct ghp_evaluation_request){b->data, GHP_DATA_TEST,
+                                                                  GHP_HITS_TOP1, NULL},
+                                  &evaluation),
+                     GHP_OK);
     }
     CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
     CHECK_EQ(ghp_worker_prefetched(worker).taken,

@@ -112,7 +112,10 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
         if (i == 4) {
             CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
             note_loss(worker, t, &n);
-            CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, NULL, &t->evaluation),
+            CHECK_STATUS(ghp_evaluate(worker,
+                                      (struct ghp_evaluation_request){b->data, GHP_DATA_TEST,
+                                                                      GHP_HITS_TOP1, NULL},
+                                      &t->evaluation),
                          GHP_OK);
         }
     }
@@ -399,7 +402,8 @@ CHECK_TEST(device)
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 0, CASE_DATA, CASE_MIXED + 1);
     } else if (workers > 1 && !check_full()) { /* all kinds on the small one */
         check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, 1);
-    } else if (workers > 1) { /* all kinds between them with two workers; more share cores and are slow */
+    } else if (workers >
+               1) { /* all kinds between them with two workers; more share cores and are slow */
         int step = workers == 2 ? 2 : 4;
 
         check_model(GHP_SOURCE_DIR "/models/lenet5.json", 4, 0, CASE_DATA, step);

@@ -183,8 +183,7 @@ static void check_groups(void)
         const struct ghp_program *program = ghp_worker_program(worker);
 
         CHECK(count(program, GHP_INSTR_SHARD_REDUCE) > 0);
-        CHECK_EQ(count(program, GHP_INSTR_SHARD_REDUCE),
-                 count(program, GHP_INSTR_REDUCE_SCATTER));
+        CHECK_EQ(count(program, GHP_INSTR_SHARD_REDUCE), count(program, GHP_INSTR_REDUCE_SCATTER));
         for (int i = 0; i < program->n_instrs; i++) {
             const struct ghp_ranks *ranks = &program->instrs[i].ranks;
             int rank = transport->control->rank;
@@ -243,7 +242,11 @@ static struct ghp_evaluation evaluate(struct bench *b, struct run *run)
     if (!open_worker(b, run, &worker)) return evaluation;
     CHECK_STATUS(bench_steps(b, worker, 0, 2), GHP_OK);
     before = bench_fingerprint(worker);
-    CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, NULL, &evaluation), GHP_OK);
+    CHECK_STATUS(
+        ghp_evaluate(worker,
+                     (struct ghp_evaluation_request){b->data, GHP_DATA_TEST, GHP_HITS_TOP1, NULL},
+                     &evaluation),
+        GHP_OK);
     CHECK(bench_fingerprint(worker) == before);
     ghp_worker_close(worker);
     return evaluation;

@@ -42,6 +42,48 @@ head -c 100 "$GHP_SOURCE/LICENSE" >text
 ranks 1 run tiny.plan --evaluate --init random --data bytes:text --json || fail "tokens: $(cat err)"
 holds out 'o["set"] == "all" and o["samples"] == 12 and abs(o["perplexity"] / 2.718281828459045 ** o["loss"] - 1) < 1e-9'
 
+# hits, beside those of the network written out; whole rows, and rows whose classes are divided
+"$GHP_BIN/ghp-plan" tiny.json --profile tiny.profile --workers 2 --batch 4 \
+    --force '*=data,head=out:2,loss=channel:2' -o divided.plan >out 2>&1 || fail "divided: $(cat out)"
+ranks 1 run tiny.plan --steps 30 --lr 1 --data bytes:text --eval off --checkpoint tiny || fail "tiny: $(cat err)"
+for way in "1 tiny.plan" "2 divided.plan"; do
+    set -- $way
+    ranks "$1" run "$2" --evaluate --init tiny/checkpoint.safetensors --data bytes:text --json --eval-metrics classes \
+        --metrics "$2.metrics" || fail "$2: $(cat err)"
+    python3 - "$2.metrics" <<'END' || fail "$2: other hits than the network's"
+import json, struct, sys
+data = open("tiny/checkpoint.safetensors", "rb").read()
+n = struct.unpack("<Q", data[:8])[0]
+head = json.loads(data[8:8 + n])
+def tensor(name):
+    first, end = head[name]["data_offsets"]
+    return struct.unpack("<%df" % ((end - first) // 4), data[8 + n + first:8 + n + end])
+table, weight, bias = tensor("embed.weight"), tensor("head.weight"), tensor("head.bias")
+text, seen = open("text", "rb").read(), {}
+for at in range(12 * 8):
+    x = table[text[at] * 8:text[at] * 8 + 8]
+    y = [b + sum(w * v for w, v in zip(weight[i * 8:i * 8 + 8], x)) for i, b in enumerate(bias)]
+    label = text[at + 1]
+    ahead = sum(v > y[label] for v in y)
+    of = seen.setdefault(label, [0, 0, 0])
+    for i, hit in enumerate((True, ahead < 1, ahead < 5)):
+        of[i] += hit
+o, line = json.load(open("out")), json.loads(open(sys.argv[1]).read())
+every = [sum(of[i] for of in seen.values()) for i in range(3)]
+assert every[0] == 96 and every[1] < every[2] < 96, every
+assert abs(o["top5"] - every[2] / 96) < 1e-9 and abs(o["top1"] - every[1] / 96) < 1e-9, (o["top5"], every)
+for c in range(256):
+    of = seen.get(c, [0, 0, 0])
+    assert o["class_labels"][c] == of[0], c
+    for key, hits in (("class_top1", of[1]), ("class_top5", of[2])):
+        assert o[key][c] is None if of[0] == 0 else abs(o[key][c] - hits / of[0]) < 1e-9, (key, c, o[key][c], of)
+assert line["test_top5"] == o["top5"] and line["test_class_top1"] == o["class_top1"], line
+END
+done
+ranks 1 run plan.json --evaluate --init weights.safetensors --eval-metrics classes || fail "classes: $(cat err)"
+grep -qE '^loss [0-9.]+, accuracy [0-9.]+, top-5 [0-9.]+ on' out && grep -qE '^ +9 +[0-9]+ +[0-9.]+ +[0-9.]+$' out ||
+    fail "classes: $(cat out)"
+
 not_run 1 'no weights to evaluate.*give --init FILE' 1 --evaluate
 not_run 2 '--evaluate trains nothing, and --lr is of a training' 1 --evaluate --init weights.safetensors --lr 0.1
 not_run 2 '--evaluate trains nothing, and --steps is' 1 --evaluate --init weights.safetensors --steps 3
