@@ -1,4 +1,4 @@
-/* inspect/inspect.h - what ghp-inspect says of each kind of file.
+/* inspect/inspect.h - the sheets that ghp-inspect shows for each kind of file.
  *
  * Reads files and the core's own functions; needs no solver. Each function adds sheets and values to a report.
  * To add a kind of file: its function here and its row in the table of ghp-inspect.c.
@@ -25,12 +25,13 @@ void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *m
 enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp_profile *profile,
                                     const struct ghp_model *model);
 
-/* Header, splits, predictions beside the baselines, phases, memory, certificate.
+/* Header, splits, predictions next to those of the baselines, phases, memory, certificate.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan carries too little to simulate it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
 
-/* Recomputes the plan's cost, memory and certificate by the profile that it was made with, and says what holds.
+/* Recomputes the plan's cost, memory and certificate with the profile that it was made with, and reports which of them
+ * agree with the file.
  *
  * profile_path   another profile; NULL: the one that the plan names
  *
@@ -38,7 +39,7 @@ enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_pl
 enum ghp_status ghp_inspect_verify(struct ghp_display *report, const struct ghp_plan *plan,
                                    const char *path, const char *profile_path);
 
-/* A row for each number of workers of a set, and which were left out and why. */
+/* A row for each number of workers of a set; the numbers that were left out, with the reason. */
 void ghp_inspect_plan_set(struct ghp_display *report, const struct ghp_plan_set *set);
 
 /* The margin over data parallelism and the error, the cost terms of each layer's split, its second best, where it
@@ -48,17 +49,19 @@ void ghp_inspect_plan_set(struct ghp_display *report, const struct ghp_plan_set 
 enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,
                                     const char *layer);
 
-/* The parts of that which the plan carries (inspect/why.c): every split of a layer and its second best; where choices
- * flip (layer -1: all, those without a flip only counted); how far quantities may move, where that was asked for. */
+/* The parts of that explanation which the plan file has (inspect/why.c): every split of a layer and its second best;
+ * the values at which choices flip (layer -1: all layers; those without a flip are only counted); how far quantities
+ * may move, if that was asked for. */
 void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 
-/* Of transformers: the tokens a step below which tensor-parallel blocks, and vocabulary-parallel embedding and output
- * layers, are faster than data parallelism, as the layers' break-even batches say; beside the numbers of an ideal
- * machine without latency: 2P / ((8L + 4) h) for P parameters, L blocks and width h, and V / 2 for V words. */
+/* For transformers: the number of tokens a step below which tensor-parallel blocks, and vocabulary-parallel
+ * embedding and output layers, are faster than data parallelism, from the layers' break-even batches. Next to them
+ * the numbers of an ideal machine without latency: 2P / ((8L + 4) h) for P parameters, L blocks and width h, and V /
+ * 2 for V words. */
 void ghp_inspect_crossovers(struct ghp_display *report, const struct ghp_plan *plan);
 
-/* Makes the failure for a layer that the model does not have: names those that are near.
+/* Fails because the model does not have a layer of this name; the message names similar ones.
  *
  * Returns   GHP_ERR_USAGE; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_no_layer(const struct ghp_model *model, const char *name);
@@ -72,31 +75,31 @@ const struct ghp_alternative *ghp_inspect_second_best(const struct ghp_plan *pla
 enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct ghp_plan *a,
                                        const struct ghp_plan *b, const struct ghp_profile *profile);
 
-/* A file of ghp-run: its single values, where its error sits, then each list of records as a table, predicted beside
- * measured.
+/* A file of ghp-run: its single values, which terms cause the prediction's error, then each list of records as a table,
+ * with predicted next to measured times.
  *
  * format   "ghp.run/2" or "ghp.comparison/2"
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format);
 
-/* Whether a path is a checkpoint's to show: a folder that has one, or a safetensors file. */
+/* Whether a path names a checkpoint: a folder that has one, or a safetensors file. */
 bool ghp_inspect_names_checkpoint(const char *path);
 
-/* A checkpoint: of a folder both generations, with steps, optimizer, size and whether the checksum holds; then the
- * model and the tensors of the newest that is whole.
+/* A checkpoint. For a folder both generations are listed, with steps, optimizer, size and whether the checksum holds.
+ * The model and the tensors of the newest whole one follow.
  *
  * path   a folder of ghp-run --checkpoint, or a file in it
  *
- * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT (no file can be gone on from: the newest one's failure) */
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT (no file can be continued from: the newest one's failure) */
 enum ghp_status ghp_inspect_checkpoint(struct ghp_display *report, const char *path);
 
-/* Where the error of the predicted step sits, over one run or several together: the terms of the step and the layers,
+/* The causes of the predicted step's error, over one run or several together: the terms of the step and the layers,
  * largest error first, and a sentence that names them.
  *
  * Terms are computation by operation and pass, exchanges by collective, group size and class of bytes, copies, updates,
  * loading, waiting for stragglers (an exchange's seconds beyond those of its last rank to arrive), waiting for
- * reductions, and what lies between instructions. Measured terms sum to the measured step. Reductions run beside the
+ * reductions, and the time between instructions. Measured terms sum to the measured step. Reductions overlap with the
  * step and have a table of their own.
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (a run of an older version, or without prediction);
@@ -106,9 +109,9 @@ enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const c
 
 /* The profile that a plan was made with.
  *
- * path      NULL: the plan's own profile_path, as written and beside the plan file
+ * path      NULL: the plan's own profile_path, as written or else next to the plan file
  * plan_path the plan's file
- * profile   filled; overridden as the plan says, where it is a what-if
+ * profile   filled; with the plan's overrides if the plan is a what-if
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (the plan was made for another profile) */
 enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,
@@ -118,7 +121,7 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
  *
  * checkpoint   safetensors with a tensor for each parameter and statistic; NULL: none, ones and zeros
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say; a tensor that is missing or of another size);
+ * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot express; a tensor that is missing or of another size);
  *           GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
  * Tested    tests/tools/networks/test_onnx.sh */
 enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
@@ -128,17 +131,17 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
  *
  * origin   what the model was read from, if transformers has it (ghp_hf_save); else NULL
  *
- * Returns   as ghp_inspect_export; GHP_ERR_INPUT also if the network is of no family that transformers has
+ * Returns   as ghp_inspect_export; GHP_ERR_INPUT also if the network is not of a family of transformers
  * Tested    tests/tools/networks/test_huggingface.sh */
 struct ghp_inspect_hf {
-    const char *folder;     /* where it goes; NULL: it does not */
+    const char *folder;     /* where the network goes; NULL: it is not written */
     const char *adapter;    /* where its low-rank matrices go, as the PEFT library has them */
     const char *checkpoint; /* safetensors with a tensor for each parameter */
     int64_t max_shard;      /* as in struct ghp_hf_source */
 };
 enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
                                       const char *origin, const struct ghp_inspect_hf *hf);
-/* The same for a plan's network. Its origin is what the plan was made of, where ghp_network_find sees it. */
+/* The same for a plan's network. Its origin is the network that the plan was made for, if ghp_network_find finds it. */
 enum ghp_status ghp_inspect_export_hf_plan(struct ghp_display *report, const struct ghp_plan *plan,
                                            const char *plan_path, const struct ghp_inspect_hf *hf);
 

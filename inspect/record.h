@@ -1,7 +1,7 @@
-/* inspect/record.h - a run as its file tells it: what was run, and each instruction predicted beside measured.
+/* inspect/record.h - reads the file of a run: what was run, and each instruction's predicted and measured time.
  *
- * Reads "ghp.run/2" (written by ghp-run --run). Keys that it does not ask for are left alone: what a run is has more
- * sides than this. Files of versions that did not say what each instruction is are refused, with what to do.
+ * Reads "ghp.run/2" (written by ghp-run --run). Other keys are ignored. Files of versions that did not say what each
+ * instruction is are refused, with a remedy.
  *
  * Tested  tests/tools/plan/test_why.sh */
 #ifndef GHP_INSPECT_RECORD_H

@@ -1,8 +1,9 @@
-/* inspect/sheet.h - what ghp-inspect shows, said once: a table for people, or rows of JSON for programs.
+/* inspect/sheet.h - the output of ghp-inspect, written once for both forms: a table for people, or rows of JSON for
+ * programs.
  *
  * A display is a sequence of sheets and single values. A sheet's columns name the JSON key (which ends in its base
  * unit) and how a table shows it (heading, unit, scale, digits); each value is put once.
- * Memory shortage is remembered and told by ghp_display_end, so the calls between need no check.
+ * If memory runs out, ghp_display_end reports it, so the calls between need no check.
  *
  * Call order: ghp_display_begin, then for each sheet ghp_sheet_open, note, row and put ..., ghp_display_sheet; end. */
 #ifndef GHP_INSPECT_SHEET_H
@@ -15,7 +16,7 @@
 #include <stdio.h>
 
 struct ghp_display {
-    FILE *out;  /* where it goes: stdout, unless changed behind ghp_display_begin; borrowed */
+    FILE *out;  /* where it goes: stdout, unless changed after ghp_display_begin; borrowed */
     bool json;  /* one JSON object at the end, in place of tables */
     void *root; /* json: the object */
     int sheets; /* printed so far */

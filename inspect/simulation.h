@@ -1,6 +1,7 @@
-/* inspect/simulation.h - a plan as it would run: the program and the timing of one worker of each stage.
+/* inspect/simulation.h - simulates a plan: the program and the timing of one worker of each stage.
  *
- * Whoever shows one worker shows a stage's: the busiest, or the one that owns a layer. Without stages there is one.
+ * Code that shows one worker shows that of a stage: the busiest stage, or the one that owns a layer. Without stages
+ * there is only one.
  *
  * Tested  tests/tools/run/test_stages.sh */
 #ifndef GHP_INSPECT_SIMULATION_H
@@ -11,7 +12,7 @@
 struct ghp_simulation {
     struct ghp_programs programs;
     struct ghp_timing timings[GHP_MAX_STAGES];
-    int busiest; /* the stage that computes longest; of equals the first */
+    int busiest; /* the stage that computes longest; if several do, the first */
 };
 
 /* Lowers and simulates by the plan's own costs.

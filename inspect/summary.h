@@ -9,12 +9,12 @@
 
 #include <stdio.h>
 
-/* The plan beside its baselines, its splits with their second-best choices, and what binds.
+/* The plan next to its baselines, its splits with their second-best choices, and what limits the step.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out);
 
-/* The same as an object: keys of the plan file, images_per_s, and of tokens tokens_per_s.
+/* The same as an object: keys of the plan file, images_per_s and, for networks of tokens, tokens_per_s.
  *
  * options   taken over (may be NULL): the tool's configuration
  *

@@ -1,8 +1,8 @@
 /* inspect/report/page.h - a growing text for markup, with every foreign name escaped.
  *
- * Not a template language.  ghp_page_add is for ghp's own markup and numbers; whatever comes from a file goes through
- * ghp_page_text, ghp_page_name or ghp_page_quote, so that no name can become markup. A page that ran out of memory
- * remembers it: only ghp_page_save reports it, so the calls between need no check.
+ * Not a template language. ghp_page_add is for ghp's own markup and numbers; whatever comes from a file goes through
+ * ghp_page_text, ghp_page_name or ghp_page_quote, so that no name can become markup. If memory runs out, ghp_page_save
+ * reports it, so the calls before it need no check.
  *
  * Call order: a zeroed page, add and text ..., ghp_page_save, ghp_page_release.
  *
@@ -31,7 +31,7 @@ void ghp_page_text(struct ghp_page *page, const char *text);
 /* The same, cut to at most `most` characters with an ellipsis at the end. */
 void ghp_page_name(struct ghp_page *page, const char *text, int most);
 
-/* Adds a text inside a quoted string of Graphviz: " and \ behind a backslash, control characters as blanks. */
+/* Adds a text inside a quoted string of Graphviz: a backslash before " and \, blanks for control characters. */
 void ghp_page_quote(struct ghp_page *page, const char *text);
 
 /* Writes the page as a file, atomically.

@@ -1,8 +1,8 @@
-/* inspect/report/report.h - one plan, or a run, for others: a page for people, a trace for Perfetto, a graph for
- * Graphviz, a Python file for PyTorch.
+/* inspect/report/report.h - writes a plan, or a run, in other formats: a page for people, a trace for Perfetto, a graph
+ * for Graphviz, a Python file for PyTorch.
  *
- * Everything comes from the plan file itself: its program is lowered and simulated again. A file of ghp-run puts what
- * was measured beside it, joined by instruction.
+ * Everything comes from the plan file itself: its program is lowered and simulated again. A file of ghp-run adds the
+ * measured times, joined by instruction.
  *
  * Call order: ghp_report_init, any of the savers, ghp_report_release.
  * To add a section to the page: its function in a file of its own, its line in report/report_private.h and in
@@ -24,7 +24,7 @@ struct ghp_report_timing { /* of one instruction; seconds from the step's start 
 struct ghp_report {
     const struct ghp_plan *plan;      /* borrowed */
     struct ghp_simulation simulation; /* of all stages */
-    int stage; /* the one shown: the busiest; beside a run the first, whose times a run has */
+    int stage; /* the one shown: the busiest; with a run the first, whose times the run's file has */
     struct ghp_program program; /* its program and timing; owned by `simulation` */
     struct ghp_timing timing;
     int64_t *live;                              /* bytes at each point; owned */
@@ -67,7 +67,7 @@ enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char 
 /* A Python file that divides a PyTorch module as the plan says.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (a layer's split, stages, unequal shares or a synchroniser that PyTorch's placements
- *           cannot say); GHP_ERR_IO; GHP_ERR_NO_MEMORY
+ *           cannot express); GHP_ERR_IO; GHP_ERR_NO_MEMORY
  * Tested    tests/tools/inspect/test_export_torch.sh */
 enum ghp_status ghp_report_save_torch(const struct ghp_report *report, const char *path);
 
