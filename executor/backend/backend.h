@@ -31,7 +31,8 @@ struct ghp_step_hyperparameters {
     uint64_t update_step;              /* whose gradients those take */
 };
 
-/* What updates find in what they write: where the tensors lie. Updates only ever lower `first`. */
+/* What updates found in the numbers that they wrote. It is in the same memory as the tensors. Updates only ever
+ * lower `first`. */
 struct ghp_not_finite {
     double
         poison; /* 0, or NaN once a number was not finite: a sum that takes it carries the word */
@@ -79,7 +80,7 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     bool training; /* false: dropout is the identity, batch_norm uses running statistics */
     /* 1 / labels of the global batch that are not ignored: gradient of their mean loss */
     double loss_scale;
-    int64_t stat_count;       /* batch_norm: values a channel behind the (reduced) sums */
+    int64_t stat_count;       /* batch_norm: values that each (reduced) sum is over */
     double stats_delta_share; /* of these samples in the global batch */
     /* to what the step's earlier samples left in drift; false: the first of the step */
     bool stats_delta_adds;
@@ -110,10 +111,10 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     bool decays; /* false: without weight decay */
     bool
         directed; /* on a processor: `direct` has moved the moments; weights move by their direction */
-    /* Of the learning rate, which `given` has already and `hyperparameters` not; 0: 1. */
+    /* Factor of the learning rate. `given` includes it, `hyperparameters` does not; 0: 1. */
     double rate_scale;
     struct ghp_hyperparameters given;
-    /* Told of weights or moments that are not finite any more, as of this layer and step; NULL: nobody asks. */
+    /* Records weights or moments of this layer that became not finite in this step; NULL: not wanted. */
     struct ghp_not_finite *not_finite;
     int layer;
     uint64_t step; /* on a device: hyperparameters->update_step is in its place */
@@ -153,11 +154,11 @@ struct ghp_masked_sum { /* to += from; where y is there: 0 instead wherever y is
 
 /* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as
  * Winograd wants them; weights plain [k][c][r][s], or blocked (executor/state/weight_blocks.h). Both take the same
- * bytes, so that nothing but kernels, core/program/memory_format.h and whoever reads weights need know. */
+ * bytes, so only kernels, core/program/memory_format.h and code that reads weights need to know the format. */
 struct ghp_kernel_spec {
     bool x, y; /* blocked: x and dx; y and dy */
     bool w;    /* blocked: weights and their gradient */
-    /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU.
+    /* What a forward pass also does to y while it is in registers: adds the bias at w[1], then applies a ReLU.
      * Backward passes of a batch norm: dy is the gradient of that ReLU's output. A max pool's forward pass: x is a
      * ReLU's output, and what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. */
     bool bias, relu;
@@ -165,7 +166,7 @@ struct ghp_kernel_spec {
      * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it
      * does. */
     bool stats;
-    /* A batch norm's forward pass besides: x[1] is added, as by the addition behind it, before the ReLU. BACKWARD_DATA
+    /* A batch norm's forward pass also adds x[1], as the addition after it would, before the ReLU. BACKWARD_DATA
      * of what `adds`: dx[0] is added to what is there. */
     bool add;
 };
@@ -179,7 +180,7 @@ static inline bool ghp_kernel_spec_is_fused(struct ghp_kernel_spec spec)
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
 
 struct
-    ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: what prepare takes */
+    ghp_algorithms { /* the ways in which a backend can compute a pass; [0]: what prepare chooses */
     int n;
     char names[GHP_MAX_ALGORITHMS][GHP_ALGORITHM_BYTES];
 };
@@ -193,7 +194,7 @@ struct ghp_kernel;  /* prepared pass, owned by its ops */
 struct ghp_backend_ops {
     const char *name;                    /* "reference", "onednn", "cuda" */
     const struct ghp_device_ops *device; /* NULL: tensors lie in host memory */
-    /* What is missing for this backend on this machine, and how to get it; NULL: nothing can be. */
+    /* What is missing for this backend on this machine, and how to get it; NULL: it needs nothing. */
     enum ghp_status (*check)(void);
     /* Whether there can be such numbers; `open` fails, with what to do, where this machine has none. */
     bool (*has_precision)(int element_bytes);
@@ -206,8 +207,8 @@ struct ghp_backend_ops {
     void (*close)(struct ghp_backend *backend);
     enum ghp_status (*prepare)(struct ghp_backend *backend, const struct ghp_local *local,
                                enum ghp_pass pass, struct ghp_kernel **kernel);
-    /* As prepare, by the algorithm of this name, which an earlier kernel of the same pass gave; where it cannot be had,
-     * by another. NULL: there is never a choice. */
+    /* As prepare, by the algorithm of this name, which an earlier kernel of the same pass gave; if it is not
+     * available, by another. NULL: there is never a choice. */
     enum ghp_status (*prepare_as)(struct ghp_backend *backend, const struct ghp_local *local,
                                   enum ghp_pass pass, const char *algorithm,
                                   struct ghp_kernel **kernel);

@@ -3,14 +3,14 @@
  * A backend without a device (struct ghp_backend_ops.device is NULL) keeps tensors in host memory, and its work is done
  * when a call returns. A backend with one keeps them in memory that host code must never touch, and its calls only
  * enqueue: the device has streams, each of which does its work in order, and *events* are moments in a stream that
- * other streams and the host wait for. The functions ghp_device_... below do the right thing for both. Whoever calls
- * the operations themselves completes the device first (ghp_device_complete): host memory's do at once what they are
- * told, and an event is the clock's time when it was recorded.
+ * other streams and the host wait for. The functions ghp_device_... below do the right thing for both. Code that calls
+ * the operations directly completes the device first (ghp_device_complete). The operations of host memory then work at
+ * once, and an event is the clock's time when it was recorded.
  *
  * A *graph* is a step's work of all streams, recorded once and played again and again: addresses and sizes stay as
  * recorded, numbers that change are read from device memory (struct ghp_step_hyperparameters).
  *
- * To add a device: a struct ghp_device_ops beside its backend. Tested tests/executor/engine/test_device.c */
+ * To add a device: a struct ghp_device_ops next to its backend. Tested tests/executor/engine/test_device.c */
 #ifndef GHP_EXECUTOR_BACKEND_DEVICE_H
 #define GHP_EXECUTOR_BACKEND_DEVICE_H
 
@@ -78,7 +78,7 @@ struct
     /* Zeroed, GHP_ALIGN_BYTES-aligned. GHP_ERR_NO_MEMORY names the bytes. */
     enum ghp_status (*allocate)(struct ghp_backend *backend, int64_t bytes, void **base);
     void (*release)(struct ghp_backend *backend, void *base); /* accepts NULL */
-    /* Host memory that is copied fast, and beside other work. */
+    /* Host memory that is copied fast, and concurrently with other work. */
     enum ghp_status (*allocate_host)(struct ghp_backend *backend, int64_t bytes, void **base);
     void (*release_host)(struct ghp_backend *backend, void *base); /* accepts NULL */
     enum ghp_status (*memory)(struct ghp_backend *backend, struct ghp_device_memory *memory);
@@ -108,7 +108,7 @@ struct
                                     struct ghp_device_event *event);
     enum ghp_status (*wait_event)(
         struct ghp_backend *backend, enum ghp_device_stream stream,
-        struct ghp_device_event *event); /* the stream goes on when the event is passed */
+        struct ghp_device_event *event); /* the stream continues when the event is passed */
     enum ghp_status (*query_event)(struct ghp_backend *backend, struct ghp_device_event *event,
                                    bool *passed);
     /* Between two timed events that are passed [s]. */
@@ -117,16 +117,17 @@ struct
     enum ghp_status (*finish)(struct ghp_backend *backend,
                               enum ghp_device_stream stream); /* waits for all */
 
-    /* Graphs: what this thread enqueues from record to recorded goes onto the graph and is not done. It begins in the
-     * compute stream; other streams take part by following its events, and it follows them again before the end. All
-     * NULL where the device has none. A failure of recorded leaves nothing recorded; the caller goes on without. */
+    /* Graphs: what this thread enqueues from record to recorded goes onto the graph and is not done. It begins in
+     * the compute stream; other streams take part by following its events, and it follows them again before the end.
+     * All NULL where the device has none. If `recorded` fails, nothing is recorded, and the caller continues without
+     * a graph. */
     enum ghp_status (*begin_capture)(struct ghp_backend *backend);
     enum ghp_status (*end_capture)(struct ghp_backend *backend, struct ghp_device_graph **graph);
     enum ghp_status (*launch_graph)(struct ghp_backend *backend, struct ghp_device_graph *graph);
     void (*graph_close)(struct ghp_backend *backend,
                         struct ghp_device_graph *graph); /* accepts NULL */
 
-    /* Keeps the compute stream busy for about so long, so that what is enqueued meanwhile is done back to back.
+    /* Keeps the compute stream busy for about the given time, so that work enqueued meanwhile runs back to back.
      * NULL of host memory, as `about` and `memory`. */
     enum ghp_status (*delay)(struct ghp_backend *backend, double seconds);
     void (*about)(struct ghp_backend *backend, struct ghp_device_about *about);

@@ -49,7 +49,7 @@ struct ghp_candidates {
     int n, rounds;
     const double *seconds; /* [rounds][n], borrowed */
     /* found */
-    struct ghp_standing *standings; /* [n], owned by whoever gives it */
+    struct ghp_standing *standings; /* [n], owned by the caller */
     int winner;                     /* least median */
     bool certain; /* every other's ratio to the winner has its whole interval above 1 */
 };

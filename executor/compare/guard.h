@@ -18,7 +18,7 @@
  * plan's profile was disturbed; on: in any that has steps enough, whatever they take */
 enum ghp_guard_choice { GHP_GUARD_AUTO, GHP_GUARD_ON, GHP_GUARD_OFF };
 enum { GHP_GUARD_STEPS = 200, GHP_GUARD_TEXT_BYTES = 512 };
-extern const char *const ghp_guard_names[]; /* NULL behind the last */
+extern const char *const ghp_guard_names[]; /* NULL after the last */
 
 struct ghp_guard {
     struct ghp_training_guard base; /* the training's */

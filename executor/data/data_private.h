@@ -16,10 +16,10 @@ const char *ghp_token_list_file(const char *item);
 
 struct ghp_data_ops {
     const char *name;     /* what stands before the colon of a spec */
-    const char *argument; /* what stands behind it, for messages; NULL: nothing, it has no files */
+    const char *argument; /* what stands after it, for messages; NULL: nothing, it has no files */
     const char *files;    /* what its folder holds, for messages: pictures; NULL: none */
     bool has_tokens;      /* its samples are token ids, int32 whatever the precision */
-    /* rest: what stands behind the colon */
+    /* rest: the text after the colon */
     enum ghp_status (*open)(const struct ghp_data_request *request, const char *rest,
                             struct ghp_data *data);
     /* One sample of the batch's set: its channels of the batch, [h][w][channels]; or its ids, int32 [positions].

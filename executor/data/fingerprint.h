@@ -14,7 +14,7 @@ struct ghp_data_fingerprint { /* of one set; all zero for what is made from a se
     uint64_t samples;         /* as the files have them */
 };
 
-/* Takes a set's fingerprint. A file that cannot be read counts as one without bytes: whoever trains with it says so.
+/* Takes a set's fingerprint. A file that cannot be read counts as one without bytes; the training reports it.
  *
  * Returns   GHP_OK; what ghp_data_labels returns; GHP_ERR_NO_MEMORY
  * Local
@@ -22,7 +22,7 @@ struct ghp_data_fingerprint { /* of one set; all zero for what is made from a se
 enum ghp_status ghp_data_fingerprint(struct ghp_data *data, enum ghp_data_set set,
                                      struct ghp_data_fingerprint *fingerprint);
 
-/* Of how numbers are normalised: equal for equal means and deviations. Local. */
+/* A hash of the normalisation: equal for equal means and deviations. Local. */
 uint64_t ghp_data_normalisation_hash(const struct ghp_data *data);
 const char *
 ghp_data_normalisation(const struct ghp_data *data);    /* by what, for people; never NULL */

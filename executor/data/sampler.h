@@ -5,8 +5,8 @@
  *
  *     chance p = (1 - uniform) norm / (sum of norms) + uniform / n,    at least uniform / n
  *
- * and gradients divided by n p have the mean of all samples' gradients. While no norm is known all samples are alike;
- * whoever uses it measures each once before the first draw.
+ * and gradients divided by n p have the mean of all samples' gradients. While no norm is known all samples are alike.
+ * The user of the sampler measures each sample once before the first draw.
  *
  * Norms are the leaves of a tree whose nodes are sums of two, so a draw and a change take log2(n) additions; a node is
  * added up anew at each change, so it depends on the norms alone and no rounding piles up.
@@ -50,7 +50,7 @@ void ghp_sampler_release(struct ghp_sampler *sampler); /* accepts a zeroed one *
 struct ghp_draw ghp_sampler_draw(const struct ghp_sampler *sampler, uint64_t step);
 /* n p of a sample. Local. */
 double ghp_sampler_ratio(const struct ghp_sampler *sampler, int64_t sample);
-/* A sample's norm was measured; one that is no finite number changes nothing. Local. */
+/* A sample's norm was measured; one that is not finite changes nothing. Local. */
 void ghp_sampler_learn(struct ghp_sampler *sampler, int64_t sample, double norm);
 double ghp_sampler_norm(const struct ghp_sampler *sampler, int64_t sample);
 double ghp_sampler_sum(const struct ghp_sampler *sampler); /* of all norms */

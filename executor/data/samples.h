@@ -1,7 +1,7 @@
 /* executor/data/samples.h - what a worker loads of a batch, and making it.
  *
  * A load is the worker's part of every batch; a supply says which samples a batch consists of. Making a sample
- * depends on neither the plan nor the thread, so whoever makes it makes the same bits. */
+ * depends on neither the plan nor the thread, so every thread that makes it makes the same bits. */
 #ifndef GHP_EXECUTOR_DATA_SAMPLES_H
 #define GHP_EXECUTOR_DATA_SAMPLES_H
 

@@ -2,8 +2,8 @@
  * same offsets, that the message is sent from or received into.
  *
  * Copies run in the device's transfer stream. Two events order them with the compute stream: `ready`, when the message
- * was posted, and `moved`, behind the copy. A send is copied to the host when `ready` is passed; a receive is copied to
- * the device behind `ready`, and the compute stream goes on behind `moved`.
+ * was posted, and `moved`, after the copy. A send is copied to the host when `ready` is passed. A receive is copied to
+ * the device after `ready`, and the compute stream continues after `moved`.
  *
  * Call order: open -> per message: posted, then of a send fetch until it is there, of a receive is_free until it is,
  * then deliver; await -> close. One thread posts and awaits, another does the rest, in turns.
@@ -39,7 +39,7 @@ enum ghp_status ghp_bounce_fetch(struct ghp_bounce *bounce, bool *fetched);
 enum ghp_status ghp_bounce_is_free(struct ghp_bounce *bounce, bool *is_free);
 /* What was received is on its way to the device. */
 enum ghp_status ghp_bounce_deliver(struct ghp_bounce *bounce);
-/* The compute stream goes on when the copy is done. Accepts NULL. */
+/* The compute stream continues when the copy is done. Accepts NULL. */
 enum ghp_status ghp_bounce_await(struct ghp_bounce *bounce);
 
 #endif

@@ -1,12 +1,12 @@
-/* executor/engine/comm_stream.h - the communication stream of a worker, whoever carries: jobs in order, beside the
- * compute stream.
+/* executor/engine/comm_stream.h - the communication stream of a worker, with any transport: jobs in order, concurrent
+ * with the compute stream.
  *
- * Where tensors lie in host memory, or are carried through it, a communication stream is a thread
- * (executor/platform/task_thread.h) that does one job after the other. Where the device transport enqueues, the job is
- * called at once and what it enqueues is done in the device's communication stream, in order. Either way a job sees
- * what the compute stream had done when it was posted, and the compute stream sees the job's work after
- * ghp_comm_stream_wait. A communication stream that works late has no thread: who follows does the jobs, so nothing
- * is hidden, which tells what the thread gains.
+ * If tensors are in host memory, or pass through it, a communication stream is a thread
+ * (executor/platform/task_thread.h) that does one job after the other. If the device transport enqueues, the job is
+ * called at once, and the work that it enqueues is done in the device's communication stream, in order. Either way a
+ * job sees what the compute stream had done when it was posted, and the compute stream sees the job's work after
+ * ghp_comm_stream_wait. A late communication stream has no thread: the caller of follow does the jobs, so no work is
+ * hidden. This shows what the thread gains.
  *
  * Call order: open -> post, follow, settle ... -> close. One thread posts, follows and settles. */
 #ifndef GHP_EXECUTOR_ENGINE_COMM_STREAM_H
@@ -35,8 +35,8 @@ void ghp_comm_stream_close(struct ghp_comm_stream *comm_stream);
 /* Adds a job. Returns the failure of a job that is called at once; of others see follow. */
 enum ghp_status ghp_comm_stream_post(struct ghp_comm_stream *comm_stream, int job);
 
-/* The compute stream goes on only when the job's latest run (and all posted before it) is done; nothing where the job
- * has never run.
+/* The compute stream continues only when the job's latest run (and all posted before it) is done. Does nothing if the
+ * job has never run.
  *
  * Returns   GHP_OK, or the failure of a job */
 enum ghp_status ghp_comm_stream_wait(struct ghp_comm_stream *comm_stream, int job);

@@ -1,9 +1,10 @@
 /* executor/engine/loader.h - brings a worker's samples to where its program loads them.
  *
- * In host memory images are made where a step loads them. On a device all of a step's samples are made when it begins,
- * and copied beside the computing into one half of a double buffer of device memory; the step's own work only copies
- * from there, so that it can be recorded. Where there is a place for it, a thread of low priority makes the next images
- * meanwhile (executor/data/prefetch.h): the next micro-batch's, and the first of the step that a hint tells of.
+ * In host memory images are made where a step loads them. On a device all of a step's samples are made when it begins.
+ * During the computing they are copied into one half of a double buffer of device memory; the step's own work only
+ * copies from there, so that it can be recorded. If there is memory for it, a thread of low priority makes the next
+ * images meanwhile (executor/data/prefetch.h): those of the next micro-batch, and the first ones of the step that a
+ * hint announces.
  *
  * Call order: open -> (hint) begin, load ..., end -> close. One thread calls. */
 #ifndef GHP_EXECUTOR_ENGINE_LOADER_H
@@ -27,11 +28,11 @@ struct ghp_loader_plan {
 enum ghp_status ghp_loader_open(const struct ghp_loader_plan *plan, struct ghp_loader **loader);
 void ghp_loader_close(struct ghp_loader *loader); /* accepts NULL */
 
-/* Whether it has a double buffer: memory that a forward-only worker on the same weights had better share. */
+/* Whether it has a double buffer. A forward-only worker on the same weights should share that memory. */
 bool ghp_loader_is_double_buffered(const struct ghp_loader *loader);
 /* Whether hints save anything. */
 bool ghp_loader_prefetches(const struct ghp_loader *loader);
-/* The step after the next one that begins. A hint that does not come true costs time alone. Samples are copied. */
+/* The step after the next one that begins. A wrong hint only costs time. Samples are copied. */
 void ghp_loader_hint(struct ghp_loader *loader, const struct ghp_supply *next);
 
 /* A step begins, whose samples are these until it ends; on a device in `half`, whose last step is done. */

@@ -3,7 +3,7 @@
  *
  * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in
  * memory. A piece whose samples are whole is sent from and received into the tensor itself, any other through scratch.
- * Of a tensor on a device both are in its bounce buffer (engine/bounce.h).
+ * If the tensor is on a device, both are in its bounce buffer (engine/bounce.h).
  *
  * Call order: ghp_message_open -> ghp_message_place (-> ghp_message_bounce) -> pack | messages | join, any number of
  * times -> ghp_message_close.

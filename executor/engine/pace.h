@@ -1,9 +1,9 @@
 /* executor/engine/pace.h - computing that lasts as long as another machine's would (executor/platform/emulation.h).
  *
  * Each instruction of the compute stream that sends nothing lasts its part of the step, in proportion to its cost in
- * the profile: what it does not take is slept. What one takes too long, a sleep's too, is taken off the next ones of
- * the step, so that a step's sum holds where its true computing is shorter; a step that is late is counted, and the
- * next one begins anew. Waiting is left alone.
+ * the profile. The worker sleeps for the rest of that time. If an instruction, or a sleep, takes too long, the next
+ * ones of the step become shorter. So the step's sum is right as long as its true computing is shorter. A late step is
+ * counted, and its delay is not carried into the next one. Waiting is not changed.
  *
  * Call order: open -> step, begin, end of each instruction ... -> close. All local.
  * Tested  tests/executor/platform/test_emulation.c */
@@ -24,7 +24,7 @@ void ghp_pace_close(struct ghp_pace *pace); /* accepts NULL */
 
 /* A step begins; this and the next two accept NULL. */
 void ghp_pace_step(struct ghp_pace *pace);
-/* Around instruction i, behind what it waits for. */
+/* Call around instruction i, after its waiting. */
 void ghp_pace_begin(struct ghp_pace *pace, int i);
 void ghp_pace_end(struct ghp_pace *pace, int i);
 

@@ -1,10 +1,9 @@
 /* executor/engine/timeline.h - when a step's instructions ran in the streams.
  *
- * On a device the host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and
- * before those that wait or run in another stream. (Host memory's events are the clock.) Events take time, so a step
- * may be timed as a whole, without those of its instructions. Two *halves* of events, for
- * the step that is being done and the one that is being enqueued meanwhile; timings are taken when a step's events are
- * all passed.
+ * On a device the host only enqueues, so its clock does not help. A timed event follows every instruction, and precedes
+ * those that wait or run in another stream. (Host memory's events are the clock.) Events take time, so a step may be
+ * timed as a whole, without those of its instructions. Two *halves* of events, for the step that is being done and the
+ * one that is being enqueued meanwhile; timings are taken when a step's events are all passed.
  *
  * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a
  * stream. */
@@ -26,7 +25,7 @@ void ghp_timeline_close(struct ghp_timeline *timeline); /* accepts NULL */
 /* Begin and end of the compute stream's step. timed: with its instructions; else the calls for these do nothing. */
 enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int half, bool timed);
 enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int half);
-/* In place of begin where the half's whole step is played again from a graph. */
+/* In place of begin if the half's whole step is played again from a graph. */
 void ghp_timeline_again(struct ghp_timeline *timeline, int half, bool timed);
 /* Around instruction i, in the stream that runs it; a transfer starts when the compute stream posts it. Compute
  * instructions without anything to wait for need no start. */

@@ -1,5 +1,5 @@
 /* executor/launcher/process_tree.h - the processes that this one started, and those that these started, however deep:
- * so that none is left behind when one in between has died.
+ * so that none is left over when one in between has died.
  *
  * Linux only: orphans come to this process (a subreaper), and /proc says who is whose child. Nobody else's process is
  * ever signalled. Processes on other nodes are mpirun's daemons' to end.

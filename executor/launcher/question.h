@@ -1,7 +1,7 @@
-/* executor/launcher/question.h - a command whose answer is waited for beside other work, and not for ever.
+/* executor/launcher/question.h - runs a command and waits for its answer during other work, with a time limit.
  *
- * It is run by sh in a process group of its own, without stdin, and is ended with this process. Its answer is there
- * when it has ended, whoever still holds its stdout.
+ * It is run by sh in a process group of its own, without stdin, and is ended with this process. Its answer is complete
+ * when it has ended, even if another process still holds its stdout.
  *
  * Call order: ask -> hear, as often as one likes -> drop, which hear does when there is nothing more to hear.
  *

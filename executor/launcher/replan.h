@@ -27,8 +27,8 @@ enum {
 /* What the machine lacks of the one that was profiled. */
 struct ghp_slowdown {
     int worker;    /* its rank */
-    double factor; /* it computes so many times as long; 1: none does */
-    double links;  /* exchanges take so many times as long; 1: as profiled */
+    double factor; /* factor of its computing time; 1: no worker is slow */
+    double links;  /* factor of the exchanges' time; 1: as profiled */
 };
 
 struct ghp_replan {
@@ -59,7 +59,7 @@ void ghp_replan_begin(struct ghp_replan *replan, int workers);
  * meanwhile is looked at after its end. Local. */
 enum ghp_replan_news ghp_replan_look(struct ghp_replan *replan, const struct ghp_beat *beat);
 
-/* What a change adds to what is known. Of two slow workers the newer one is kept: --set names one. Local; pure. */
+/* Adds a change to the known ones. If two workers are slow, the newer one is kept: --set names one. Local; pure. */
 struct ghp_slowdown ghp_slowdown_after(struct ghp_slowdown slowdown,
                                        const struct ghp_beat_change *change);
 

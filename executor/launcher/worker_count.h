@@ -31,7 +31,7 @@ struct ghp_worker_count {
 enum ghp_status ghp_worker_count_ask(struct ghp_worker_count *worker_count,
                                      const volatile sig_atomic_t *stop_requests, int *left);
 
-/* Asks when it is time, without waiting. Whether an answer has come; what is no number is no answer.
+/* Asks when it is time, without waiting. Whether an answer has come; anything but a number is not an answer.
  *
  * Local
  * Tested   tests/executor/launcher/test_restart.c */

@@ -37,7 +37,7 @@ struct ghp_opbench_task {
  *
  * ops, backend   borrowed until close
  *
- * Returns   GHP_OK; GHP_ERR_NO_MEMORY (the caller may go on with smaller shapes); GHP_ERR_INPUT (no such pass);
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY (the caller may continue with smaller shapes); GHP_ERR_INPUT (no such pass);
  *           GHP_ERR_BACKEND
  * Local
  * Tested    tests/executor/backend/onednn/test_onednn.c */
@@ -56,7 +56,7 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats);
 
 int64_t ghp_opbench_scratch(const struct ghp_opbench *bench); /* scratch of the kernel [bytes] */
-/* Bytes that a bench of this pass allocates at most, beside the scratch of one run. */
+/* Bytes that a bench of this pass allocates at most, in addition to the scratch of one run. */
 int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes);
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench); /* borrowed until close */
 void ghp_opbench_close(struct ghp_opbench *bench);                  /* accepts NULL */

@@ -1,15 +1,15 @@
-/* executor/platform/backoff.h - waiting for what another thread, process or device does: tests for a moment, then
- * pauses that grow.
+/* executor/platform/backoff.h - waits for another thread, process or device: tests for a moment, then pauses for
+ * growing times.
  *
- * Each use has its numbers as one const struct, with the reason beside it. It owns its loop: look, be done or pause,
- * give up after a limit of its own.
+ * Each use has its numbers in one const struct, with the reason next to it. The loop is the caller's: test, end or
+ * pause, and give up after a limit.
  *
  *     struct ghp_backoff_wait wait = ghp_backoff_begin(&numbers);
  *     while (!done())
  *         ghp_backoff_pause(&wait);
  *
- * It sleeps and never yields: on Linux since 6.6 a yield gives the whole time slice (3 ms) to whoever computes on the
- * same core. All local. Tested  tests/executor/platform/test_backoff.c */
+ * It sleeps and never yields: on Linux since 6.6 a yield gives the whole time slice (3 ms) to any thread that
+ * computes on the same core. All local. Tested tests/executor/platform/test_backoff.c */
 #ifndef GHP_EXECUTOR_PLATFORM_BACKOFF_H
 #define GHP_EXECUTOR_PLATFORM_BACKOFF_H
 
@@ -24,14 +24,14 @@ struct ghp_backoff {
 
 struct ghp_backoff_wait {
     const struct ghp_backoff *backoff; /* borrowed */
-    double begin_s; /* clock time; may be set later where the wait's limit begins anew */
+    double begin_s; /* clock time; may be set later if the wait's limit begins again */
     long next_ns;
     bool tests; /* without a pause, still */
 };
 
 struct ghp_backoff_wait ghp_backoff_begin(const struct ghp_backoff *backoff);
 
-/* Whether it is still testing: who tests by itself looks here now and then. Reads the clock. */
+/* Whether it is still testing, for loops that test without pauses. Reads the clock. */
 bool ghp_backoff_tests(struct ghp_backoff_wait *wait);
 
 /* Sleeps, unless it is still testing. Returns whether it slept. */

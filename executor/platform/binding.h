@@ -1,10 +1,10 @@
-/* executor/platform/binding.h - puts a worker on the cores that the plan names and its memory beside them, and checks
- * that it is there.
+/* executor/platform/binding.h - binds a worker to the cores that the plan names and its memory to their NUMA nodes, and
+ * checks both.
  *
- * Rank r of N has its place by ghp_machine_place: cores as operating-system indices. Binding covers the whole process,
- * so every thread made afterwards (OpenMP's, the communication thread) stays there too. The arena's pages come from
- * the cores' NUMA nodes (executor/platform/numa.h). A plan for another machine is no reason to fail: the worker then
- * runs where the system puts it. */
+ * Rank r of N has its place by ghp_machine_place: cores as operating-system indices. Binding covers the whole
+ * process, so every thread made afterwards (OpenMP's, the communication thread) stays there too. The arena's pages
+ * come from the cores' NUMA nodes (executor/platform/numa.h). If the plan is for another machine, nothing fails: the
+ * worker then runs where the system puts it. */
 #ifndef GHP_EXECUTOR_PLATFORM_BINDING_H
 #define GHP_EXECUTOR_PLATFORM_BINDING_H
 

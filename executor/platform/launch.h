@@ -1,7 +1,7 @@
 /* executor/platform/launch.h - what a process knows of its launch before MPI is started.
  *
- * Not its rank: that is MPI's to say, whose ranks differ where two launchers' variables do. An MPI library learns of
- * its launcher by PMI or PMIx, whoever the launcher is, and both leave variables whose names begin with PMI. */
+ * Its rank is not known: only MPI tells it, and two launchers' variables may disagree. An MPI library learns about
+ * its launcher through PMI or PMIx, and both leave variables whose names begin with PMI. */
 #ifndef GHP_EXECUTOR_PLATFORM_LAUNCH_H
 #define GHP_EXECUTOR_PLATFORM_LAUNCH_H
 

@@ -26,7 +26,7 @@ struct ghp_limits {
     char cores_by[GHP_LIMITS_TEXT_BYTES], memory_by[GHP_LIMITS_TEXT_BYTES];
 };
 
-/* The limits as they are now. What cannot be read is no limit.
+/* The limits as they are now. A limit that cannot be read is ignored.
  *
  * root   "" for this machine; else a folder that stands for /, for tests
  *

@@ -1,9 +1,10 @@
-/* executor/platform/numa.h - the memory beside the cores that this process is bound to.
+/* executor/platform/numa.h - places memory near the cores that this process is bound to.
  *
- * Whoever allocates much wishes for pages from there: from the cores' NUMA node or, where they belong to several, from
- * each of these in turn, since one thread touches all pages first and all threads read them. It is a wish: where a
- * node is full the system takes another. While there is no placement - the process is not bound, or the system refuses,
- * as containers without the right do - pages come from the node of the thread that first touches them.
+ * Code that allocates much memory asks for pages of the cores' NUMA node. If the cores belong to several nodes, pages
+ * come from each of these in turn, since one thread touches all pages first and all threads read them. This is only a
+ * preference: if a node is full, the system takes another. While there is no placement - the process is not bound, or
+ * the system refuses, as containers without the right do - pages come from the node of the thread that first touches
+ * them.
  *
  * One placement a process, as it has one binding, which chooses it (executor/platform/binding.h). From one thread.
  *

@@ -1,4 +1,4 @@
-/* executor/platform/random.h - random numbers by meaning: the same key gives the same number, whoever asks, in any
+/* executor/platform/random.h - random numbers by meaning: the same key gives the same number to every caller, in any
  * order.
  *
  * Counter-based (Philox4x32, ten rounds): there is no state and no sequence, so nothing depends on the rank, the number

@@ -1,5 +1,5 @@
-/* executor/platform/task_thread.h - a thread that does jobs one after the other, beside the thread that posts
- * them: reductions beside a step, the loops that carry messages and make samples.
+/* executor/platform/task_thread.h - a thread that does jobs one after the other, concurrently with the thread that
+ * posts them: reductions during a step, the loops that carry messages and make samples.
  *
  * It knows numbers, not instructions: a job is a whole number handed to one function. First in, first out; a failure
  * stops the thread, later jobs are dropped, and every wait reports that failure.

@@ -1,9 +1,9 @@
-/* executor/report/prediction_error.h - predicted beside measured: the join of the simulation's and the step timer's
- * tables.
+/* executor/report/prediction_error.h - predicted next to measured times: the join of the simulation's and the step
+ * timer's tables.
  *
- * Both know the same instructions, so the join is by index. Seconds of one steady step on this worker; what the compute
- * stream does, summed by phase and by layer. Whatever lies between instructions is its own term, so that measured terms
- * sum to the measured step too. */
+ * Both know the same instructions, so the join is by index. Seconds of one steady step on this worker; what the
+ * compute stream does, summed by phase and by layer. Whatever lies between instructions is its own term, so that
+ * measured terms sum to the measured step too. */
 #ifndef GHP_EXECUTOR_REPORT_PREDICTION_ERROR_H
 #define GHP_EXECUTOR_REPORT_PREDICTION_ERROR_H
 

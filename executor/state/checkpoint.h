@@ -4,13 +4,13 @@
  *
  * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. But where workers'
  * weights differ (core/program/sync.h) it has their mean and, as "replica.<rank>.<name>", each worker's weights,
- * statistics and moments, and goes on by the same synchroniser on as many workers alone. Weights and
+ * statistics and moments, and continues only with the same synchroniser and the same number of workers. Weights and
  * statistics under their names, the optimizer's moments as "momentum.<name>" and so on (core/optimizer); the metadata
  * holds format, model, optimizer, a checksum of the whole file and struct ghp_checkpoint. A killed run leaves the last
- * complete file, and perhaps a temporary one beside it, which the next run removes. A file that was damaged afterwards
- * is noticed by its checksum, and the one before it is read instead.
+ * complete file, and perhaps a temporary one next to it, which the next run removes. If a file was damaged afterwards,
+ * its checksum shows it, and the one before it is read instead.
  *
- * A checkpoint can be written beside the training: between two steps the state is gathered into an image of the file in
+ * A checkpoint can be written during the training: between two steps the state is gathered into an image of the file in
  * worker 0's memory, which a thread writes. Without memory for an image it is written between the steps.
  *
  * Call order: prepare -> load -> save, under_way, written, finish ... -> release. */
@@ -31,7 +31,7 @@ struct ghp_checkpoint {            /* with these, every later batch is what it w
     double test_loss;     /* with this loss; a load does not read it */
 };
 
-/* Which checkpoints stay besides the two newest. */
+/* Which checkpoints stay in addition to the two newest. */
 enum { GHP_CHECKPOINT_KEEP_MOST = 1000 };
 struct ghp_checkpoint_keep {
     int most;  /* 0: none */
@@ -43,7 +43,7 @@ enum ghp_status ghp_checkpoint_keep_parse(const char *text, struct ghp_checkpoin
 
 struct ghp_checkpoint_image; /* executor/state/checkpoint_save.c */
 
-/* What checkpoints took, of this worker; what a thread wrote is worker 0's to know. */
+/* Time and bytes of this worker's checkpoints; only worker 0 knows what a thread wrote. */
 struct ghp_checkpoint_cost {
     int64_t saves;       /* files that were begun */
     int64_t bytes;       /* of the values of one */
@@ -58,7 +58,7 @@ struct ghp_checkpoint_cost {
 /* Samples whose norms a file can have: its header has an end. */
 enum { GHP_CHECKPOINT_NORMS_MOST = 4 << 20 };
 
-/* What importance sampling has learnt: worker `rank` of `workers` has the samples rank, rank + workers ... */
+/* The gradient norms of importance sampling: worker `rank` of `workers` has the samples rank, rank + workers ... */
 struct ghp_checkpoint_norms {
     struct ghp_sampler *sampler; /* borrowed; NULL: samples are drawn all alike */
     int64_t samples;             /* of all workers */
@@ -78,10 +78,10 @@ struct ghp_checkpoint_folder {
     struct ghp_checkpoint_cost cost;
 };
 
-/* Refuses a folder that holds a training already, so that none is lost unsaid.
+/* Refuses a folder that holds a training already, so that none is lost without notice.
  *
  * model       the name of the model that is to be trained: another one's training cannot be resumed
- * resumable   whether --resume could be said instead
+ * resumable   whether --resume could be given instead
  *
  * Returns   GHP_OK: neither checkpoint is there; GHP_ERR_USAGE with whose training it is, and the options that help
  * Local: rank 0 does it, of a training that is not resumed
@@ -96,10 +96,11 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder);
 
 /* Writes DIR/checkpoint.safetensors; an older one of this training becomes the one before it when the new one is
  * complete and on disk. Prepare the folder, flush the worker and finish the save before it first. With folder->beside
- * worker 0 is still writing on return: then `finish` says how it ended.
+ * worker 0 is still writing on return; `finish` then returns how it ended.
  *
  * Returns   GHP_OK; GHP_ERR_IO on every worker: this checkpoint alone is lost, whether to a full disk, a read-only
- *           folder or a worker without memory; older ones are as they were, and all workers can go on; else abort
+ *           folder or a worker without memory; older ones are as they were, and all workers can continue; otherwise
+ *           abort
  * Collective over all workers; rank 0 writes
  * Tested    tests/executor/state/test_checkpoint.c */
 enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
@@ -126,7 +127,7 @@ struct ghp_checkpoint_prediction {
     int64_t image_bytes;
     double gather_s; /* between two steps; below 0: the profile does not say */
     double
-        core_s; /* of a core beside them: the checksum, whose speed is tried, and a copy to the system */
+        core_s; /* of a core during later steps: the checksum, whose speed is tried, and a copy to the system */
 };
 
 /* Source   the profile's copies, collectives and transfers, one after the other
@@ -135,7 +136,7 @@ struct ghp_checkpoint_prediction {
 enum ghp_status ghp_checkpoint_predict(struct ghp_worker *worker, const struct ghp_profile *profile,
                                        struct ghp_checkpoint_prediction *prediction);
 
-/* Reads the newest checkpoint that every worker can read into the worker's weights, statistics and moments. Where the
+/* Reads the newest checkpoint that every worker can read into the worker's weights, statistics and moments. If the
  * newest cannot be read or is damaged, a warning says so, and the one before it is read.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (another model's: names the first tensor that differs;

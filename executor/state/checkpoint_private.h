@@ -1,5 +1,5 @@
-/* executor/state/checkpoint_private.h - what a checkpoint's file holds, entry by entry: what its writer
- * (checkpoint_save.c) and its reader (checkpoint_load.c) share. For these alone. */
+/* executor/state/checkpoint_private.h - what a checkpoint's file holds, entry by entry: shared by its writer
+ * (checkpoint_save.c) and its reader (checkpoint_load.c), and private to them. */
 #ifndef GHP_EXECUTOR_STATE_CHECKPOINT_PRIVATE_H
 #define GHP_EXECUTOR_STATE_CHECKPOINT_PRIVATE_H
 
@@ -9,8 +9,8 @@
 
 enum { GHP_CHECKPOINT_PATH_BYTES = 4096, GHP_CHECKPOINT_NUMBER_BYTES = 24 };
 
-/* Keys of the metadata; sync and workers only where workers' weights differ: by which synchroniser, over how many;
- * evaluation only where one is owed, and then with this value; the test loss where one was made. */
+/* Keys of the metadata. sync (the synchroniser) and workers (their number) are there only if workers' weights
+ * differ. evaluation is there only if one is owed, and then has this value; the test loss only if one was made. */
 extern const char ghp_checkpoint_optimizer_key[], ghp_checkpoint_sync_key[],
     ghp_checkpoint_workers_key[], ghp_checkpoint_evaluation_key[], ghp_checkpoint_due[],
     ghp_checkpoint_loss_key[];
@@ -69,7 +69,7 @@ enum ghp_status ghp_checkpoint_rates_text(const struct ghp_worker *worker, char 
 enum ghp_status ghp_checkpoint_read_rates(const char *path, const struct ghp_safetensors *file,
                                           struct ghp_worker *worker);
 
-/* Numbers of each worker's own by which weights mix on, and this worker's back from a file.
+/* The numbers of each worker with which mixing continues, and this worker's back from a file.
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
  * Collective over `world`, all workers; reading is local */

@@ -5,8 +5,8 @@
  * as those of a new head: the model's are drawn, the file's are left out. Every worker reads the file and keeps its
  * part. Moments start at zero either way.
  *
- * To add a kind of file: a struct ghp_init_ops in init_NAME.c and its row in init.c. A kind lists only what is a weight
- * or statistic of the network: what else its files hold (a trainer's own state) it leaves out. */
+ * To add a kind of file: a struct ghp_init_ops in init_NAME.c and its row in init.c. A kind lists only weights and
+ * statistics of the network. It leaves out anything else in its files, such as a trainer's own state. */
 #ifndef GHP_EXECUTOR_STATE_INIT_H
 #define GHP_EXECUTOR_STATE_INIT_H
 
@@ -33,7 +33,7 @@ struct ghp_init_ops { /* a kind of file; `file` is what its open made */
     /* As ghp_file_orientation (model/orientation.h); NULL: its tensors are in ghp's order. */
     enum ghp_status (*orientation)(const char *path, const void *file,
                                    const struct ghp_model *model, bool *oriented);
-    /* all values of item i in C order, as element_bytes (4 or 8) numbers; may fail where they are no such numbers */
+    /* all values of item i in C order, as element_bytes (4 or 8) numbers; may fail if they are not such numbers */
     enum ghp_status (*read)(void *file, int i, int element_bytes, void *values);
 };
 
@@ -61,7 +61,7 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
  *
  * model_path   where the network is now (onnx/network.h), of any kind, or NULL; borrowed as long as the choice is used
  *
- * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT, GHP_ERR_INPUT (it cannot be read, so nobody knows what it holds)
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT, GHP_ERR_INPUT (it cannot be read, so its content is unknown)
  * Local: workers may see different files */
 enum ghp_status ghp_init_usual(const char *model_path, uint64_t seed,
                                struct ghp_init_choice *choice);

@@ -23,8 +23,8 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed);
 enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *tensor,
                                       enum ghp_buffer_kind buffer_kind, void *whole);
 
-/* How many members of a subgroup together hold the tensor; 1: each holds all of it. Of a layer that this worker owns.
- * Local. */
+/* How many members of a subgroup together hold the tensor; 1: each holds all of it. The layer must be owned by this
+ * worker. Local. */
 int ghp_parameters_parts(const struct ghp_worker *worker, const struct ghp_tensor *tensor);
 
 /* This worker's part from the whole tensor; nothing where it is of another stage alone. After the last of a moment call

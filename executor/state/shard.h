@@ -1,8 +1,8 @@
 /* executor/state/shard.h - which part of a whole parameter (or state) a worker holds under its layer's split.
  *
- * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided, one run a first
- * index where the second is, the whole tensor where nothing is. A vocabulary may be padded besides
- * (core/model/vocabulary.h): runs end in zeros, or where another dimension is divided, runs of zeros follow. Which
+ * A shard is `rows` equal runs of the whole tensor: one run if the first dimension is divided, one run for each
+ * first index if the second is, the whole tensor if none is. A vocabulary may also be padded
+ * (core/model/vocabulary.h): runs then end in zeros or, if another dimension is divided, runs of zeros follow. Which
  * dimension is divided follows from the sizes of the parameter at the local operation (core/model/op.h), as the
  * buffers' sizes do. */
 #ifndef GHP_EXECUTOR_STATE_SHARD_H
@@ -22,7 +22,7 @@ struct ghp_shard {
     int64_t valid; /* elements of a run that are in the whole; the rest is padding, zeros */
 };
 
-/* Of a parameter or running statistic.
+/* The shard of a parameter or running statistic.
  *
  * kind     in the operation's facts
  * local    the layer's operation as this worker runs it

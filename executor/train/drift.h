@@ -1,12 +1,13 @@
 /* executor/train/drift.h - whether steps have become slower or faster during a run, and where: a worker that throttles
  * or shares its cores, a link that has lost its rate.
  *
- * Every ten seconds, and sixteen steps, each worker takes means over the steps since, 64 at most: the whole, and each
- * instruction. It holds them against those of its first look, and tells all workers a few numbers of the difference,
- * from which all find the same. What two looks in a row find is said once, and is the measure from then on.
+ * A check runs once at least ten seconds and sixteen steps have passed since the last one. Each worker takes means over
+ * the steps since then (64 at most), of the step and of each instruction. It compares them with the means at its first
+ * check, and sends all workers a few numbers of the difference, so all come to the same result. If two checks in a row
+ * find the same, it is reported once, and later checks compare with these means.
  *
  * A slow worker makes all others wait in their exchanges. So the worker whose computing has grown most is named first;
- * a link only where even the worker that waits least for others spends more on its exchanges.
+ * a link only if even the worker that waits least for others spends more on its exchanges.
  *
  * Tested  tests/executor/train/test_drift.c */
 #ifndef GHP_EXECUTOR_TRAIN_DRIFT_H
@@ -54,13 +55,13 @@ struct ghp_drift {
     double *before_s;           /* [instructions], of the measure; NULL: not looked yet; owned */
     double step_s;              /* of the measure; 0: none yet */
     double looked_s;            /* by the workers' clock, struct ghp_stop's told_s */
-    int64_t looked;             /* after so many steps */
-    int steps;                  /* over so many */
+    int64_t looked;             /* steps done then */
+    int steps;                  /* steps that the means are over */
     enum ghp_drift_place found; /* by the last look */
 };
 
-/* After a step, behind the check of `stop`: looks where it is time; worker 0 says what it finds, and the next heartbeat
- * has it.
+/* Call after a step and the check of `stop`. Runs a check if it is due; worker 0 prints what it finds, and the next
+ * heartbeat has it.
  *
  * done   steps
  *
@@ -68,7 +69,8 @@ struct ghp_drift {
  * Collective over all workers */
 enum ghp_status ghp_drift_look(struct ghp_drift *drift, struct ghp_worker *worker,
                                const struct ghp_stop *stop, int64_t done);
-/* The training goes on by another program, after `done` steps: what was measured was of the former one. Local. */
+/* The training continues with another program after `done` steps: forgets what was measured of the former one.
+ * Local. */
 void ghp_drift_restart(struct ghp_drift *drift, int64_t done);
 void ghp_drift_release(struct ghp_drift *drift); /* accepts a zeroed one */
 

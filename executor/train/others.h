@@ -1,9 +1,9 @@
-/* executor/train/others.h - what asynchronous workers know of each other: how far each is, what its steps came to, and
- * whether somebody was asked to end.
+/* executor/train/others.h - what asynchronous workers know of each other: how far each is, the results of its steps,
+ * and whether a worker was asked to end.
  *
- * After each step a worker says so to all others, in a small message that nobody waits for, so that each knows about
- * how many steps all have done together. Where all have to meet (an evaluation, a checkpoint, the end) each says that
- * it is there and waits until all have: then what each knows of the others is exact, and the same everywhere.
+ * After each step a worker sends all others a small message that no worker waits for. So each knows about how many
+ * steps all have done together. If all have to meet (an evaluation, a checkpoint, the end), each reports that it has
+ * come and waits until all have. What each knows of the others is then exact, and the same everywhere.
  *
  * Call order: open -> tell, ... -> meet -> tell ... -> close.
  *
@@ -25,7 +25,7 @@ struct ghp_other_word { /* of one worker, since the training began */
 
 struct ghp_others;
 
-/* Opens the channel behind all others of this training.
+/* Opens the channel after all other channels of this training.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_COMM
  * Collective over all workers */

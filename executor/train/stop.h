@@ -3,9 +3,9 @@
  *
  * SIGTERM, SIGINT (Ctrl-C) and SIGUSR1 (which Slurm can send some time before its limit) to any worker end the run in
  * order. A second SIGTERM or SIGINT to the same worker ends it at once. A handler only notes the signal. The workers
- * tell each other of it at boundaries, where all come by in the same order: after a step, before a batch of an
- * evaluation. Not at each: some twice a second, so that it takes no time, by a count that all workers derive from the
- * same numbers.
+ * tell each other of it at boundaries, which all reach in the same order: after a step, and before a batch of an
+ * evaluation. They do so about twice a second, not at each boundary, so that it takes no noticeable time. All workers
+ * derive the count of boundaries from the same numbers.
  *
  * Call order: listen -> begin -> check ... check -> end. One at a time in a process.
  *
@@ -24,7 +24,7 @@ struct ghp_stop {
     double told_s; /* between tellings, in all, of the slowest worker: the same on all workers */
     struct ghp_heartbeat *heartbeat; /* NULL, or written whenever all have told: borrowed */
     int signal,
-        worker; /* what was agreed on: the signal of the first worker who had one; 0: go on */
+        worker; /* what was agreed on: the signal of the first worker that had one; 0: continue */
 };
 
 /* From now on these signals come to a thread that does nothing else, and to no thread amid its work: oneDNN's products
@@ -45,12 +45,12 @@ enum ghp_status ghp_stop_listen(void);
 enum ghp_status ghp_stop_begin(struct ghp_stop *stop, const struct ghp_exec_context *exec,
                                int workers);
 
-/* The signal that this worker has noted; 0: none. Of workers that tell each other by other ways. Local. */
+/* The signal that this worker has noted; 0: none. For workers that tell each other in other ways. Local. */
 int ghp_stop_noted(void);
 /* What they have agreed on: from then on check says so. Local. */
 void ghp_stop_agree(struct ghp_stop *stop, int signal, int worker);
 
-/* At a boundary: whether to end here; then it says so ever after. NULL never ends.
+/* Call at a boundary. Tells whether to end here, and keeps telling so afterwards. NULL never ends.
  *
  * Returns   GHP_OK; GHP_ERR_COMM
  * Collective over all workers */
@@ -59,11 +59,11 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends);
 /* Whether the last check told: workers then have waited for each other. Local; the same on all workers. */
 bool ghp_stop_told(const struct ghp_stop *stop);
 
-/* Signals do again what they did before; but where all end by one, a further SIGUSR1 does nothing, since a checkpoint
- * may be on its way. Local; accepts one that was not begun. */
+/* Restores what signals did before. If all workers end by a signal, a further SIGUSR1 does nothing, since a
+ * checkpoint may be on its way. Local; accepts one that was not begun. */
 void ghp_stop_end(struct ghp_stop *stop);
 
-/* Of a server, which ends when the workers do: a first signal is not for it. Local. */
+/* For a server, which ends when the workers do: ignores a first signal. Local. */
 void ghp_stop_leave_to_workers(void);
 
 /* "SIGTERM" and the like. */

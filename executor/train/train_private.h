@@ -17,7 +17,7 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done);
 enum ghp_status ghp_training_stagnates(struct ghp_training *t, bool *ends);
 /* Whether a multiple of `every` is beyond `before` and at most `done`; 0: never. Local. */
 bool ghp_training_passes(int64_t every, int64_t before, int64_t done);
-/* Whether one of the checkpoints before the end is due behind more than `before` and at most `done` steps. Local. */
+/* Whether one of the checkpoints before the end is due after more than `before` and at most `done` steps. Local. */
 bool ghp_training_saves(const struct ghp_training *t, int64_t before, int64_t done);
 /* How the checkpoint that is being written has ended: worker 0 waits for it. */
 void ghp_training_finish_save(struct ghp_training *t);
@@ -28,7 +28,7 @@ enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step
 
 /* ---- train_async.c ---- */
 
-/* The loop of workers that wait for nobody's step. */
+/* The loop of workers that do not wait for each other's steps. */
 enum ghp_status ghp_training_run_async(struct ghp_training *t);
 
 /* ---- divergence.c ---- */

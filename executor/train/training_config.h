@@ -15,7 +15,7 @@
 struct ghp_training_config {
     struct ghp_init_choice init;
     struct ghp_data *data;  /* borrowed */
-    struct ghp_order order; /* owned by whoever initialised it */
+    struct ghp_order order; /* owned by the code that initialised it */
     /* As the order, and each step is then asked for once; NULL: epochs are shuffled. */
     struct ghp_sampling *sampling;
     struct ghp_lr_schedule schedule;

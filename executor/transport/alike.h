@@ -1,7 +1,7 @@
 /* executor/transport/alike.h - whether all ranks were told the same, and if not, what differs and who was told what.
  *
  * A list has subjects, each with a text for people and a hash of all that must be the same. All ranks make the list of
- * the same subjects in the same order. Where all are alike one message a rank is sent; only else the subjects are
+ * the same subjects in the same order. If all are alike, one message a rank is sent; only else the subjects are
  * compared one by one.
  *
  * Call order: a zeroed list with its doing and remedy -> add ... -> agree. */

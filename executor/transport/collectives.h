@@ -37,8 +37,7 @@ struct ghp_comm { /* a communicator; released with what made it */
     const struct ghp_collectives_ops *ops;
     struct ghp_ranks ranks;
     enum ghp_stream stream;
-    const char
-        *label; /* set by whoever uses it: what the watchdog says is being waited for; borrowed */
+    const char *label; /* what the watchdog says is awaited; borrowed */
 };
 
 struct ghp_reduction { /* sums; data and scratch where the collectives' tensors lie */

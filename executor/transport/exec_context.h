@@ -8,7 +8,7 @@
 #include "executor/backend/backend.h"
 #include "executor/transport/transport.h"
 
-struct ghp_exec_context { /* borrowed by whoever uses it */
+struct ghp_exec_context { /* borrowed by its users */
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
     struct ghp_transport *transport;

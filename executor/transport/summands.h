@@ -1,7 +1,7 @@
 /* executor/transport/summands.h - pieces of several workers, added in the workers' order: every sum of tensors on
  * processors.
  *
- * The same pieces give the same bits whoever adds them. bfloat16 is added in float and rounded once.
+ * The same pieces give the same bits on every rank that adds them. bfloat16 is added in float and rounded once.
  *
  * Tested    tests/executor/transport/test_transport.c, test_message.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_SUMMANDS_H

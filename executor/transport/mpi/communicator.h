@@ -88,12 +88,12 @@ static inline struct ghp_mpi *ghp_mpi_of(struct ghp_transport *transport)
 /* In mpi/wait.c.
  *
  * Waits for all messages posted in one request set: first by testing, then by testing between short sleeps. Those of
- * the other request set go on meanwhile.
+ * the other request set continue meanwhile.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
 enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set);
 
-/* For waits that are not for messages: lets MPI go on with those that are on their way. */
+/* For waits that are not for messages: lets MPI continue with those that are on their way. */
 enum ghp_status ghp_mpi_progress(struct ghp_mpi_comm *comm);
 /* A wait of the communicator's stream, which begins now. */
 struct ghp_backoff_wait ghp_mpi_backoff_begin(const struct ghp_mpi_comm *comm);

@@ -14,7 +14,7 @@
  * Waiting tests for a moment and then sleeps until the rank that it waits for wakes it; it wakes by itself, too, to let
  * MPI go on with what is on its way: other ranks may be waiting for that.
  *
- * One thread at a time uses a shared segment: each communicator has its own. Where no memory can be shared there is
+ * One thread at a time uses a shared segment: each communicator has its own. If no memory can be shared, there is
  * none, and sums go by messages, with the same bits: tests/executor/transport/test_transport.c holds both against
  * each other. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
