@@ -2,10 +2,10 @@
  * forward pass, the gradient of that output before its backward pass, and the logits that enter the loss.
  *
  * A device's tensors are seen as copies in host memory, and such steps are enqueued one by one. What a kernel does
- * together with others (core/program/fuse.h) has no tensor of its own in
- * between: of a bias and a ReLU that a convolution's kernel does, the ReLU's output is seen. So two programs of one
- * network may show different tensors, and an observer compares those that both show. It may write what it sees: then
- * the step goes on with that. */
+ * together with others (core/program/fuse.h) has no tensor of its own in between: of a bias and a ReLU that a
+ * convolution's kernel does, the ReLU's output is seen. So two programs of one network may show different tensors,
+ * and an observer compares those that both show. An observer may overwrite a tensor; the step then continues with
+ * the new values. */
 #ifndef GHP_EXECUTOR_ENGINE_OBSERVER_H
 #define GHP_EXECUTOR_ENGINE_OBSERVER_H
 

@@ -4,10 +4,10 @@
  * The worker knows instructions; it knows nothing of epochs, files, schedules or how a layer is split. Everything is
  * allocated and prepared by ghp_worker_open; the step loop allocates nothing.
  *
- * Call order: open -> connect -> allocate -> parameters (executor/state/parameters.h) -> step ... step -> flush ->
- * read tensors -> close. A step leaves its updates pending: they run at the start of the next step, when their
- * reductions have had all of the backward pass to finish. Whoever reads weights flushes first; flushing more often
- * changes no result.
+ * Call order: open -> connect -> allocate -> parameters (executor/state/parameters.h) -> step ... step -> flush -> read
+ * tensors -> close. A step leaves its updates pending: they run at the start of the next step, when their reductions
+ * have had all of the backward pass to finish. Code that reads weights must flush first. Flushing more often changes no
+ * result.
  *
  * An evaluating worker (run.weight_owner) runs a forward-only program on the weights of a training worker. */
 #ifndef GHP_EXECUTOR_ENGINE_WORKER_H
@@ -36,13 +36,13 @@ struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/
     int64_t led_least, led_most; /* lsgd: pulls in which a worker led its group; of all workers */
 };
 
-/* What a worker's mixes have learnt: the worker has it, and a checkpoint what mixing->keeps_* say. */
+/* State of a worker's mixes. A checkpoint keeps the parts that mixing->keeps_* name. */
 struct ghp_mix_numbers {
     double share; /* as of struct ghp_mix_count */
     double lost;  /* sum of its mean losses since workers told each other theirs */
 };
 
-/* What the rate of the next updates is multiplied by. */
+/* Factor of the learning rate of the next updates. */
 static inline double ghp_mix_rate(const struct ghp_mixing_facts *mixing,
                                   const struct ghp_mix_numbers *numbers)
 {
@@ -58,7 +58,7 @@ struct ghp_mixer_place { /* in a worker; borrowed until close */
     struct ghp_mix_numbers *numbers;
 };
 
-/* Who mixes a worker's weights; what each does is said in executor/mixing/mixer.h. */
+/* The functions that mix a worker's weights; executor/mixing/mixer.h describes them. */
 struct ghp_mixer_hooks {
     enum ghp_status (*open)(const struct ghp_mixer_place *place, struct ghp_mixer **mixer);
     enum ghp_status (*connect)(struct ghp_mixer *mixer);
@@ -80,12 +80,12 @@ struct
     const struct ghp_profile *profile;
     struct ghp_worker *weight_owner; /* not NULL: forward only, on its weights and states */
     int threads;                     /* that make samples; 0: one */
-    bool no_graph;                   /* on a device: each step is enqueued anew */
+    bool no_graph;                   /* on a device: each step is enqueued again */
     double
-        emulated_step_s; /* computing of a step takes so long (engine/pace.h); 0: what it takes */
-    const struct ghp_profile *paced_by; /* whose costs an emulated step is shared out by, or NULL */
+        emulated_step_s; /* how long a step's computing is made to take (engine/pace.h); 0: as long as it takes */
+    const struct ghp_profile *paced_by;   /* divides an emulated step, or NULL */
     const struct ghp_mixer_hooks *mixing; /* where the synchroniser mixes; else may be NULL */
-    bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
+    bool reduces_late; /* on a processor: no thread reduces during the step (comm_stream.h) */
 };
 
 struct ghp_step {   /* one pass over one global batch */
@@ -141,9 +141,9 @@ void ghp_worker_close(struct ghp_worker *worker);
  * Collective over all workers of the extent */
 enum ghp_status ghp_worker_step(struct ghp_worker *worker, const struct ghp_step *step);
 
-/* Said before a step: what the step after it will be, so that its samples are made while the step runs, if that saves
- * anything (wants_hints). A hint that does not come true costs time alone. `next->samples` are copied, `next->data` is
- * borrowed until ghp_worker_close. */
+/* Call before a step to announce the step after it. Its samples are then made while the step runs, if that saves
+ * anything (wants_hints). A wrong hint only costs time. `next->samples` are copied, `next->data` is borrowed until
+ * ghp_worker_close. */
 bool ghp_worker_wants_hints(const struct ghp_worker *worker);
 void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
 /* Samples that steps loaded so far, and how many of them were made ahead. */
@@ -158,22 +158,22 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *worker);
 /* Finishes reductions of the last step, but not its updates: gradients can be read afterwards. Collective. */
 enum ghp_status ghp_worker_settle(struct ghp_worker *worker);
 
-/* The latest finished result: of the step before the last, or of the last one after flush or settle. Where
- * METRIC_REDUCE has a period (core/program/program.h) results come for some steps at once, and flush, settle or
+/* The latest finished result: of the step before the last, or of the last one after flush or settle. If
+ * METRIC_REDUCE has a period (core/program/program.h), results come for some steps at once, and flush, settle or
  * share_results bring those of all steps done. Returns false while there is none. */
 bool ghp_worker_result(const struct ghp_worker *worker, struct ghp_result *result);
-/* The same of a step: one that came with the latest one, or that itself. */
+/* The same for a given step: the latest one, or one whose result came with it. */
 bool ghp_worker_result_of(const struct ghp_worker *worker, uint64_t step,
                           struct ghp_result *result);
-/* Between steps: sums what workers have kept of their results. Collective. */
+/* Sums the results that workers have kept. Between steps. Collective. */
 enum ghp_status ghp_worker_share_results(struct ghp_worker *worker);
 
-/* What updates so far have found not finite in the weights and moments that they wrote, or in running statistics; from
- * then on the losses of steps are NaN, on all workers that sum them. Waits for what is enqueued. Local. */
+/* The first weights, moments or running statistics that updates found not finite. From then on the losses of steps
+ * are NaN, on all workers that sum them. Waits for enqueued work. Local. */
 enum ghp_status ghp_worker_not_finite(const struct ghp_worker *worker,
                                       struct ghp_not_finite *found);
 
-/* Of a step that measures: the norm of the gradients of this worker's samples, before they were weighted and summed
+/* For a step that measures: the norm of the gradients of this worker's samples, before they were weighted and summed
  * over workers. */
 double ghp_worker_own_norm(const struct ghp_worker *worker);
 
@@ -188,16 +188,16 @@ bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction, of steps whose results are there; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
-/* What its mixes of weights took so far (executor/mixing/mixer.h); between steps. */
+/* Counts and times of its mixes of weights so far (executor/mixing/mixer.h); between steps. */
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *worker);
-/* Between steps: of mixes nothing is under way. Collective over all workers. */
+/* Waits until no mix is under way. Between steps. Collective over all workers. */
 enum ghp_status ghp_worker_settle_mixes(struct ghp_worker *worker);
-/* A number of this worker's own that a checkpoint has besides its tensors, when mixes have settled; between steps.
- * NULL: it has none. */
+/* A number of this worker that a checkpoint has in addition to its tensors; NULL: there is none. Between steps, when
+ * mixes have settled. */
 double *ghp_worker_mix_number(struct ghp_worker *worker);
 /* Steps whose computing took longer than the emulated step (engine/pace.h). */
 int64_t ghp_worker_late_steps(const struct ghp_worker *worker);
-/* Said after a step: its times do not count. */
+/* Call after a step to discard its times. */
 void ghp_worker_skip_timings(struct ghp_worker *worker);
 
 /* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT,
@@ -217,31 +217,33 @@ bool ghp_worker_shards_weights(const struct ghp_worker *worker, int layer);
  * finite; -1: there is none. Flush first. Local. */
 int ghp_worker_optimizer_shard_not_finite(struct ghp_worker *worker);
 
-/* Makes the layer's WEIGHTs, WEIGHT_GRADIENTs or a moment whole where they lie in optimizer shards; nothing otherwise.
- * They are so until another layer's are made, for these may lie in the same place. Settle first; of all but gradients
- * flush first. Collective over the workers of a stage. */
+/* Makes the layer's WEIGHTs, WEIGHT_GRADIENTs or a moment whole if they are in optimizer shards; does nothing
+ * otherwise. They stay whole until another layer's are made whole, which may use the same memory. Settle first; of
+ * all but gradients flush first. Collective over the workers of a stage. */
 enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind,
                                    int layer);
-/* This worker's part of a tensor from the whole one that was written in its place, before another layer's is: said
- * after each that was written. Local. */
+/* Takes this worker's part from the whole tensor that was written in its place. Call after each tensor that was
+ * written, before another layer's is. Local. */
 enum ghp_status ghp_worker_keep(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind,
                                 int layer, int slot);
-/* To servers a whole moment that was written, before another moment's are. */
+/* Sends a whole moment that was written to the servers, before another moment is written. */
 enum ghp_status ghp_worker_distribute(struct ghp_worker *worker, enum ghp_buffer_kind moment);
 
 /* Whether workers' weights differ between two averages (core/program/sync.h). */
 bool ghp_worker_has_replicas(const struct ghp_worker *worker);
-/* Said when a checkpoint's weights for all workers are in place, before each one's own: servers begin with these. */
+/* Call when a checkpoint's weights for all workers are in place, before each worker's own are read. Servers begin
+ * with these. */
 enum ghp_status ghp_worker_give_weights(struct ghp_worker *worker);
-/* The mean of all workers' weights and statistics in place of each one's own, and back; the gradients' place keeps
- * these meanwhile. Nothing where they do not differ. Flush first. Taking it is collective over all workers. */
+/* Puts the mean of all workers' weights and statistics in place of each worker's own, and back. The gradients'
+ * memory keeps the own ones meanwhile. Does nothing if they do not differ. Flush first. Taking it is collective over
+ * all workers. */
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *worker);
 enum ghp_status ghp_worker_return_mean(struct ghp_worker *worker);
 
 /* Whether a layer's weights, their gradients and moments lie blocked (executor/state/weight_blocks.h). */
 bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);
 
-/* What learning rates by norms have learnt; NULL: they follow none. A checkpoint writes its values. */
+/* State of learning rates that follow norms; NULL: they do not. A checkpoint writes its values. */
 const struct ghp_tensor_rates *ghp_worker_rates(const struct ghp_worker *worker);
 
 /* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */

@@ -29,7 +29,7 @@ struct ghp_worker {
     struct ghp_kernels kernels;
     struct ghp_program program;
     struct ghp_arena arena;
-    struct ghp_comm_stream *comm_stream; /* NULL: nothing runs beside the compute stream */
+    struct ghp_comm_stream *comm_stream; /* NULL: none */
     struct ghp_in_flight *in_flight;
     struct ghp_step_timer *timer;
     struct ghp_pace *pace;                   /* NULL: computing takes what it takes */
@@ -61,8 +61,7 @@ struct ghp_worker {
         whole_kind;    /* what of one bucket's optimizer shards does; KIND_COUNT: nothing */
     int whole_bucket;  /* of which bucket */
     int metric_reduce; /* instruction; -1: the metrics are this worker's alone */
-    /* Where it has a period: steps whose metrics lie in the buffer behind the sums, and whether they are being
-     * summed. */
+    /* If it has a period: steps whose metrics are in the buffer after the sums, and whether they are being summed. */
     int kept_metrics;
     uint64_t kept_last; /* the last one */
     bool sums_metrics;
@@ -114,16 +113,16 @@ void ghp_worker_take_result(struct ghp_worker *w, uint64_t step, const double *m
                             double squares);
 /* Whether the metrics of some steps are summed at once. */
 bool ghp_worker_keeps_metrics(const struct ghp_worker *w);
-/* A METRIC_REDUCE that does: keeps this step's metrics, and says whether all that are kept are to be summed. */
+/* For such a METRIC_REDUCE: keeps this step's metrics. Returns whether all kept metrics are now due to be summed. */
 bool ghp_worker_keep_metrics(struct ghp_worker *w);
-/* Those that are kept, by the instruction's communicator, which is idle otherwise. */
+/* Sums the kept metrics over the instruction's communicator, which is idle otherwise. */
 enum ghp_status ghp_worker_sum_kept(struct ghp_worker *w);
-/* They are summed: the results of their steps. */
+/* Takes the results of their steps once they are summed. */
 void ghp_worker_take_kept(struct ghp_worker *w);
 
 /* ---- worker/update.c ---- */
 
-/* A step's or a flush's updates begin: none is done. */
+/* Call when a step's or a flush's updates begin: marks all as not done. */
 void ghp_worker_begin_updates(struct ghp_worker *w);
 /* Adds the squares of this worker's own gradients: those that reduction i is about to sum, or (i -1) of all where
  * nothing was reduced. */
@@ -132,7 +131,8 @@ void ghp_worker_measure(struct ghp_worker *w, int i);
 void ghp_worker_look_at_pulled(struct ghp_worker *w, int bucket);
 /* Memory for learning rates by norms. */
 enum ghp_status ghp_worker_open_rates(struct ghp_worker *w);
-/* All workers' sums are there: the step's factors. Returns the place of the sum of all gradients' squares. */
+/* Computes the step's factors once all workers' sums are there. Returns the address of the sum of all gradients'
+ * squares. */
 const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums);
 /* Buffer `sum` += buffer `more`. */
 enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
@@ -150,8 +150,8 @@ bool ghp_worker_is_served(const struct ghp_worker *w);
 /* The channel to the servers. Collective over all workers and servers. */
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w);
 void ghp_worker_close_servers(struct ghp_worker *w); /* they end when all workers have */
-/* A tensor of the servers' into its place (a moment into the gradients'), and back: all workers write the same, so each
- * reads what it has written. Between steps. Collective. */
+/* Reads a tensor of the servers into its place (a moment into the gradients' place), and writes it back. All workers
+ * write the same values, so each reads what it has written. Between steps. Collective. */
 enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_kind kind);
 enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_kind kind);
 

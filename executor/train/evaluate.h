@@ -13,7 +13,7 @@
 struct ghp_evaluation {
     int64_t samples;
     double loss;          /* mean */
-    double perplexity;    /* exp(loss); 0: the network's input are no tokens */
+    double perplexity;    /* exp(loss); 0: the network's input is not tokens */
     double accuracy;      /* share of samples whose largest output is their label */
     struct ghp_hits hits; /* as many as were asked for; owned */
     double seconds;

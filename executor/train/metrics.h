@@ -5,8 +5,9 @@
  *     {"step": 125, "epoch": 1, "test_loss": 0.31, "test_top1": 0.912, "test_samples": 2000}
  *
  * A number that is not finite is null: the loss of a step whose labels are all ignored, a perplexity beyond 1e308.
- * Hits that were asked for are "test_top5", "test_class_labels", "test_class_top1" and "test_class_top5", the last three
- * of each class. Where the network's input are tokens, a step has "tokens_per_s" besides, and an evaluation "test_perplexity". */
+ * Hits that were asked for are "test_top5", "test_class_labels", "test_class_top1" and "test_class_top5", the last
+ * three of each class. If the network's input is tokens, a step also has "tokens_per_s", and an evaluation
+ * "test_perplexity". */
 #ifndef GHP_EXECUTOR_TRAIN_METRICS_H
 #define GHP_EXECUTOR_TRAIN_METRICS_H
 
@@ -14,16 +15,16 @@
 
 struct ghp_metrics;
 
-/* Refuses a file that has metrics already, so that none are lost unsaid. Pipes and devices hold none.
+/* Refuses a file that has metrics already, so that none are lost without notice. Pipes and devices hold none.
  *
- * resumable   whether --resume could be said instead
+ * resumable   whether --resume could be given instead
  *
  * Returns   GHP_OK; GHP_ERR_USAGE with the options that help. Local. */
 enum ghp_status ghp_metrics_refuse(const char *path, bool resumable);
 
 /* append: continue an existing file (a resumed run). Returns GHP_OK; GHP_ERR_IO. Local. */
 enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics);
-struct ghp_metrics_from { /* where a resumed run goes on */
+struct ghp_metrics_from { /* where a resumed run continues */
     int64_t step;         /* steps done */
     bool owes_evaluation; /* one after these steps is made again */
 };
@@ -39,7 +40,7 @@ struct ghp_metrics_step {
     int64_t step, epoch; /* from 0 */
     double loss, top1, images_per_s, learning_rate;
     double gradient_norm; /* 0: not taken, and left out */
-    double tokens_per_s;  /* 0: the network's input are no tokens, and left out */
+    double tokens_per_s;  /* 0: the network's input is not tokens; left out */
 };
 enum ghp_status ghp_metrics_step(struct ghp_metrics *metrics, const struct ghp_metrics_step *step);
 /* step: steps done so far. */

@@ -1,11 +1,11 @@
 /* executor/train/train.h - the training loop: steps, epochs, evaluations, checkpoints, the metrics file, the progress
  * bar.
  *
- * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of
- * executor/train/training_config.h's. A checkpoint or a line of metrics that cannot be written is said, and costs no
- * more than itself. All but the last one are written beside the steps (state/checkpoint.h). A signal ends the training
- * after a step, with a checkpoint (train/stop.h). Results come one step late, because a step's sums are complete only
- * when the next one needs their place. */
+ * Decides what happens when. executor/engine/worker.h runs a step; executor/train/training_config.h says what a step
+ * consists of. If a checkpoint or a line of metrics cannot be written, a warning says so, and only that one is lost.
+ * All checkpoints but the last are written during the steps (state/checkpoint.h). A signal ends the training after a
+ * step, with a checkpoint (train/stop.h). Results come one step late, because a step's sums are complete only when
+ * the next one needs their place. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
 #define GHP_EXECUTOR_TRAIN_TRAIN_H
 
@@ -27,7 +27,7 @@ struct ghp_training_doubt { /* of the first steps */
     double step_s;          /* what they took each */
 };
 
-/* Who may change the worker when the first steps are known: executor/compare/guard.h. */
+/* May change the worker when the first steps are known: executor/compare/guard.h. */
 struct ghp_training_guard {
     /* Trains on by ghp_training_advance as it sees fit; t->worker, and with it first_step, losses and seconds, may be
      * another's afterwards. Collective over all workers. */
@@ -41,18 +41,18 @@ struct ghp_training {
     struct ghp_training_config *training_config;
     int64_t first_step, steps; /* first_step .. steps - 1 are trained */
     bool evaluates;            /* on the test set, after each epoch and at the end */
-    int64_t evaluate_every;    /* and after so many steps; 0: not */
+    int64_t evaluate_every;    /* and after this number of steps; 0: not */
     bool evaluates_all;        /* the training set, of data that has no other */
     enum ghp_hits_detail evaluation_detail;
-    int64_t patience;     /* ends after so many evaluations without a lower test loss; 0: not */
+    int64_t patience; /* ends after this number of evaluations without a lower test loss; 0: not */
     bool owes_evaluation; /* of the state at first; later: of `done`, cut short by a signal */
-    struct ghp_checkpoint_folder checkpoints; /* path NULL: none; else at the end, */
-    int64_t checkpoint_epochs;                /* after every so many epochs, */
-    int64_t checkpoint_every;                 /* and after every so many steps; 0 of either: not */
-    bool asynchronous;                        /* a thread writes them, but for the last */
-    struct ghp_heartbeat heartbeat;           /* rank 0, with file; else zeroed */
-    struct ghp_metrics *metrics;              /* rank 0; NULL elsewhere or without file */
-    struct ghp_event_file *events;            /* the same */
+    struct ghp_checkpoint_folder checkpoints; /* path NULL: none; else at the end */
+    int64_t checkpoint_epochs;      /* also after every multiple of this many epochs; 0: not */
+    int64_t checkpoint_every;       /* and of this many steps; 0: not */
+    bool asynchronous;              /* a thread writes them, but for the last */
+    struct ghp_heartbeat heartbeat; /* rank 0, with file; else zeroed */
+    struct ghp_metrics *metrics;    /* rank 0; NULL elsewhere or without file */
+    struct ghp_event_file *events;  /* the same */
     /* NULL, or takes the first step's gradients and the last weights */
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
@@ -78,7 +78,7 @@ struct ghp_training {
 
 /* Trains.
  *
- * Returns   GHP_OK, flushed; else the only thing left to do is to abort: other workers may wait
+ * Returns   GHP_OK, flushed; otherwise the caller must abort, since other workers may wait
  * Collective over all workers */
 enum ghp_status ghp_train(struct ghp_training *training);
 
@@ -86,7 +86,7 @@ enum ghp_status ghp_train(struct ghp_training *training);
  * all that is due between them; and brings the training to rest, all weights in place. Collective over all workers. */
 enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool *ends);
 enum ghp_status ghp_training_pause(struct ghp_training *t);
-/* Goes on with another worker, which has the state of the first, at rest: as a training that was resumed here. */
+/* Continues with another worker, which has the state of the first, at rest: as a training that was resumed here. */
 enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *worker);
 
 #endif
