@@ -128,7 +128,7 @@ struct ghp_direction_squares {
     double *directions, *weights;
 };
 
-struct ghp_buffer_extent { /* n of a tensor, of so many bytes each */
+struct ghp_buffer_extent { /* numbers of a tensor, and the bytes of each */
     int64_t n;
     int bytes;
 };

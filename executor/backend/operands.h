@@ -35,8 +35,8 @@ enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_
                                      unsigned passes, struct ghp_operand_set *set);
 void ghp_operand_set_release(struct ghp_operand_set *set); /* accepts a zeroed one */
 
-/* The same in a device's memory, for whoever only times: large tensors repeat their first numbers there, made on the
- * host once. In host memory, ghp_operand_set_init. */
+/* The same in a device's memory, for measurements of time alone: large tensors repeat their first numbers, which the
+ * host makes once. In host memory, ghp_operand_set_init. */
 enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
                                              const struct ghp_local *local, int element_bytes,
                                              unsigned passes, struct ghp_operand_set *set);

@@ -14,7 +14,7 @@ struct ghp_pack {        /* rows of blocks */
     int64_t rows;        /* samples x pixels */
     int64_t block_bytes; /* channels of one slice x element size */
     int parts;           /* slices in a whole row */
-    /* of a whole row; 0: parts * block_bytes. Less: the last slices end in zeros, which the whole has not */
+    /* of a whole row; 0: parts * block_bytes. Less: the last slices end in zeros, which the whole does not have */
     int64_t row_bytes;
     /* which sides lie in blocks of 16 channels: of the whole, or of a slice, there are whole blocks */
     bool whole_nchw16c, part_nchw16c;

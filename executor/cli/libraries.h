@@ -9,7 +9,7 @@
 /* Says oneDNN, MPI, hwloc and zlib, and the kernels and sources of this build; fits struct ghp_tool's `libraries`. */
 void ghp_executor_libraries(ghp_opts_say *say);
 
-/* Of the sources of this build's kernels and transports, and of how they were compiled: 16 digits. */
+/* A hash of the sources of this build's kernels and transports and of the compiler's options: 16 digits. */
 extern const char ghp_kernels_hash[];
 /* The same of all sources of core, onnx and executor. */
 extern const char ghp_sources_hash[];

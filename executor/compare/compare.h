@@ -4,7 +4,7 @@
  * Every plan has a worker and an arena of its own, all open at once. A round gives each plan one turn: some steps to
  * warm up, then `steps` timed ones (fewer of a plan whose turn would last longer than is allowed); the round's value
  * is the time from the first timed step's start to the last one's end, by their number, meant over all workers. Turns
- * follow the order of executor/compare/candidates.h. Training goes on from turn to turn within each plan, from the
+ * follow the order of executor/compare/candidates.h. Training continues from turn to turn within each plan, from the
  * same first weights, on the same samples.
  *
  * Call order: ghp_compare_run -> report (executor/compare/compare_report.h) -> ghp_compare_release. */
@@ -35,7 +35,7 @@ int64_t ghp_compare_steps(const struct ghp_session_options *options);
  * ab   to be released, after a failure too
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (all arenas at once are more than this machine has); GHP_ERR_INPUT (a training
- *           diverged). Where the session is in its loop then, the only thing left is to abort
+ *           diverged). If the session is in its loop then, the caller must abort
  * Collective over all workers
  * Tested    tests/tools/run/test_compare.sh */
 enum ghp_status ghp_compare_run(struct ghp_setup *setup, struct ghp_comparison *ab);

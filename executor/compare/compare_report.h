@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* A row a plan: predicted, measured, spread, error, ratio to the first plan with its interval; then who won, and
- * whether other programs disturbed it. A prediction is shown only where its profile is of this backend, precision and
+ * whether other programs disturbed it. A prediction is shown only if its profile is of this backend, precision and
  * numerics. */
 enum ghp_status ghp_compare_report(const struct ghp_comparison *ab, const struct ghp_setup *setup,
                                    FILE *out);

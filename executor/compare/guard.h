@@ -1,10 +1,10 @@
-/* executor/compare/guard.h - data parallelism timed beside a plan whose prediction does not hold or whose profile was
- * disturbed, and trained by where it is the faster.
+/* executor/compare/guard.h - times data parallelism in turns with a plan whose prediction does not hold or whose
+ * profile was disturbed. The training continues with data parallelism if it is faster.
  *
  * The training's own steps are the plan's turns, so nothing of it is lost and no bit of it changes where the plan is
  * kept. Data parallelism's turns are steps of a second worker that begins with the training's weights; they are thrown
- * away. Where every round says that it is faster, the training's state passes into that worker, as --resume under
- * another plan does it (executor/state/migrate.h), and it goes on from there.
+ * away. If it is faster in every round, the training's state passes to that worker, as with --resume under another plan
+ * (executor/state/migrate.h), and the training continues there.
  *
  * Call order: ghp_guard_open -> training->guard = &guard->base -> ghp_train -> guard->found. */
 #ifndef GHP_EXECUTOR_COMPARE_GUARD_H
@@ -29,7 +29,7 @@ struct ghp_guard {
     struct ghp_run_guard found;
 };
 
-/* Of a training by one plan of the setup.
+/* Opens the guard of a training with one plan of the setup.
  *
  * steps    that are to be trained
  * active   receives whether there is anything to guard; the same on every worker

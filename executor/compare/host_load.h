@@ -3,7 +3,7 @@
  *     foreign = all cores' busy seconds - the CPU seconds of this job's own processes
  *
  * Busy is user, nice, system and stolen time; interrupts are not counted, since the job's own messages cause them. A
- * measurement beside much foreign work is disturbed and should say so. Several hosts may share one machine (network
+ * measurement during much foreign work is disturbed and should say so. Several hosts may share one machine (network
  * namespaces); processes that see the same boot id count as one machine's.
  *
  * Call order: open -> mark -> work -> use -> mark -> ... -> close. */

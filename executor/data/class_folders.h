@@ -14,7 +14,7 @@
 struct ghp_class_files { /* of one set */
     char *folder;        /* owned; NULL: there is none */
     int64_t n;
-    size_t *name;   /* [n] where in `names` its path behind `folder` begins, owned */
+    size_t *name;   /* [n] where in `names` its path after `folder` begins, owned */
     int32_t *label; /* [n], owned */
     int64_t *first; /* [classes + 1] the first file of each class, and their end, owned */
     char *names;    /* each ended by a NUL, owned */

@@ -1,10 +1,10 @@
 /* executor/data/prefetch.h - the next samples of a worker on a processor, made while the present step runs.
  *
  * A thread of the lowest priority (Linux: SCHED_IDLE) makes them, with as many helpers as a load has threads, in order
- * into a buffer of the program's arena (GHP_BUFFER_PREFETCH): beside a computing thread it gets a few thousandths of a
- * core, and the whole core wherever that waits for other workers. Nobody ever waits for it: the load copies what is
- * there and makes the rest itself. So a step is at most as long as without, less what was hidden, plus one copy; and
- * since a sample has the same bits on every thread, results do not depend on how far the thread came.
+ * into a buffer of the program's arena (GHP_BUFFER_PREFETCH): while the worker computes it gets a few thousandths of a
+ * core, and the whole core while the worker waits for others. Nobody ever waits for it: the load copies what is there
+ * and makes the rest itself. So a step is at most as long as without, less what was hidden, plus one copy; and since a
+ * sample has the same bits on every thread, results do not depend on how far the thread came.
  *
  * There are no locks: what is asked for and how much of it is there is one atomic number, the thread adds a sample to
  * it only while nothing else was asked for meanwhile, and sleeps on a semaphore where there is nothing to do.

@@ -1,7 +1,7 @@
 /* executor/data/sampler.h - importance sampling: which sample comes next, by how long their gradients were.
  *
  * Each of n samples has a norm, that of its gradient when it was last measured. With chance `uniform` a draw is any
- * sample, all alike, and only then its norm is measured anew; else a sample by its share of all norms. So
+ * sample, all alike, and only then its norm is measured again; else a sample by its share of all norms. So
  *
  *     chance p = (1 - uniform) norm / (sum of norms) + uniform / n,    at least uniform / n
  *
@@ -9,9 +9,10 @@
  * The user of the sampler measures each sample once before the first draw.
  *
  * Norms are the leaves of a tree whose nodes are sums of two, so a draw and a change take log2(n) additions; a node is
- * added up anew at each change, so it depends on the norms alone and no rounding piles up.
+ * added up again at each change, so it depends on the norms alone and no rounding piles up.
  *
- * Draws are keyed by (seed, stream, step), whoever asks in what order. It knows no tensors and no workers.
+ * Draws are keyed by (seed, stream, step), and do not depend on the rank or the order of calls. It knows no tensors and
+ * no workers.
  *
  * Source   El Hanchi, Stephens, arXiv 2103.12293 (2021); El Hanchi, Stephens, Maddison (ICML 2022)
  * Tested   tests/executor/data/test_sampler.c */

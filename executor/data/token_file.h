@@ -34,7 +34,7 @@ struct ghp_token_format {
 /* Maps file->path, finds out what it is, and looks at all its ids.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (shorter or longer than its header says, half a token at its end, no
- *           file of tokens); GHP_ERR_INPUT naming file and place (an id outside the vocabulary, numbers that are no
+ *           file of tokens); GHP_ERR_INPUT naming file and place (an id outside the vocabulary, numbers that are not
  *           integers); GHP_ERR_USAGE (an unknown type, or one for a file that says its own)
  * Local
  * Tested    tests/executor/data/test_token_file.c, tests/fuzz/fuzz_tokens.c */

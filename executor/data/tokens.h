@@ -34,7 +34,7 @@ int64_t ghp_tokens_windows(const struct ghp_tokens *tokens); /* >= 1 */
 /* Writes window `window`, 0 .. ghp_tokens_windows - 1.
  *
  * ids      [s] inputs, or NULL
- * labels   [s] the token behind each, or NULL */
+ * labels   [s] the token after each, or NULL */
 void ghp_tokens_window(const struct ghp_tokens *tokens, int64_t window, int32_t *ids,
                        int32_t *labels);
 

@@ -20,7 +20,7 @@ struct ghp_arena {
     int point;                /* last point visited, -1: everything open */
     struct ghp_device device; /* zeroed: host memory */
     bool borrowed;            /* the memory is the weight owner's */
-    int64_t persistent_bytes; /* of the program: what is free behind it between steps */
+    int64_t persistent_bytes; /* of the program: free memory after it between steps */
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
 

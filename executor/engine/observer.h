@@ -1,4 +1,4 @@
-/* executor/engine/observer.h - sees the tensors of a step as its instructions make them: each layer's output behind its
+/* executor/engine/observer.h - sees the tensors of a step as its instructions make them: each layer's output after its
  * forward pass, the gradient of that output before its backward pass, and the logits that enter the loss.
  *
  * A device's tensors are seen as copies in host memory, and such steps are enqueued one by one. What a kernel does

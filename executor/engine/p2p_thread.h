@@ -1,9 +1,10 @@
-/* executor/engine/p2p_thread.h - the transfer thread: carries messages between stages beside the thread that computes.
+/* executor/engine/p2p_thread.h - the transfer thread: carries messages between stages, concurrently with the thread
+ * that computes.
  *
  * Whatever is posted is under way at once: sends and receives do not wait for each other, and a message is done when
- * all its messages are (and it is joined). It knows messages by number, not instructions. Of a tensor on a device a
- * send goes out when the tensor is in its bounce buffer (engine/bounce.h), and a receive is done when it is on its way
- * to the device.
+ * all its messages are (and it is joined). It knows messages by number, not instructions. If a tensor is on a device, a
+ * send starts when the tensor is in its bounce buffer (engine/bounce.h), and a receive is done when its copy to the
+ * device has started.
  *
  * Call order: open -> post, wait ... -> close. One thread posts and waits; each message is waited for before it is
  * posted again.

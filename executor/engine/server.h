@@ -3,8 +3,8 @@
  *
  * It waits for all workers' gradients of a bucket, adds them in the workers' order, updates its cut by the optimizer's
  * own kernel, parameter by parameter, and sends it to each worker: the bits are those of a worker that updates the same
- * elements. A worker tells it in a header what comes: a step, whose hyperparameters these are, with a push of every
- * bucket behind it; tensors that it wants or gives; its end. The server ends when all workers have.
+ * elements. A worker sends a header that announces what comes: a step with its hyperparameters, followed by a push of
+ * every bucket; tensors that it wants or gives; its end. The server ends when all workers have.
  *
  * Call order: open -> connect -> run -> close. In host memory.
  *
@@ -32,7 +32,7 @@ struct ghp_server_header { /* from a worker to each server */
     struct ghp_hyperparameters hyperparameters; /* STEP: of the update */
 };
 
-/* Of a program with so many buckets: a bucket's push and pull have its number. */
+/* The tags of headers and tensors. A bucket's push and pull have the bucket's number as their tag. */
 static inline int ghp_server_header_tag(const struct ghp_program *program)
 {
     return program->n_buckets;
@@ -58,7 +58,7 @@ struct ghp_server_messages {
 enum ghp_status ghp_server_exchange(const struct ghp_server_messages *exchange,
                                     const struct ghp_p2p_message *messages, int n);
 
-/* An update. Where weights or moments are not finite after it, a weight is NaN: workers see it in the weights that they
+/* An update. If weights or moments are not finite after it, a weight is NaN: workers see it in the weights that they
  * get, with the layer, and no message is needed. */
 enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct ghp_update *update,
                                   int element_bytes);

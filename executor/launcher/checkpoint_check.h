@@ -1,5 +1,5 @@
-/* executor/launcher/checkpoint_check.h - whether a training's checkpoints can still be read, asked where an attempt
- * could not go on from them: no restart mends a damaged one.
+/* executor/launcher/checkpoint_check.h - whether a training's checkpoints can still be read. It is called if an attempt
+ * could not continue from them, since a restart does not mend a damaged one.
  *
  * Tested   tests/tools/launch/test_launch.sh */
 #ifndef GHP_EXECUTOR_LAUNCHER_CHECKPOINT_CHECK_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 /* folder   of checkpoints
- * first    the training's first steps are the damaged checkpoint's: there never was another one, so that beginning anew
- *          costs what a death before the first checkpoint does
+ * first    the training's first steps are the damaged checkpoint's: there never was another one, so beginning again
+ *          costs as much as a death before the first checkpoint
  *
  * Returns   GHP_OK: one is sound, or why it cannot be read may pass; or `first`, and the damaged file has been put
  *           aside under another name, with a warning, so that there is none; GHP_ERR_FORMAT with the remedy: none is

@@ -1,8 +1,8 @@
 /* executor/launcher/job.h - one attempt: a command that is started, watched and ended.
  *
  * The command runs in a process group of its own, so that the terminal's Ctrl-C reaches ghp-launch alone. Its stdout
- * and stderr go through this process, which keeps the sentence that says why it failed. What it leaves behind when it
- * ends is killed (executor/launcher/process_tree.h).
+ * and stderr go through this process, which keeps the sentence that says why it failed. Processes that are left when it
+ * ends are killed (executor/launcher/process_tree.h).
  *
  * Call order: start -> watch. */
 #ifndef GHP_EXECUTOR_LAUNCHER_JOB_H

@@ -1,8 +1,8 @@
 /* executor/launcher/restart.h - what follows an attempt that failed: which plan, after which pause, or none.
  *
  * An attempt made progress if it left a newer checkpoint than it began with. After progress the count of failures
- * starts again. Where nobody counts the workers that are left, the same plan is tried once more, then each time the
- * next smaller one: an attempt that cannot start may lack a worker.
+ * starts again. If the workers that are left are not counted, the same plan is tried once more, then each time the next
+ * smaller one: an attempt that cannot start may lack a worker.
  *
  * Tested  tests/executor/launcher/test_restart.c */
 #ifndef GHP_EXECUTOR_LAUNCHER_RESTART_H

@@ -4,8 +4,8 @@
  * A ghp-launch that is killed leaves its folder, which has its process number in its name and is locked while it lives:
  * the next one of this user removes it.
  *
- * For Open MPI, on this host; mpirun's daemons clean up on others. Where somebody else has said where mpirun's files
- * are (OMPI_MCA_orte_tmpdir_base and such), nothing is made and nothing removed.
+ * For Open MPI, on this host; mpirun's daemons clean up on others. If a variable such as OMPI_MCA_orte_tmpdir_base
+ * already says where mpirun's files are, nothing is made and nothing removed.
  *
  * Tested  tests/executor/launcher/test_scratch.c, bench/recovery/faults */
 #ifndef GHP_EXECUTOR_LAUNCHER_SCRATCH_H
@@ -19,8 +19,8 @@ struct ghp_scratch {
     int hold;        /* the folder, open and locked */
 };
 
-/* Removes what a killed one left, and makes it, in $TMPDIR or /tmp; it is $TMPDIR of what is started from now on. Where
- * it cannot be made there is none. Local. */
+/* Removes what a killed one left, and makes it, in $TMPDIR or /tmp; it is $TMPDIR of what is started from now on. If
+ * it cannot be made, there is none. Local. */
 void ghp_scratch_open(struct ghp_scratch *scratch);
 
 /* Removes it with all in it, and the shared memory of the jobs that it knows. When all processes have ended.

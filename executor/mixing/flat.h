@@ -28,7 +28,7 @@ void ghp_flat_subtract(struct ghp_flat to, struct ghp_flat x, struct ghp_flat y)
 void ghp_flat_pull(struct ghp_flat x, double by, struct ghp_flat y);
 /* e = by * (x - y); y += e; x -= e: x + y stays */
 void ghp_flat_draw(struct ghp_flat x, struct ghp_flat y, double by);
-/* e = (other - mine) / 2; x += e; moved += e: whoever does so by the same two, swapped, moves by -e */
+/* e = (other - mine) / 2; x += e; moved += e: a worker that does so with the two swapped moves by -e */
 void ghp_flat_meet(struct ghp_flat x, struct ghp_flat moved, struct ghp_flat mine,
                    struct ghp_flat other);
 

@@ -1,5 +1,5 @@
 /* executor/mixing/mix_server.h - a server with whose weights workers mix theirs (core/program/sync/mixing.c): a rank
- * behind the workers that has one cut of all weights, X, and serves each worker when it comes.
+ * after the workers' ranks that has one part of all weights, X, and serves each worker when it comes.
  *
  *     asp      g of worker i:  v_i, X by the optimizer at 1 / N of the rate; X goes back
  *     ssp      the same; X goes back when it is asked for, and by the clock when the slowest worker is near enough
@@ -35,7 +35,7 @@ struct ghp_mix_header { /* from a worker to each server */
     struct ghp_hyperparameters hyperparameters; /* PUSH: of the update */
 };
 
-struct ghp_mix_answer { /* beside X */
+struct ghp_mix_answer { /* next to X */
     double alpha;       /* aladdin: what of X the worker's weights become */
     int64_t slowest;    /* ssp: steps of the slowest worker */
 };

@@ -40,10 +40,10 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *mixer, void *const *address);
 /* Tells servers of the end. Accepts NULL, and one that was not connected. */
 void ghp_mixer_close(struct ghp_mixer *mixer);
 
-/* Before a step whose updates no mix follows: the first one, and the first behind others' reading of weights. */
+/* Before a step whose updates no mix follows: the first one, and the first after others' reading of weights. */
 enum ghp_status ghp_mixer_start(struct ghp_mixer *mixer);
 
-/* Behind the updates by the step `of`.
+/* Call after the updates with the gradients of step `of`.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming who is missing
  * Local: others come when they come */

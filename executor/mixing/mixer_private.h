@@ -16,13 +16,14 @@ struct ghp_mixer_ops { /* of one scheme */
     bool in_step; /* all workers mix at once, after the same step; needs a communicator of all */
     /* Without servers: weights go in several messages, so they may be of any size. */
     bool in_pieces;
-    /* Of its own state, m->own, zeroed at first: and besides for each server, or worker where there are none. */
+    /* Bytes of its own state, m->own, zeroed at first; and in addition for each server, or for each worker if there
+     * are no servers. */
     size_t own_bytes, own_bytes_each;
     /* All but mix may be NULL: it then does nothing. */
     void (*prepare)(struct ghp_mixer *m);          /* on opening */
     enum ghp_status (*start)(struct ghp_mixer *m); /* before an update that no mix comes before */
     enum ghp_status (*mix)(struct ghp_mixer *m, const struct ghp_step *of);
-    /* Whenever messages were looked at, beside the step or waiting: deals with what has come. */
+    /* Handles the messages that have come. Called whenever messages were looked at, during a step or while waiting. */
     enum ghp_status (*carry)(struct ghp_mixer *m);
     /* Between steps: what was sent is there, and taken. */
     enum ghp_status (*settle)(struct ghp_mixer *m);

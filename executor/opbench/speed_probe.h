@@ -27,8 +27,8 @@ void ghp_speed_prober_close(struct ghp_speed_prober *prober); /* accepts NULL */
 enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober,
                                       struct ghp_speed_probe *speed_probe);
 
-/* The compute job alone, over and over for `last_s` > 0 seconds: mean seconds of a run. Long beside the time slices
- * of a core that others use too, it tells how much of the core is left. */
+/* The compute job alone, over and over for `last_s` > 0 seconds: mean seconds of a run. If that is long compared
+ * with the time slices of a core that other programs use too, it tells how much of the core is left. */
 enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s,
                                               double *seconds);
 

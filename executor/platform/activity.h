@@ -2,7 +2,7 @@
  * that never returns cannot say so itself.
  *
  * One thread computes, and says what it begins and that it has ended; a wait for other workers has a limit of its own
- * and is no activity. A handler of signals says that the run is to end. Any thread may ask.
+ * and is not an activity. A handler of signals says that the run is to end. Any thread may ask.
  *
  * Tested   tests/tools/hardship/test_stall.sh */
 #ifndef GHP_EXECUTOR_PLATFORM_ACTIVITY_H

@@ -28,7 +28,7 @@ const char *ghp_launched_rank_name(int i);
 bool ghp_launched_allotted(void);
 
 /* The terminal into which the launcher empties this process's stderr, which is a pipe to it: open for its width alone,
- * until the process ends; -1 where stderr is no such pipe, or the launcher is on another host or writes elsewhere.
+ * until the process ends; -1 if stderr is not such a pipe, or the launcher is on another host or writes elsewhere.
  *
  * Local
  * Tested   tests/tools/run/test_watched.sh */

@@ -25,8 +25,8 @@ void ghp_parallel(int parts, void (*body)(void *context, struct ghp_share share)
  * grains. */
 struct ghp_range ghp_share_of(struct ghp_share share, int64_t total, int64_t grain);
 
-/* Whether OpenMP gives a region so many threads, as libraries of kernels take for granted: one that gets fewer waits
- * for the others for ever.
+/* Whether OpenMP gives a region this number of threads, as libraries of kernels assume: a region with fewer threads
+ * would wait forever.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the variable that forbids it
  * Local

@@ -1,9 +1,8 @@
-/* executor/report/overlap.h - what hides each reduction of the communication stream, predicted beside measured.
+/* executor/report/overlap.h - what hides each reduction of the communication stream, predicted and measured.
  *
- * A reduction is hidden as far as the compute stream goes on beside it, and exposed as far as an update of the next
- * step (or its loss) stands still until it is done, and while it is handed to the thread that runs it. Where several
- * instructions wait for one reduction their waiting is its. From the residuals alone, so nothing more is measured for
- * it. */
+ * A reduction is hidden while the compute stream works at the same time. It is exposed while an update of the next
+ * step (or its loss) waits for it, and while it is handed to the thread that runs it. If several instructions wait
+ * for one reduction, all their waiting counts for it. From the residuals alone, so nothing more is measured for it. */
 #ifndef GHP_EXECUTOR_REPORT_OVERLAP_H
 #define GHP_EXECUTOR_REPORT_OVERLAP_H
 

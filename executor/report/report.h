@@ -15,10 +15,10 @@ struct ghp_run_guard { /* data parallelism timed in turns with the plan */
     double plan_step_s, data_step_s;
     double ratio, ratio_low,
         ratio_high; /* the second by the first: median, between which it lies */
-    bool switched;  /* the training went on by data parallelism */
+    bool switched;  /* the training continued with data parallelism */
 };
 
-struct ghp_run { /* everything known after a run; borrowed from whoever fills it in */
+struct ghp_run { /* everything known after a run; borrowed from the code that fills it in */
     const struct ghp_plan *plan;
     const char *plan_path;
     const struct ghp_program *program; /* rank 0's */
@@ -34,7 +34,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     uint64_t seed;
     int64_t first_step, steps; /* first_step .. steps - 1 were trained */
     double images_per_s, seconds;
-    double tokens_per_s; /* 0: the network's input are no tokens */
+    double tokens_per_s; /* 0: the network's input is not tokens */
     int64_t peak_bytes;  /* that the plan predicted, a worker */
     int64_t allocated_bytes;
     int64_t peak_rss_over_base_bytes; /* greatest of all workers, images left out; -1: not known */

@@ -1,7 +1,7 @@
 /* executor/report/run_file.h - a run as JSON: the object that --json prints, and the file "ghp.run/2" that --run
  * writes.
  *
- * The file is the object plus phases, layers and instructions, each predicted beside measured. */
+ * The file is the object plus phases, layers and instructions, each with predicted and measured times. */
 #ifndef GHP_EXECUTOR_REPORT_RUN_FILE_H
 #define GHP_EXECUTOR_REPORT_RUN_FILE_H
 

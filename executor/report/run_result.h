@@ -17,7 +17,7 @@ struct ghp_run_result {
     const char *different; /* tensor whose replicas differ, NULL: none; the model's */
 };
 
-/* Of an entrant whose worker is flushed.
+/* Fills the result of an entrant whose worker is flushed.
  *
  * training   losses and seconds; its memory may be NULL: resident memory is then not known
  *

@@ -1,9 +1,10 @@
 /* executor/report/straggler_wait.h - what instructions take by themselves, apart from waiting for stragglers that are
  * late.
  *
- * A blocking exchange lasts on each worker from its own arrival: whoever comes early counts the others' lateness as its
- * own time. The last to arrive waits for nobody, so in each step the least duration over the exchange's ranks is what
- * the exchange itself takes; what a worker spends beyond that is waiting. A link is not to blame for a straggler.
+ * A blocking exchange lasts on each worker from its own arrival. So a worker that comes early counts the others'
+ * lateness as its own time. The last to arrive waits for nobody, so in each step the least duration over the exchange's
+ * ranks is what the exchange itself takes; what a worker spends beyond that is waiting. A link is not to blame for a
+ * straggler.
  *
  *     exchange, reduction: own = mean over steps of the least over the ranks of a group; the median over the groups
  *                          waiting = mean over steps of (duration - that least); the median over the workers

@@ -21,13 +21,13 @@ struct ghp_tensors_list {
 };
 
 enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tensors_list *list);
-/* Of the buffer that holds a worker's part of it: WEIGHT or STATE. */
+/* The kind of buffer that holds a worker's part of it: WEIGHT or STATE. */
 enum ghp_buffer_kind ghp_tensor_buffer_kind(const struct ghp_tensor *tensor);
 void ghp_tensors_release(struct ghp_tensors_list *list); /* accepts a zeroed one */
 
 /* Refuses numbers of a file's tensor that are not finite: a training before ghp looked may have diverged.
  *
- * n   of so many bytes each, whole
+ * n   numbers, of `bytes` bytes each
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT naming file and tensor
  * Local */

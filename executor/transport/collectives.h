@@ -55,7 +55,7 @@ struct ghp_collectives_ops {
     /* Releases it and its communicators, before the device's backend; those in host memory end with the transport. */
     void (*close)(struct ghp_collectives *collectives);
     /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one
-     * kind. Where one of `ranks` lacks memory for it, all of them fail. */
+     * kind. If one of `ranks` lacks memory for it, all of them fail. */
     enum ghp_status (*group)(struct ghp_collectives *collectives, struct ghp_ranks ranks,
                              enum ghp_stream stream, struct ghp_comm **comm);
     enum ghp_status (*all_reduce)(struct ghp_comm *comm, const struct ghp_reduction *sum);

@@ -33,8 +33,8 @@ struct ghp_control { /* read only */
     const struct ghp_processors
         *processors;   /* of its node's ranks together, as they were started */
     double watchdog_s; /* limit of one wait */
-    /* Times that limit: 1, or more while this worker waits for others that wait themselves, so that whoever is next to
-     * the one that stopped speaks first. */
+    /* Times that limit: 1, or more while this worker waits for others that wait themselves, so that the worker next
+     * to the one that stopped reports first. */
     double patience;
 };
 

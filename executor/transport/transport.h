@@ -4,7 +4,7 @@
  *     collectives  sums and exchanges of tensors                  transport/collectives.h
  *     p2p          messages from one worker to one other          transport/p2p.h
  *
- * Over MPI (executor/transport/mpi). Tensors on a device have collectives of their own beside the host's:
+ * Over MPI (executor/transport/mpi). Tensors on a device have collectives of their own, in addition to the host's:
  * transport/exec_context.h. */
 #ifndef GHP_EXECUTOR_TRANSPORT_TRANSPORT_H
 #define GHP_EXECUTOR_TRANSPORT_TRANSPORT_H

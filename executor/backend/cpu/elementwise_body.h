@@ -187,7 +187,7 @@ static void KERNEL(mask_sample)(const struct mask *mask, int64_t n, const SCALAR
         to[i] = keeps ? PUT(GET(from[i]) * scale) : 0;
 }
 
-/* Forward and backward are the same: the mask is made anew from its key. */
+/* Forward and backward are the same: the mask is made again from its key. */
 static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                             struct ghp_range rows, const void *from, void *to)
 {

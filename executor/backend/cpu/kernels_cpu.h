@@ -6,7 +6,7 @@
  *
  * To add one: a row in the table of the file that it belongs to, or of a new file, which is named nowhere else
  * (cmake/GhpTables.cmake); its body in the same file (which includes itself once for each precision:
- * precisions.h) or in the *_body.h beside it.
+ * precisions.h) or in the *_body.h next to it.
  * tests/executor/backend/onednn/test_onednn.c compares it with the reference's. */
 #ifndef GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H
 #define GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H
@@ -54,10 +54,10 @@ struct ghp_cpu_kernel {
         }                                                                                          \
     }
 
-/* Of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+/* The rows of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
 extern const struct ghp_cpu_kernel *const ghp_cpu_kernel_tables[];
 
-/* Of a batch norm on its running statistics, on tensors in blocks of channels. */
+/* A batch norm on its running statistics, on tensors in blocks of channels. */
 extern const struct ghp_cpu_kernel ghp_cpu_kernels_frozen_blocks[];
 
 /* The loop of a pass; NULL where the operation has no such pass. */
@@ -65,8 +65,7 @@ const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass p
 /* A batch norm's, on tensors in these formats, with what they say is fused; NULL: there is none. Backward with a ReLU
  * w is read too. */
 const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass, struct ghp_kernel_spec spec);
-extern const struct ghp_cpu_kernel
-    ghp_cpu_kernel_add_relu; /* an addition with the ReLU behind it */
+extern const struct ghp_cpu_kernel ghp_cpu_kernel_add_relu; /* an addition with the ReLU after it */
 extern const struct ghp_cpu_kernel
     ghp_cpu_kernel_max_relu; /* a max pool forward, with the ReLU before it */
 /* Linear layers over few samples, in float and with `fast` numerics (cpu/small_batch.c): whether there are loops for
@@ -76,7 +75,7 @@ bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
                                    const struct ghp_local *local);
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);
 
-/* Of losses, in cpu/softmax.c: a part's metrics, in scratch, whose bytes these are; and all parts' added up in
+/* Losses, in cpu/softmax.c: a part's metrics, in scratch, whose bytes these are; and all parts' added up in
  * order. */
 double *ghp_cpu_kernel_part_metrics(const struct ghp_kernel_arguments *args, int part);
 int64_t ghp_cpu_kernel_metric_bytes(const struct ghp_local *local, int parts, int element_bytes);

@@ -62,7 +62,7 @@ struct ghp_cuda_kernel {
     struct ghp_kernel base;
     char algorithm[GHP_CHOICE_NAME_BYTES];
     struct ghp_kernel_spec fused; /* what the pass fuses; of tensors' formats there is one */
-    /* of a convolution or linear layer, whether `run` leaves its bias and ReLU to a kernel behind it */
+    /* of a convolution or linear layer, whether `run` leaves its bias and ReLU to a kernel after it */
     bool epilogue;
     enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
@@ -77,7 +77,7 @@ static inline int64_t ghp_cuda_round(int64_t bytes)
     return (bytes + GHP_CUDA_ALIGN_BYTES - 1) / GHP_CUDA_ALIGN_BYTES * GHP_CUDA_ALIGN_BYTES;
 }
 
-/* Bytes of scratch that hold so many from an aligned address on, wherever it begins. */
+/* Bytes of scratch that hold a given number of bytes from an aligned address on, wherever the scratch begins. */
 static inline int64_t ghp_cuda_scratch(int64_t bytes)
 {
     return bytes > 0 ? bytes + GHP_CUDA_ALIGN_BYTES - GHP_ALIGN_BYTES : 0;
@@ -129,8 +129,8 @@ struct ghp_cuda_candidate_list {
     void (*take)(struct ghp_cuda_kernel *kernel,
                  int candidate); /* the kernel runs by it from now on */
 };
-/* Times each on tensors of its own, with memory for as long as that takes, and takes the winner (cuda/choice.h). Of one
- * candidate, where results must repeat, and where memory is short, the first is taken untimed.
+/* Times each on tensors of its own, with memory for as long as that takes, and takes the winner (cuda/choice.h). If
+ * there is one candidate, if results must repeat, or if memory is short, the first is taken untimed.
  *
  * Returns   GHP_OK, and the winner or -1 where all failed; GHP_ERR_BACKEND */
 enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,

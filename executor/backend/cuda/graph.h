@@ -98,7 +98,7 @@ enum ghp_status ghp_graph_list(const struct ghp_graph *graph, const struct ghp_g
 
 /* The configuration of this name.
  *
- * Returns   GHP_OK; GHP_ERR_BACKEND (not a name, or not to be had here) */
+ * Returns   GHP_OK; GHP_ERR_BACKEND (not a name, or not available here) */
 enum ghp_status ghp_graph_find(const struct ghp_graph *graph, const char *name,
                                struct ghp_graph_plan *plan);
 void ghp_graph_plan_release(const struct ghp_cudnn *cudnn, struct ghp_graph_plan *plan);

@@ -2,7 +2,7 @@
  * kernels run, everything but convolutions and linear layers.
  *
  * A row of a table says which kernel runs a pass and how much scratch it takes; what has to be made once lies in the
- * kernel's `data`. Passes that are a launch alone have their rows beside the kernel (kernels/row.h). */
+ * kernel's `data`. Passes that are only a launch have their rows next to the kernel (kernels/row.h). */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_NATIVE_H
 #define GHP_EXECUTOR_BACKEND_CUDA_NATIVE_H
 
@@ -17,7 +17,7 @@ struct ghp_cuda_native {
     enum ghp_status (*make)(struct ghp_cuda_kernel *kernel); /* once; or NULL */
 };
 
-/* Of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+/* The rows of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
 extern const struct ghp_cuda_native *const ghp_cuda_native_tables[];
 
 static inline int64_t ghp_cuda_native_rows(const struct ghp_local *l)
@@ -36,7 +36,7 @@ static inline enum ghp_status ghp_cuda_native_status(cudaError_t error,
     return ghp_cuda_status(error, ghp_op_name(kernel->base.local.op));
 }
 
-/* In device memory, behind what is enqueued. */
+/* In device memory, after the work that is enqueued. */
 enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const void *from,
                                      void *to, int64_t elements);
 

@@ -15,7 +15,7 @@
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/backend/onednn/onednn.h"
 
-/* Of x, y and their gradients. */
+/* The element type of x, y and their gradients. */
 static inline dnnl_data_type_t ghp_onednn_type(const struct ghp_backend *backend)
 {
     return backend->config.element_bytes == 2 ? dnnl_bf16 : dnnl_f32;

@@ -1,7 +1,7 @@
 /* executor/backend/onednn/onednn.h - oneDNN's C interface, 2.x and 3.x as one; dnnl.h appears nowhere else.
  *
  * Between the two, descriptions of memory became opaque and descriptions of operations disappeared; all else that ghp
- * uses is spelled alike. What a build of the library refuses (3.x: Winograd on x86) is described as NULL: it is no
+ * uses is spelled alike. What a build of the library refuses (3.x: Winograd on x86) is described as NULL: it is not a
  * candidate, and nothing else changes.
  *
  * Tested   tests/executor/backend/onednn/test_onednn.c, with the generation that the build found */

@@ -38,7 +38,7 @@ struct ghp_reference_kernel {
     int64_t (*scratch)(const struct ghp_local *local); /* [doubles]; NULL: none */
 };
 
-/* Of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+/* The rows of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
 extern const struct ghp_reference_kernel *const ghp_reference_tables[];
 
 /* Updates of all optimizers, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
@@ -93,7 +93,7 @@ static inline int64_t ghp_reference_column(const struct ghp_window *window, int6
     return q * window->stride_w - window->pad_left + s * window->dilation_w;
 }
 
-/* Whether row h, column w of x is no padding. */
+/* Whether row h, column w of x is not padding. */
 static inline bool ghp_reference_inside(const struct ghp_local *local, int64_t h, int64_t w)
 {
     return h >= 0 && h < local->h && w >= 0 && w < local->w;

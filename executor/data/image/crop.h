@@ -25,7 +25,7 @@ struct ghp_crop_key { /* what a random crop depends on */
  * Local. Tested tests/executor/data/image/test_image.c */
 struct ghp_crop ghp_crop_centre(struct ghp_image_size picture, struct ghp_image_size to);
 
-/* A random part. Where ten draws do not fit into the picture, its centre of the nearest aspect. */
+/* A random part. If ten draws do not fit into the picture, its centre with the nearest aspect. */
 struct ghp_crop ghp_crop_random(struct ghp_image_size picture, struct ghp_crop_key key);
 
 /* The pixels that are needed to resize the crop to `to`, within `seen`. */

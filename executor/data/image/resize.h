@@ -5,7 +5,7 @@
  * where it shrinks. Computed in float and rounded once, to whole levels of 0 to 255. Pillow's bilinear filter is the
  * same triangle, rounded to whole levels after columns and again after rows: so the two differ by a level at most.
  *
- * Of a crop with the sample's own size the sample has the picture's bytes. */
+ * If a crop has the sample's own size, the sample has the picture's bytes. */
 #ifndef GHP_EXECUTOR_DATA_IMAGE_RESIZE_H
 #define GHP_EXECUTOR_DATA_IMAGE_RESIZE_H
 

@@ -2,9 +2,9 @@
  * steps of the plan against one worker layer by layer.
  *
  * Each step's outputs, gradients and updates are gathered from the plan. One worker then takes the same step, from the
- * same weights, and after each layer goes on with what the *plan* had there. So each of its tensors is what one worker
- * makes of the plan's own inputs: rounding does not grow from layer to layer or from step to step, no ReLU decides
- * otherwise, and a wrong tensor differs where it is made and nowhere else.
+ * same weights, and after each layer continues with what the *plan* had there. So each of its tensors is what one
+ * worker makes of the plan's own inputs: rounding does not grow from layer to layer or from step to step, no ReLU
+ * decides otherwise, and a wrong tensor differs where it is made and nowhere else.
  *
  * What rounding does is measured: one worker takes the step again from the same inputs, weights and gradients, each off
  * by up to a unit in the last place. For each tensor
@@ -71,7 +71,7 @@ struct ghp_layerwise {
 };
 
 struct ghp_layerwise_request {
-    struct ghp_worker *worker; /* the plan's, allocated and flushed; trained anew */
+    struct ghp_worker *worker; /* the plan's, allocated and flushed; trained again */
     struct ghp_training_config *training_config;
     int64_t steps; /* that the verification trained: the first two and the last are compared */
     double unit;   /* in the last place, of 1, of what instructions write: 2^-23 of float */

@@ -23,7 +23,7 @@ struct ghp_replicas { /* all workers' tensors, which one worker trains in turn *
     struct ghp_tensors_list list;
     int n, n_moments, element_bytes;
     int entries;    /* of each: the list's tensors, then each moment of the parameters */
-    int rows;       /* n, one for their mean, and what rules need besides */
+    int rows;       /* n, one for their mean, and what rules need in addition */
     void **whole;   /* [rows][entries], owned */
     double *losses; /* of each replica: of the last step; owned */
     double *lost;   /* lsgd: the sum since they were compared last; owned */

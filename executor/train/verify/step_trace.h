@@ -59,7 +59,7 @@ struct ghp_step_trace {
     struct ghp_part *parts; /* owned */
 };
 
-/* Of a plan's worker, or of one alone.
+/* Opens the trace of a plan's worker, or of one worker alone.
  *
  * keeps     whether this process keeps what is gathered; others only take part
  *

@@ -46,7 +46,7 @@ struct ghp_verification {
     double gradient_rms;                           /* root of the mean of the squares of all e_g */
     double weight_limit, gradient_limit, gradient_rms_limit;
     bool passed;                    /* all within their limits; NaN is not */
-    struct ghp_layerwise layerwise; /* what is behind differences beyond them; else equal */
+    struct ghp_layerwise layerwise; /* the cause of differences beyond them; else equal */
 };
 
 /* Limits: docs/explanation/exactness.md. Returns GHP_OK; GHP_ERR_DIVERGED: one worker's weights are not finite. Local. */

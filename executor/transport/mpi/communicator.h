@@ -10,7 +10,7 @@
 #include <mpi.h>
 #include <stddef.h>
 
-/* Of a message through a port (mpi/port.h). */
+/* The stamp of a message through a port (mpi/port.h). */
 struct ghp_mpi_stamp {
     double left_s;
     int64_t bytes;

@@ -5,7 +5,7 @@
  * rank adding its part of what the level before left it, and gathered back in reverse; so over two levels each node's
  * link carries what a ring would, and not a copy for every pair of ranks.
  *
- * Long messages go in segments, one phase behind the other: while one segment is added, others are on their way.
+ * Long messages go in segments, each phase after the other: while one segment is added, others are on their way.
  *
  *     tick            0      1      2      3      4
  *     segment 0   scatter  scatter gather gather                (two levels)
@@ -47,8 +47,8 @@ static inline int ghp_mpi_peer_at(const struct ghp_mpi_level *level, int index)
     return level->first + index * level->stride;
 }
 
-/* Peers in turns, starting behind oneself, so that no rank is everybody's first target: the i-th to receive from and to
- * send to, 1 <= i < count. */
+/* Peers in turns, starting after this rank, so that no rank is the first target of all: the i-th to receive from and
+ * to send to, 1 <= i < count. */
 static inline int ghp_mpi_earlier(const struct ghp_mpi_level *level, int i)
 {
     return (level->index - i + level->count) % level->count;
@@ -68,7 +68,7 @@ struct ghp_mpi_hierarchy {
 struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_mpi_comm *comm, int64_t bytes,
                                               bool in_rank_order);
 
-/* ---- segments, one phase behind the other ---- */
+/* ---- segments, each phase after the other ---- */
 
 /* How many bytes of a long message go in a segment, where nothing else limits it. */
 int64_t ghp_mpi_segment_bytes(int64_t bytes);

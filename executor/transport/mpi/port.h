@@ -1,10 +1,10 @@
 /* executor/transport/mpi/port.h - private to executor/transport/mpi: a worker's link to the others as an emulation has
  * it (executor/platform/emulation.h).
  *
- * A message goes at once, and beside it a stamp: when it has left by the sender's port. Who receives both sleeps until
- * it would have arrived by its own port, which takes messages in the order in which their first bytes reach it; who
- * sends, until it has left. So ranks of one node behave like nodes of one link each. Clocks are the node's: all ranks
- * must be on one. */
+ * A message goes at once, together with a stamp of when it has left by the sender's port. Who receives both sleeps
+ * until it would have arrived by its own port, which takes messages in the order in which their first bytes reach
+ * it; who sends, until it has left. So ranks of one node behave like nodes of one link each. Clocks are the node's:
+ * all ranks must be on one. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_PORT_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_PORT_H
 

@@ -11,8 +11,8 @@
  * A slot is written again once all have consumed what was there. Chunks are numbered on from sum to sum, alike on all
  * ranks; they are small, so that what one rank publishes another finds in cache.
  *
- * Waiting tests for a moment and then sleeps until the rank that it waits for wakes it; it wakes by itself, too, to let
- * MPI go on with what is on its way: other ranks may be waiting for that.
+ * Waiting tests for a moment and then sleeps until the rank that it waits for wakes it; it also wakes by itself to let
+ * MPI continue with messages that are on their way: other ranks may be waiting for that.
  *
  * One thread at a time uses a shared segment: each communicator has its own. If no memory can be shared, there is
  * none, and sums go by messages, with the same bits: tests/executor/transport/test_transport.c holds both against

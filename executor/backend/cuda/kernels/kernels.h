@@ -5,10 +5,10 @@
  * float or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said.
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
- * They are in kernels/elementwise.cu (sums, bias, dropout), kernels/update.cu (optimizers), kernels/norm.cu
- * (sums over channels, batch norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu
- * (plain convolutions and linear layers, for shapes that no library takes). A pass that is a launch alone is not
- * declared here: its row is beside its kernel (kernels/row.h). C11 and C++17 alike; tested by
+ * They are in kernels/elementwise.cu (sums, bias, dropout), kernels/update.cu (optimizers), kernels/norm.cu (sums
+ * over channels, batch norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu
+ * (plain convolutions and linear layers, for shapes that no library takes). A pass that is only a launch is not
+ * declared here: its row is next to its kernel (kernels/row.h). C11 and C++17 alike; tested by
  * tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
@@ -72,7 +72,7 @@ cudaError_t ghp_launch_dropout(struct ghp_launch launch, const struct ghp_dropou
 
 /* Between float and bfloat16. */
 cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from, void *to);
-/* Of two tensors in one launch. */
+/* The same for two tensors in one launch. */
 struct ghp_cast {
     int64_t n;
     const float *from;
@@ -124,10 +124,10 @@ cudaError_t ghp_launch_square(cudaStream_t stream, const struct ghp_square_tenso
 /* ---- sums over channels: [rows][c] -> [c] ---- */
 
 enum ghp_sum {
-    GHP_SUM_BIAS,        /* sum of dy -> float out [c] */
-    GHP_SUM_STATS,       /* sums of d = x - shift and d d -> double out [2 c] */
-    GHP_SUM_BACK_STATS,  /* sums of dy and dy xhat -> double out [2 c] */
-    GHP_SUM_BACK_MASKED, /* the same of what a ReLU behind the batch norm lets through of dy */
+    GHP_SUM_BIAS,       /* sum of dy -> float out [c] */
+    GHP_SUM_STATS,      /* sums of d = x - shift and d d -> double out [2 c] */
+    GHP_SUM_BACK_STATS, /* sums of dy and dy xhat -> double out [2 c] */
+    GHP_SUM_BACK_MASKED, /* the same for the part of dy that a ReLU after the batch norm lets through */
     GHP_SUM_COUNT
 };
 

@@ -1,8 +1,8 @@
-/* executor/backend/cuda/kernels/row.h - passes that are a launch alone, as rows beside their kernels, so that all that
- * an operation needs on a GPU is in one *.cu.
+/* executor/backend/cuda/kernels/row.h - passes that are only a launch, as rows next to their kernels. So one *.cu has
+ * all that an operation needs on a GPU.
  *
- * A table in a *.cu is found by the build (cmake/GhpTables.cmake). Passes for which the host has something to prepare,
- * or that fuse others, have rows in C (cuda/native.h). */
+ * A table in a *.cu is found by the build (cmake/GhpTables.cmake). Passes for which the host has something to
+ * prepare, or that fuse others, have rows in C (cuda/native.h). */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_ROW_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_ROW_H
 
@@ -23,7 +23,7 @@ struct ghp_cuda_row {
     int64_t (*scratch_bytes)(const struct ghp_local *local); /* NULL: none */
 };
 
-/* Of all files in this folder, NULL-terminated. */
+/* The rows of all files in this folder, NULL-terminated. */
 extern const struct ghp_cuda_row *const ghp_cuda_row_tables[];
 
 #ifdef __cplusplus
