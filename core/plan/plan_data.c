@@ -36,16 +36,22 @@ static unsigned shardings_of(const struct ghp_plan *plan, const struct ghp_basel
     return found;
 }
 
-/* The same in the field's words, if all are sharded alike; empty: none is. */
+/* The same in the field's words, if all are sharded alike; empty: none is. Parameters that each of several groups of
+ * workers has whole are hybrid sharded (HSDP). */
 static const char *sharding_text(const struct ghp_plan *plan, const struct ghp_baseline *baseline)
 {
+    int within = plan->method.shard_within;
+    bool hybrid = within > 0 && within < plan->problem.workers;
+
     switch (shardings_of(plan, baseline)) {
     case 0:
     case 1u << GHP_SHARDING_NONE: return "";
     case 1u << GHP_SHARDING_GRADIENTS: return ", gradients sharded (ZeRO-2)";
     case 1u << GHP_SHARDING_STEP:
-    case 1u << GHP_SHARDING_MICRO_BATCH: return ", parameters sharded (ZeRO-3)";
-    case 1u << GHP_SHARDING_PASS: return ", parameters sharded (FSDP)";
+    case 1u << GHP_SHARDING_MICRO_BATCH:
+        return hybrid ? ", parameters sharded (HSDP)" : ", parameters sharded (ZeRO-3)";
+    case 1u << GHP_SHARDING_PASS:
+        return hybrid ? ", parameters sharded (HSDP)" : ", parameters sharded (FSDP)";
     default: return ", parameters sharded";
     }
 }

@@ -187,12 +187,16 @@ static void test_sharded_baselines(void)
 {
     static const struct {
         enum ghp_param_sharding first, others; /* of the layers with parameters */
+        int within;
         const char *text;
     } rows[] = {
-        {GHP_SHARDING_PASS, GHP_SHARDING_PASS, "data, parameters sharded (FSDP)"},
-        {GHP_SHARDING_STEP, GHP_SHARDING_STEP, "data, parameters sharded (ZeRO-3)"},
-        {GHP_SHARDING_GRADIENTS, GHP_SHARDING_GRADIENTS, "data, gradients sharded (ZeRO-2)"},
-        {GHP_SHARDING_NONE, GHP_SHARDING_PASS, "data, parameters sharded"},
+        {GHP_SHARDING_PASS, GHP_SHARDING_PASS, 0, "data, parameters sharded (FSDP)"},
+        {GHP_SHARDING_PASS, GHP_SHARDING_PASS, 2, "data, parameters sharded (HSDP)"},
+        {GHP_SHARDING_PASS, GHP_SHARDING_PASS, 4, "data, parameters sharded (FSDP)"},
+        {GHP_SHARDING_STEP, GHP_SHARDING_STEP, 0, "data, parameters sharded (ZeRO-3)"},
+        {GHP_SHARDING_STEP, GHP_SHARDING_STEP, 2, "data, parameters sharded (HSDP)"},
+        {GHP_SHARDING_GRADIENTS, GHP_SHARDING_GRADIENTS, 0, "data, gradients sharded (ZeRO-2)"},
+        {GHP_SHARDING_NONE, GHP_SHARDING_PASS, 0, "data, parameters sharded"},
     };
     char path[256];
 
@@ -202,6 +206,7 @@ static void test_sharded_baselines(void)
         char text[GHP_BASELINE_TEXT_SIZE];
         int seen = 0;
 
+        plan.method.shard_within = rows[k].within;
         plan.baselines[0].sharding =
             ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.baselines[0].sharding);
         for (int v = 0; v < plan.model.n_layers; v++)
