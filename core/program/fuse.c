@@ -5,6 +5,8 @@
 
 static const struct ghp_epilogue nothing = {-1, -1, -1, -1};
 
+static const unsigned forward_takers = GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_ADD_BEFORE;
+
 static bool fuses(enum ghp_op op, unsigned what)
 {
     return (ghp_op_of(op)->fuses & what) != 0;
@@ -140,10 +142,30 @@ static struct ghp_epilogue behind_norm(const struct ghp_program *program,
     return found;
 }
 
-/* The update of a bias, or the wait for one. */
+/* The update of a weight, or the wait for one. */
 static bool makes_ready(const struct ghp_instr *instr)
 {
     return instr->kind == GHP_INSTR_UPDATE || (instr->kind == GHP_INSTR_WAIT && instr->edge < 0);
+}
+
+/* The addition of two tensors right before a norm that reads its sum, but for what makes the norm's weight ready. No
+ * other has it, nor does it do more. -1: none. */
+static int addition_before(const struct ghp_program *program, const struct ghp_model *model,
+                           int taker)
+{
+    const struct ghp_instr *norm = &program->instrs[taker], *add;
+    int i = taker - 1;
+
+    while (i >= 0 && makes_ready(&program->instrs[i]))
+        i--;
+    add = &program->instrs[i];
+    return i >= 0 && is_forward(add) && is_fused_as(add->local.op, GHP_FUSES_ADD) &&
+                   add->micro == norm->micro && add->recompute == norm->recompute &&
+                   add->fusion.by < 0 && add->fusion.does.relu < 0 &&
+                   model->layers[add->layer].n_inputs == 2 &&
+                   same_place(program, add->at.y, norm->at.x[0])
+               ? i
+               : -1;
 }
 
 /* What the forward pass `first` does besides; *update: what makes the bias ready, right behind it, or -1. */
@@ -156,12 +178,14 @@ static struct ghp_epilogue find_forward(const struct ghp_program *program,
 
     *update = -1;
     if (fuses(first->local.op, GHP_FUSES_STATS)) return behind_norm(program, model, taker);
+    if (fuses(first->local.op, GHP_FUSES_ADD_BEFORE))
+        found.add = addition_before(program, model, taker);
     if (fuses(first->local.op, GHP_FUSES_BIAS)) {
         if (next < program->n_instrs && makes_ready(&program->instrs[next])) *update = next++;
         if (follows(program, first, next, GHP_FUSES_BIAS))
             found.bias = next++;
         else if (*update >= 0)
-            return nothing;
+            return found;
     }
     if (fuses(first->local.op, GHP_FUSES_RELU) && follows(program, first, next, GHP_FUSES_RELU))
         found.relu = next;
@@ -239,6 +263,23 @@ static void begin_by(struct ghp_program *program, int buffer, int point)
     if (!b->persistent && point < b->first_point) b->first_point = point;
 }
 
+/* The same to its other end. */
+static void end_by(struct ghp_program *program, int buffer, int point)
+{
+    struct ghp_buffer *b = &program->buffers[place_of(program, buffer).storage];
+
+    if (!b->persistent && point > b->last_point) b->last_point = point;
+}
+
+/* What an addition writes or reads lives where the kernel runs that does it. */
+static void keep_for_addition(struct ghp_program *program, const struct ghp_operands *add,
+                              int point)
+{
+    begin_by(program, add->y, point);
+    for (int x = 0; x < 2; x++)
+        end_by(program, add->x[x], point);
+}
+
 /* The bias was reduced before the weights of the product were, whose update waited for both. */
 static void fuse_forward(struct fusing *f, int i)
 {
@@ -246,11 +287,12 @@ static void fuse_forward(struct fusing *f, int i)
     int update;
     struct ghp_epilogue does;
 
-    if (!is_forward(first) || !fuses(first->local.op, GHP_FUSES_BIAS | GHP_FUSES_RELU)) return;
+    if (!is_forward(first) || !fuses(first->local.op, forward_takers)) return;
     if (first->fusion.by >= 0) return; /* an addition whose batch norm has the ReLU too */
     does = find_forward(f->program, f->model, i, &update);
     note(f, i, does);
-    if (does.add >= 0) begin_by(f->program, f->program->instrs[does.add].at.y, first->point);
+    if (does.add >= 0)
+        keep_for_addition(f->program, &f->program->instrs[does.add].at, first->point);
     if (update < 0) return;
     f->program->instrs[update].point = first->point;
     move(f, update, i);
@@ -418,6 +460,17 @@ enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_progr
 
 /* ---- in a model ---- */
 
+/* The addition of two tensors that a norm right behind it takes. */
+static int addition_of(const struct ghp_model *model, int taker)
+{
+    int before = model->layers[taker].inputs[0];
+
+    return before == taker - 1 && is_fused_as(model->layers[before].op, GHP_FUSES_ADD) &&
+                   model->layers[before].n_inputs == 2
+               ? before
+               : -1;
+}
+
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
                                     struct ghp_fuse_scope scope)
 {
@@ -425,16 +478,16 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
     enum ghp_op op = model->layers[taker].op;
     int last = taker;
 
-    if (!fuses(op, GHP_FUSES_BIAS | GHP_FUSES_RELU) || (scope.fuses != NULL && !scope.fuses[op]))
-        return nothing;
+    if (!fuses(op, forward_takers) || (scope.fuses != NULL && !scope.fuses[op])) return nothing;
     if (fuses(op, GHP_FUSES_BIAS)) found.bias = reader_of(model, taker, GHP_FUSES_BIAS);
     if (fuses(op, GHP_FUSES_STATS) && scope.local_stats) {
         found.stats = taker;
         found.add = reader_of(model, taker, GHP_FUSES_ADD);
         if (found.add != taker + 1 || model->layers[found.add].n_inputs != 2) found.add = -1;
     }
+    if (fuses(op, GHP_FUSES_ADD_BEFORE)) found.add = addition_of(model, taker);
     if (found.bias >= 0) last = found.bias;
-    if (found.add >= 0) last = found.add;
+    if (found.add > taker) last = found.add;
     if (fuses(op, GHP_FUSES_RELU)) found.relu = reader_of(model, last, GHP_FUSES_RELU);
     return found;
 }
@@ -453,7 +506,7 @@ struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer,
     struct ghp_epilogue usual = ghp_fuse_layers(model, layer, scope);
     int votes = 0;
 
-    if (!fuses(l->op, GHP_FUSES_STATS)) return usual;
+    if (!fuses(l->op, GHP_FUSES_STATS | GHP_FUSES_ADD_BEFORE)) return usual;
     for (int i = 0; i < model->n_layers; i++) {
         const struct ghp_layer *other = &model->layers[i];
         struct ghp_epilogue one;

@@ -14,6 +14,8 @@
  * already. A ReLU whose last reader's gradient is added just before takes its mask with that sum. Another further
  * gradient is added by the kernel that makes it: a linear layer's product or a norm's data pass.
  *
+ * An addition right before a layer norm or RMS norm is done where the norm is, which has the sum in registers.
+ *
  * The list is the same for every backend: instructions that another does stay in it, each where it can also run on its
  * own. A backend without a kernel for all of them runs them one after the other, in the same order. So the profiler
  * measures an operation together with what follows it in its network where its backend does so, and a bias or a ReLU
@@ -43,7 +45,7 @@ struct ghp_fuse_scope {
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int layer,
                                     struct ghp_fuse_scope scope);
 
-/* The same, of a batch norm what most layers of its size do: they share an entry in a profile. */
+/* The same, of a norm what most layers of its size do: they share an entry in a profile. */
 struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer,
                                    struct ghp_fuse_scope scope);
 

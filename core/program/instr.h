@@ -97,9 +97,9 @@ struct ghp_nchw16c {
 };
 
 /* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. Forward passes of a bias, a ReLU
- * and an addition behind it; a batch norm's statistics before it. Of a sum of gradients, of a max pool's forward pass
- * and of a batch norm's backward passes, relu is the backward pass of a ReLU. Of other backward passes, add is the sum
- * of gradients behind it. */
+ * and an addition behind it; a batch norm's statistics before it, and another norm's addition. Of a sum of gradients, of
+ * a max pool's forward pass and of a batch norm's backward passes, relu is the backward pass of a ReLU. Of other backward
+ * passes, add is the sum of gradients behind it. */
 struct ghp_epilogue {
     int bias, relu, stats, add;
 };

@@ -166,8 +166,9 @@ struct ghp_kernel_spec {
      * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it
      * does. */
     bool stats;
-    /* A batch norm's forward pass also adds x[1], as the addition after it would, before the ReLU. BACKWARD_DATA
-     * of what `adds`: dx[0] is added to what is there. */
+    /* A batch norm's forward pass also adds x[1], as the addition after it would, before the ReLU. That of a norm of
+     * rows puts x[0] + x[1] into dx[0], as the addition before it would, and norms its rows. BACKWARD_DATA of what
+     * `adds`: dx[0] is added to what is there. */
     bool add;
 };
 

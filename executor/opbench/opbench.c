@@ -252,7 +252,8 @@ static enum ghp_status add_bias(struct ghp_opbench *bench)
     return GHP_OK;
 }
 
-/* What a kernel adds to its result: made long before it, so each call has its own. */
+/* What a kernel adds to its result, or to its input, whose sum takes that place: made long before it, so each call has
+ * its own. */
 static enum ghp_status add_others(struct ghp_opbench *bench)
 {
     int64_t bytes = ghp_local_out_elements(&bench->set.local) * bench->element_bytes;
@@ -261,8 +262,10 @@ static enum ghp_status add_others(struct ghp_opbench *bench)
     GHP_TRY(block(bench->device, bench->n_calls * bytes, &bench->others));
     GHP_TRY(ghp_device_clear(bench->device, GHP_DEVICE_STREAM_COMPUTE, bench->others,
                              bench->n_calls * bytes));
-    for (int i = 0; i < bench->n_calls; i++)
+    for (int i = 0; i < bench->n_calls; i++) {
         bench->calls[i].at.x[1] = bench->others + i * bytes;
+        if (bench->pass == GHP_PASS_FORWARD) bench->calls[i].at.dx[0] = bench->others + i * bytes;
+    }
     return GHP_OK;
 }
 

@@ -197,10 +197,11 @@ static enum ghp_status cuda_prepare(struct ghp_backend *backend, const struct gh
 /* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
 static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
 {
-    const struct ghp_kernel_spec bias = {.bias = true}, relu = {.relu = true};
+    const struct ghp_kernel_spec bias = {.bias = true}, relu = {.relu = true}, add = {.add = true};
 
     if (backend->config.exact) return false;
     if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */
+    if (pass == GHP_PASS_FORWARD && takes(op, pass, add)) return true;
     return takes(op, pass, bias) || takes(op, pass, relu);
 }
 

@@ -70,7 +70,8 @@ bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel
     } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, false, true, true, true},
                   {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, false, true, false, false},
                   {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, false, true, true, false},
-                  {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, true, false, false, false},
+                  {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, true, false, false, true},
+                  {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, false, false, false, true},
                   {GHP_OP_ADD, GHP_PASS_FORWARD, false, true, false, false},
                   {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, false, true, false, false}};
 
@@ -80,7 +81,7 @@ bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel
         if (t->op != op || t->pass != pass) continue;
         /* shared statistics are not there any more where the addition's other half is */
         return (t->bias || !fused.bias) && (t->relu || !fused.relu) && (t->stats || !fused.stats) &&
-               ((t->add && fused.stats) || !fused.add);
+               (!fused.add || (t->add && fused.stats == t->stats));
     }
     return false;
 }

@@ -115,7 +115,8 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
     return GHP_OK;
 }
 
-/* The sum's place for the result, and what is added to it; backward it is there. */
+/* A batch norm: the sum's place for the result, and what is added to it. Norms behind the addition: what is added, and
+ * the sum's place. Backward what is added to is there. */
 static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
     const struct ghp_operands *add =
@@ -127,6 +128,12 @@ static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_a
     }
     const void *one = w->address[add->x[0]], *other = w->address[add->x[1]];
 
+    if (ghp_worker_instr(w, i)->fusion.does.add < i) {
+        args->at.x[0] = one;
+        args->at.x[1] = other;
+        args->at.dx[0] = w->address[add->y];
+        return;
+    }
     args->at.x[1] = one == args->at.y ? other : one;
     args->at.y = w->address[add->y];
 }

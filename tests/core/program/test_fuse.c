@@ -47,20 +47,28 @@ static void release(struct lowered *l)
     ghp_model_release(&l->model);
 }
 
-/* What a forward kernel writes in place of another instruction lives where that kernel runs. */
+static void check_lives_at(const struct ghp_program *program, int buffer, int point)
+{
+    if (buffer < 0) return;
+    while (program->buffers[buffer].storage != buffer)
+        buffer = program->buffers[buffer].storage;
+    CHECK(program->buffers[buffer].persistent || (program->buffers[buffer].first_point <= point &&
+                                                  point <= program->buffers[buffer].last_point));
+}
+
+/* What a forward kernel writes in place of another instruction, or adds, lives where that kernel runs. */
 static void check_lifetimes(const struct ghp_program *program)
 {
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *done = &program->instrs[i];
-        int buffer = done->at.y, point;
+        int point;
 
-        if (done->fusion.by < 0 || done->backward || buffer < 0) continue;
+        if (done->fusion.by < 0 || done->backward) continue;
         point = program->instrs[done->fusion.by].point;
-        while (program->buffers[buffer].storage != buffer)
-            buffer = program->buffers[buffer].storage;
-        CHECK(program->buffers[buffer].persistent ||
-              (program->buffers[buffer].first_point <= point &&
-               point <= program->buffers[buffer].last_point));
+        check_lives_at(program, done->at.y, point);
+        for (int x = 0; done->local.op == GHP_OP_ADD && x < 2; x++)
+            if (program->instrs[done->fusion.by].fusion.does.add == i)
+                check_lives_at(program, done->at.x[x], point);
     }
 }
 
@@ -367,6 +375,28 @@ static void check_biases(void)
     release(&l);
 }
 
+/* Each addition of a transformer is its norm's, which adds its bias too; but not where it is laid out otherwise between.
+ */
+static void check_residual(void)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    const struct ghp_split channel = {.kind = GHP_SPLIT_CHANNEL, .tp_size = 2};
+    struct lowered l;
+
+    for (int split = 0; split < 2; split++) {
+        lower(GHP_SOURCE_DIR "/models/gpt-nano.json", (struct ghp_problem){2, 8}, "h.0.add_1",
+              split > 0 ? channel : data, &l);
+        CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "h.0.ln_1")), "bias update");
+        CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "h.0.ln_2")),
+                   split > 0 ? "bias update" : "add bias update");
+        CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "ln_f")), "add bias update");
+        CHECK(ghp_fuse_always(&l.model, layer_of(&l.model, "h.0.add_1"), GHP_PASS_FORWARD,
+                              with_linear));
+        CHECK(ghp_fuse_usual(&l.model, layer_of(&l.model, "h.0.ln_1"), with_linear).add >= 0);
+        release(&l);
+    }
+}
+
 /* A layer beside an addition reads the gradient that its own is added to. */
 static void check_alias(void)
 {
@@ -452,6 +482,7 @@ CHECK_TEST(fuse)
     check_joined(data, 8);
     check_joined(out, 7);
     check_biases();
+    check_residual();
     check_alias();
     check_masks(data, 2);
     check_masks((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, 1);

@@ -70,7 +70,7 @@ const struct ghp_op_facts ghp_op_facts_rms_norm = {
                                            GHP_AT_DX},
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY | GHP_AT_SAVED, GHP_AT_DW}},
     .saved_bytes = {saved_bytes},
-    .fuses = GHP_FUSES_SUM,
+    .fuses = GHP_FUSES_SUM | GHP_FUSES_ADD_BEFORE,
     .divides = divides,
     .by_position = true,
     .key = key,

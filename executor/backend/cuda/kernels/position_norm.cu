@@ -20,6 +20,7 @@ struct position_norm_job {
     bool centred;
     bool adds; // to dx
     const void *x, *dy;
+    const void *other; // forward: added to x; the sum is written to dx. NULL: none
     void *y, *dx;
     const float *weight; // [c]
     const float *bias;   // forward: added, [c]; NULL: none
@@ -49,6 +50,7 @@ position_norm_job job_of(struct ghp_launch launch, const struct ghp_local *l,
     job.centred = centred;
     job.adds = launch.adds;
     job.x = args->at.x[0];
+    job.other = launch.adds ? args->at.x[1] : nullptr;
     job.dy = args->at.dy;
     job.y = args->at.y;
     job.dx = args->at.dx[0];
@@ -92,10 +94,22 @@ __device__ double row_sum(double mine)
     return sum;
 }
 
+// What a block norms of a row: where x is a sum, that is first written.
+template <typename T> __device__ const T *summed_row(const position_norm_job &j, int64_t row)
+{
+    const T *x = (const T *)j.x + row * j.c, *other = (const T *)j.other + row * j.c;
+    T *sum = (T *)j.dx + row * j.c;
+
+    if (j.other == nullptr) return x;
+    for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
+        sum[i] = narrow<T>(widen(x[i]) + widen(other[i]));
+    return sum; // each thread reads what it wrote
+}
+
 template <typename T> __global__ void position_norm_kernel(position_norm_job j)
 {
     for (int64_t row = blockIdx.x; row < j.rows; row += gridDim.x) {
-        const T *x = (const T *)j.x + row * j.c;
+        const T *x = summed_row<T>(j, row);
         T *y = (T *)j.y + row * j.c;
         double mean = 0, square = 0;
 
@@ -199,6 +213,18 @@ template <typename T, int K> __global__ void warp_norm_kernel(position_norm_job 
 
     if (row >= j.rows) return;
     x.load((const T *)j.x + row * j.c, vectors);
+    if (j.other != nullptr)
+        each_vector<T, K>(vectors, [&](int k, int64_t channel) {
+            float sum[V];
+
+            load<T, V>((const T *)j.other + row * j.c, channel, sum);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                sum[v] += widen(x.at[k].v[v]);
+                x.at[k].v[v] = narrow<T>(sum[v]);
+            }
+            store<T, V>((T *)j.dx + row * j.c, channel, sum);
+        });
     each_vector<T, K>(vectors, [&](int k, int64_t) {
         float part = 0;
 #pragma unroll

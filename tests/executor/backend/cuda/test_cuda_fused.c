@@ -1,11 +1,11 @@
 /* ghp-test: timeout=600 emulated=yes
  *
  * What the cuda backend's kernels fuse (core/program/fuse.h) against the reference's passes one by one, in float,
- * tf32 and bf16: bias and ReLU behind a convolution and a linear layer, a bias behind a layer norm, a ReLU behind an
- * addition and a batch norm, a batch norm's own sums and the addition behind it, backward passes of all these, a max
- * pool behind a ReLU, a sum of gradients before one, a sum by the kernel that makes the gradient; and a batch norm
- * whose statistics move apart. Every kernel gets the reference's tensors, and no tensor but those that the passes
- * write may change.
+ * tf32 and bf16: bias and ReLU behind a convolution and a linear layer, a bias behind a layer norm, an addition before
+ * one or before an RMS norm, a ReLU behind an addition and a batch norm, a batch norm's own sums and the addition behind
+ * it, backward passes of all these, a max pool behind a ReLU, a sum of gradients before one, a sum by the kernel that
+ * makes the gradient; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and no
+ * tensor but those that the passes write may change.
  *
  * Bound: as in test_cuda_ops.c. Skipped without a GPU. */
 #include "tests/executor/twin_case.h"
@@ -141,6 +141,36 @@ static void check_product(const struct ghp_local *local, struct ghp_kernel_spec 
     compare(&c, op_case_text(local, GHP_PASS_FORWARD), "");
     ghp_device_release(c.there.device, there);
     free(bias);
+    twin_case_close(&c);
+}
+
+/* The addition before a norm of rows, whose sum goes where the set has room for a gradient, and the bias behind it. */
+static void check_sum_normed(const struct ghp_local *local, bool biased)
+{
+    int64_t n = ghp_local_in_elements(local);
+    float *other = make(n), *bias = make(local->k), *kept = ghp_alloc((size_t)n, sizeof *kept);
+    struct twin_case c;
+    void *there, *bias_there;
+
+    open_case(&c, local);
+    there = put(&c, other, n, false);
+    bias_there = put(&c, bias, local->k, true);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_kernel_spec){.bias = biased, .add = true},
+        biased ? bias_there : NULL, there);
+    float *x = (float *)(uintptr_t)c.right.args.at.x[0], *sum = c.right.args.at.dx[0];
+    memcpy(kept, x, (size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = x[i] += other[i];
+    expect(&c, GHP_PASS_FORWARD);
+    memcpy(x, kept, (size_t)n * sizeof *x);
+    for (int64_t i = 0; biased && i < n; i++)
+        ((float *)c.right.args.at.y)[i] += bias[i % local->k];
+    compare(&c, op_case_text(local, GHP_PASS_FORWARD), "");
+    ghp_device_release(c.there.device, bias_there);
+    ghp_device_release(c.there.device, there);
+    free(kept);
+    free(bias);
+    free(other);
     twin_case_close(&c);
 }
 
@@ -387,6 +417,7 @@ static void check_refusals(struct ghp_backend *exact)
     } request[] = {{GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.relu = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
+                   {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, {.bias = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.stats = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, {.add = true}},
                    {GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.add = true}},
@@ -426,8 +457,14 @@ static void check_setting(void)
         for (int fused = 1; fused < 4; fused++)
             check_product(&products[i], (struct ghp_kernel_spec){.bias = (fused & 1) > 0,
                                                                  .relu = (fused & 2) > 0});
-    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
+        struct ghp_local rms = norms[i];
+
+        rms.op = GHP_OP_RMS_NORM;
         check_product(&norms[i], (struct ghp_kernel_spec){.bias = true});
+        check_sum_normed(&norms[i], true);
+        check_sum_normed(&rms, false);
+    }
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
         check_add(channels[i], 6);
         check_mask(channels[i], 1);
