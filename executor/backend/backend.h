@@ -80,6 +80,10 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     bool training; /* false: dropout is the identity, batch_norm uses running statistics */
     /* 1 / labels of the global batch that are not ignored: gradient of their mean loss */
     double loss_scale;
+    /* softmax_cross_entropy: of each class, and their mean over the global batch's labels; loss_scale is then 1 / their
+     * sum. NULL: all are 1 */
+    const double *class_weights;
+    double mean_weight;
     int64_t stat_count;       /* batch_norm: values that each (reduced) sum is over */
     double stats_delta_share; /* of these samples in the global batch */
     /* to what the step's earlier samples left in drift; false: the first of the step */

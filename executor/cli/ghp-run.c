@@ -110,6 +110,11 @@ static const struct ghp_opt options[] = {
      .max = INT32_MAX,
      .help = "label, such as -100 or 255, whose samples or positions have no loss; the loss is the "
              "mean over all others"},
+    {.name = "class-weights",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.class_weights,
+     .argument = "W0,W1,...",
+     .help = "weight of each class in the training loss, which is their labels' mean by weights"},
     {.name = "sampler",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.sampler,

@@ -62,6 +62,7 @@ static enum ghp_status check_evaluation(const struct ghp_session_options *o)
         {"--warmup-steps", o->warmup_steps > 0},
         {"--augment", o->augment != 0},
         {"--sampler", o->sampler != 0},
+        {"--class-weights", o->class_weights != NULL},
         {"--eval", o->evaluate != GHP_EVALUATE_AUTO},
         {"--eval-every", o->evaluate_every > 0},
         {"--patience", o->patience > 0},
@@ -123,6 +124,9 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
     if (o->evaluate == GHP_EVALUATE_OFF && o->evaluate_every > 0)
         return GHP_FAIL(GHP_ERR_USAGE, "--eval off and --eval-every were both given; leave one of "
                                        "them out");
+    if (o->class_weights != NULL && o->sampler != 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--sampler srg weights samples by their gradients, and "
+                                       "--class-weights by their labels; leave one of them out");
     if (o->resume && o->overwrite)
         return GHP_FAIL(GHP_ERR_USAGE, "--resume continues the training that --overwrite replaces; "
                                        "give one of them");

@@ -345,3 +345,16 @@ enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set s
     }
     return GHP_OK;
 }
+
+enum ghp_status ghp_data_weigh_labels(struct ghp_data *data, enum ghp_data_set set,
+                                      const int64_t *samples, int64_t n, const double *weights,
+                                      double *sum)
+{
+    *sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        GHP_TRY(ghp_data_labels(data, set, &samples[i], 1, data->labels_of_one));
+        for (int64_t at = 0; at < data->sample_labels; at++)
+            if (data->labels_of_one[at] >= 0) *sum += weights[data->labels_of_one[at]];
+    }
+    return GHP_OK;
+}

@@ -88,5 +88,9 @@ enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
 /* How many labels of n samples are not ignored. */
 enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set set,
                                       const int64_t *samples, int64_t n, int64_t *labels);
+/* The sum of those labels' weights, by class. */
+enum ghp_status ghp_data_weigh_labels(struct ghp_data *data, enum ghp_data_set set,
+                                      const int64_t *samples, int64_t n, const double *weights,
+                                      double *sum);
 
 #endif

@@ -68,6 +68,7 @@ struct ghp_worker {
     bool updates_pending;
     struct ghp_step step; /* whose updates or result are pending, or that runs */
     uint64_t updating;    /* the step by whose gradients weights are updated now */
+    double mean_weight;   /* of the classes of that step's labels, where they have weights */
     double loss_scale;    /* of that step, weight / its labels that are not ignored; 0: none is */
     double own_squares;   /* of that step, of this worker's own gradients; below 0: not taken */
     struct ghp_result *results; /* [most_results], of the latest steps, in turn */

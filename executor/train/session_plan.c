@@ -81,6 +81,7 @@ void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_pla
         .rank = s->rank,
         .run = {.seed = (uint64_t)s->options->seed,
                 .fault = (enum ghp_fault)s->options->fault,
+                .class_weights = s->class_weights,
                 .groups = plan->groups,
                 .threads = s->threads,
                 .emulated_step_s =

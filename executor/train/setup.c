@@ -8,6 +8,7 @@
 #include "executor/platform/failpoint.h"
 #include "executor/platform/limits.h"
 #include "executor/train/agreement.h"
+#include "executor/train/class_weights.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
 
@@ -330,6 +331,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .skip_damaged = o->skip_damaged};
     double whole;
 
+    GHP_TRY(ghp_class_weights_open(o->class_weights, &plan->model, &s->exec, &s->class_weights));
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     s->training_config.init.except = &o->init_except;
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));
@@ -540,6 +542,7 @@ void ghp_setup_release(struct ghp_setup *s)
     if (s->exec.backend != NULL) s->exec.backend_ops->close(s->exec.backend);
     for (int i = 0; i < s->n_session_plans; i++)
         ghp_plan_release(&s->session_plans[i].plan);
+    free(s->class_weights);
     free(s->network_path);
     *s = (struct ghp_setup){0};
 }

@@ -42,14 +42,15 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     bool dry_run;           /* ends before the first step */
     const char *model_path; /* NULL: no check */
     const char *data;
-    double split;          /* 0: none */
-    int64_t ignored_label; /* GHP_NO_LABEL: none */
-    int augment;           /* enum ghp_augment */
-    int labels;            /* enum ghp_labels */
-    int shuffle;           /* enum ghp_shuffling */
-    int sampler;           /* enum ghp_sampler_choice */
-    const char *step_at;   /* NULL: as is usual for --lr-schedule step */
-    const char *normalise; /* NULL: as is usual for the source */
+    double split;              /* 0: none */
+    int64_t ignored_label;     /* GHP_NO_LABEL: none */
+    const char *class_weights; /* NULL: none */
+    int augment;               /* enum ghp_augment */
+    int labels;                /* enum ghp_labels */
+    int shuffle;               /* enum ghp_shuffling */
+    int sampler;               /* enum ghp_sampler_choice */
+    const char *step_at;       /* NULL: as is usual for --lr-schedule step */
+    const char *normalise;     /* NULL: as is usual for the source */
     int64_t skip_damaged;
     int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
     int optimizer;         /* 0: the plan's; else 1 more than enum ghp_optimizer_index */
@@ -131,6 +132,7 @@ struct ghp_setup {
     char *
         network_path; /* of the first plan, where it is now; owned; NULL: not there, or not asked */
     struct ghp_training_config training_config; /* its schedule's steps are the session's to set */
+    double *class_weights;                      /* owned; NULL: none */
     int n_session_plans;
     struct ghp_session_plan session_plans[GHP_SESSION_PLANS];
 };

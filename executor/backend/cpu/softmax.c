@@ -63,6 +63,12 @@ static struct target target_of(const struct ghp_local *local,
                            local->loss.smoothing / (double)args->global_channels};
 }
 
+/* What a row's loss is multiplied by in the metrics, whose mean is by the weights of the labels' classes. */
+static double weight_of(const struct ghp_kernel_arguments *args, int32_t label)
+{
+    return args->class_weights != NULL ? args->class_weights[label] / args->mean_weight : 1;
+}
+
 static struct row row_of(const struct ghp_local *local, const double *stats, int64_t n)
 {
     int64_t step = local->n * local->h * GHP_ROW_COUNT;
@@ -231,7 +237,8 @@ static void KERNEL(part_forward)(const struct ghp_local *local,
          (float)(1.0 / row.sum));
         memset(y + classes, 0, (size_t)(local->c - classes) * sizeof *y);
         if (n >= args->valid_samples * local->h || args->at.labels[n] < 0) continue;
-        sum[GHP_METRIC_LOSS] += log(row.sum) - (row.label - row.greatest);
+        sum[GHP_METRIC_LOSS] +=
+            (log(row.sum) - (row.label - row.greatest)) * weight_of(args, args->at.labels[n]);
         sum[GHP_METRIC_CORRECT] += row.correct ? 1.0 : 0.0;
         sum[GHP_METRIC_SAMPLES] += 1.0;
     }
@@ -261,7 +268,7 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
                                    : KERNEL(softmax_row)(classes, logits, to, targeted);
         memset(to + classes, 0, (size_t)(columns - classes) * sizeof *to);
         if (label < 0) continue;
-        sum[GHP_METRIC_LOSS] += loss;
+        sum[GHP_METRIC_LOSS] += loss * weight_of(args, (int32_t)label);
         sum[GHP_METRIC_CORRECT] += KERNEL(is_greatest)(classes, logits, label) ? 1.0 : 0.0;
         sum[GHP_METRIC_SAMPLES] += 1.0;
     }
@@ -295,7 +302,7 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
     struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
     int64_t columns = local->c, classes = classes_of(local, args);
     struct target target = target_of(local, args);
-    float scale = (float)args->loss_scale, every = (float)target.every;
+    float every = (float)target.every;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * columns;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * columns;
@@ -305,6 +312,9 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
             continue;
         }
         bool has_label = label >= 0 && label < classes;
+        float scale = (float)args->loss_scale;
+        if (args->class_weights != NULL)
+            scale = (float)(args->loss_scale * args->class_weights[args->at.labels[row]]);
         float own = has_label ? KERNEL(softmax_label)(local, args, row, label) : 0;
         own += (float)(1 - target.label - target.every);
 #pragma omp simd

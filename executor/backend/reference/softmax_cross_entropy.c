@@ -1,7 +1,7 @@
 /* executor/backend/reference/softmax_cross_entropy.c - the loss: y = softmax(x); -log y[label] and whether the label's
  * is the greatest are added to the metrics. dx = (y - target) loss_scale; the target is 1 at the label, or with
- * `smoothing` s of K classes 1 - s there and s / K more at each; its loss is then the mean of -log y by it. A row is a
- * position of a sample; where its label is negative it is left out, and dx is 0.
+ * `smoothing` s of K classes 1 - s there and s / K more at each; its loss is then the mean of -log y by it. Classes may have
+ * weights, which loss and dx of their labels' rows are multiplied by. A row is a position of a sample; where its label is negative it is left out, and dx is 0.
  *
  * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward
  * pass puts together what all parts said. Columns behind the last class are padding: no pass reads them, y and dx are 0
@@ -20,6 +20,12 @@ static struct target target_of(const struct ghp_local *local,
 {
     return (struct target){1 - local->loss.smoothing,
                            local->loss.smoothing / (double)args->global_channels};
+}
+
+/* Of the label's class, >= 0. */
+static double weight_of(const struct ghp_kernel_arguments *args, int32_t label)
+{
+    return args->class_weights != NULL ? args->class_weights[label] : 1.0;
 }
 
 /* Of a row of logits x, n of them; label < 0 or >= n: it is not among them. */
@@ -95,8 +101,10 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
         else
             say(x, classes, label, target_of(local, args), row);
         if (label >= 0) {
-            args->at.metrics[GHP_METRIC_LOSS] +=
-                log(row[GHP_ROW_SUM]) - (row[GHP_ROW_LABEL] - row[GHP_ROW_MAX]);
+            double loss = log(row[GHP_ROW_SUM]) - (row[GHP_ROW_LABEL] - row[GHP_ROW_MAX]);
+
+            if (args->class_weights != NULL) loss *= weight_of(args, label) / args->mean_weight;
+            args->at.metrics[GHP_METRIC_LOSS] += loss;
             args->at.metrics[GHP_METRIC_CORRECT] += row[GHP_ROW_CORRECT];
             args->at.metrics[GHP_METRIC_SAMPLES] += 1.0;
         }
@@ -119,7 +127,9 @@ static void backward_data(const struct ghp_local *local, const struct ghp_kernel
             double target = own ? of.label + of.every : of.every;
 
             dx[n * local->c + i] =
-                label < 0 || pads ? 0.0 : (y[n * local->c + i] - target) * args->loss_scale;
+                label < 0 || pads
+                    ? 0.0
+                    : (y[n * local->c + i] - target) * (args->loss_scale * weight_of(args, label));
         }
 }
 

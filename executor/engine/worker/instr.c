@@ -174,6 +174,8 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
     args.loss_scale = w->loss_scale;
+    args.class_weights = args.training ? w->run.class_weights : NULL;
+    args.mean_weight = w->mean_weight;
     if (p->fuses && does->bias >= 0)
         args.at.w[1] = w->address[ghp_worker_instr(w, does->bias)->at.w[0]];
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);

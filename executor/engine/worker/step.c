@@ -126,19 +126,24 @@ static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worke
                                              update->index};
 }
 
-/* The loss is the mean over all labels of the step that are not ignored, whoever has them; where workers' weights
- * differ, over a worker's own. */
+/* The loss is the mean over all labels of the step that are not ignored, by the weights of their classes, whoever has
+ * them; where workers' weights differ, over a worker's own. */
 static enum ghp_status scale_loss(struct ghp_worker *w)
 {
     const struct ghp_step *step = &w->step;
     int replicas = w->program.replicas;
     int64_t labels, own = w->program.problem.global_batch / replicas;
+    const int64_t *samples = step->samples + (replicas > 1 ? w->program.rank * own : 0);
+    double weight;
 
     if (w->run.weight_owner != NULL) return GHP_OK; /* no gradients */
-    GHP_TRY(ghp_data_count_labels(step->data, step->set,
-                                  step->samples + (replicas > 1 ? w->program.rank * own : 0), own,
-                                  &labels));
-    w->loss_scale = labels > 0 ? 1.0 / (double)labels : 0;
+    GHP_TRY(ghp_data_count_labels(step->data, step->set, samples, own, &labels));
+    weight = (double)labels;
+    if (w->run.class_weights != NULL)
+        GHP_TRY(ghp_data_weigh_labels(step->data, step->set, samples, own, w->run.class_weights,
+                                      &weight));
+    w->mean_weight = labels > 0 ? weight / (double)labels : 1;
+    w->loss_scale = labels > 0 ? 1.0 / weight : 0;
     if (step->weight > 0) w->loss_scale *= step->weight;
     w->own_squares = -1;
     if (w->run.fault == GHP_FAULT_GROUP_SCALE) w->loss_scale *= w->run.groups;

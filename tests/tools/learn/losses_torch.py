@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch_weights import read_weights
 
 SAMPLES, CHANNELS, OUTPUTS, STEPS, RATE = 16, 12, 5, 10, 0.2
+WEIGHTS = [1, 0.25, 3, 2, 0.5]  # test_losses_torch.sh gives these
 
 
 def images():
@@ -33,6 +34,8 @@ def labels(n):
 def loss_of(loss, logits, y):
     if loss == "smoothed":
         return F.cross_entropy(logits, y, label_smoothing=0.1)
+    if loss == "weighted":
+        return F.cross_entropy(logits, y, weight=torch.tensor(WEIGHTS, dtype=logits.dtype))
     if loss == "multi":
         return F.binary_cross_entropy_with_logits(logits, y.to(logits.dtype))
     if loss == "one":

@@ -21,6 +21,13 @@ sed 's/"op": *"softmax_cross_entropy"/&, "smoothing": 0.1/' "$GHP_SOURCE/models/
 planned smoothed.json 2 2 --force lm_head=out:2,loss=channel:2 && { run 2 plan.json --verify 1 ||
     fail "divided classes: $(tail -1 err)"; }
 
+# the same, and whole rows, with weights of the classes: 256 of them, from 0.5 to 2
+weights=$(awk 'BEGIN { for (i = 0; i < 256; i++) printf "%s%g", i ? "," : "", 0.5 + i % 4 * 0.5 }')
+for force in lm_head=out:2,loss=channel:2 loss=data; do
+    planned "$GHP_SOURCE/models/gpt-nano.json" 2 2 --force $force && { run 2 plan.json --verify 2 \
+        --class-weights "$weights" || fail "weights of classes, $force: $(tail -1 err)"; }
+done
+
 # ---- beside PyTorch ----
 network() { # network OUTPUTS LOSS-KEYS: model.json
     printf '{"format": "ghp.model/1", "name": "small", "input": {"channels": 12}, "layers": [
@@ -43,6 +50,7 @@ trained() {
     for bits in "${@:5}"; do
         local numbers=(--precision float --backend onednn) to=$1.$bits
         [ "$bits" = 64 ] && numbers=(--precision double --backend reference)
+        [ "$1" = weighted ] && numbers+=(--class-weights 1,0.25,3,2,0.5)
         run 2 plan.json --data npy:data --eval off --steps 1 --lr 0 --checkpoint "$to.first" "${numbers[@]}" &&
             run 2 plan.json --data npy:data --eval off --steps 10 --lr 0.2 --momentum 0.9 --weight-decay 0 \
                 --init "$to.first/checkpoint.safetensors" --checkpoint "$to.last" --metrics "$to.metrics" \
@@ -51,6 +59,7 @@ trained() {
     done
 }
 trained smoothed 5 5 '"softmax_cross_entropy", "smoothing": 0.1' 64 32
+trained weighted 5 5 '"softmax_cross_entropy"' 64 32
 trained binary 5 5 '"binary_cross_entropy"' 64
 trained one 2 1 '"binary_cross_entropy"' 64
 trained multi 0 5 '"binary_cross_entropy", "multi_label": true' 64 32
