@@ -9,23 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tensors that nodes share are copied: what is trained then is not the file's network. */
-static void warn_of_shared(const struct ghp_onnx_import *import)
-{
-    const struct ghp_onnx_shared *s = &import->shared;
-    char more[64] = "";
-
-    if (s->n == 0) return;
-    if (s->n > 1)
-        snprintf(more, sizeof more, ", and %d more node%s one", s->n - 1,
-                 s->n > 2 ? "s share" : " shares");
-    ghp_warn("%s: nodes '%.96s' and '%.96s' share the tensor '%.96s'%s; ghp trains a copy for "
-             "each: they "
-             "will differ",
-             import->file->path, ghp_onnx_node_name(s->nodes[0]), ghp_onnx_node_name(s->nodes[1]),
-             s->tensor != NULL ? s->tensor : "", more);
-}
-
 static void warn_of_assumed(const struct ghp_onnx_import *import)
 {
     if (import->assumed != NULL)
@@ -189,7 +172,6 @@ static void note_unsaid(const struct ghp_onnx_import *import)
 
 void ghp_onnx_warn(const struct ghp_onnx_import *import)
 {
-    warn_of_shared(import);
     warn_of_assumed(import);
     warn_of_pixels(import);
     warn_of_outputs(import);

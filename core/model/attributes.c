@@ -199,7 +199,7 @@ enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at,
 
     add_keys(facts->attributes, true, keys, &n);
     if (facts->has_bias) keys[n++] = "bias";
-    if (facts->may_tie) keys[n++] = "tied";
+    if (facts->params[0].part != NULL) keys[n++] = "tied";
     return ghp_json_only_keys(at, keys);
 }
 

@@ -136,7 +136,7 @@ void ghp_model_drop_derived(struct ghp_layer *layer)
     memset(layer->states, 0, sizeof layer->states);
     free(layer->out_edges);
     layer->out_edges = NULL;
-    layer->shared = layer->logits = false;
+    layer->shared = layer->by_data = layer->logits = false;
     layer->n_params = layer->n_states = layer->n_consumers = 0;
 }
 

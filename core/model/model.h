@@ -311,9 +311,10 @@ struct ghp_layer {
     bool transposed; /* its module's weight is [C][K]: x @ weight */
     int tied;        /* 1 + the layer whose parameters it uses in place of its own; 0: none */
     bool shared;     /* a later layer uses its parameters too */
-    bool logits;     /* the loss of a sequence, or what it alone reads: its channels are classes */
-    int64_t rows;    /* of a padded table of tokens, in memory; 0: as many as tokens */
-    bool learns;     /* it or a layer before it is trained: gradients flow into its output */
+    bool by_data; /* shares its parameters with others than an embedding and one linear layer do */
+    bool logits;  /* the loss of a sequence, or what it alone reads: its channels are classes */
+    int64_t rows; /* of a padded table of tokens, in memory; 0: as many as tokens */
+    bool learns;  /* it or a layer before it is trained: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
     struct ghp_param states[GHP_MAX_STATES]; /* running_mean, running_var */

@@ -123,7 +123,18 @@ static enum ghp_status read_tied(const struct ghp_node *at, const struct reader 
     if (layer->tied > 0 && layer->tied != reader->model->n_layers) return GHP_OK;
     GHP_TRY(ghp_json_get(at, "tied", &node));
     return ghp_json_fail(&node, GHP_ERR_INPUT,
-                         "there is no such layer before this one; name an embedding");
+                         "there is no such layer before this one; name an earlier layer with "
+                         "parameters");
+}
+
+/* The bias of a layer that is tied to one of its operation is tied to the other's, as a module called twice has one. */
+static int tied_bias(const struct reader *reader, int maker)
+{
+    const struct ghp_model *model = reader->model;
+    int owner = ghp_model_owner(model, maker);
+
+    if (owner == maker || model->layers[owner].op != model->layers[maker].op) return 0;
+    return reader->heads[owner] > owner ? 1 + ghp_model_owner(model, owner + 1) : 0;
 }
 
 /* The bias that some operations have unless told otherwise, as a layer of its own. */
@@ -148,6 +159,7 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
     layer->fixed = reader->model->layers[owner].fixed;
     layer->n_inputs = 1;
     layer->inputs[0] = owner;
+    layer->tied = tied_bias(reader, owner);
     reader->heads[owner] = owner + 1;
     return ghp_model_complete_layer(reader->model, owner + 1);
 }

@@ -96,7 +96,8 @@ static json_t *layer_schema(enum ghp_op op, const struct ghp_attribute *chooser,
     if (json_object_set_new(inputs, "uniqueItems", json_true()) != 0) keys.whole = false;
     add(&keys, "inputs", inputs, facts->least_inputs > 1);
     add_table(&keys, facts->attributes);
-    if (facts->may_tie) add(&keys, "tied", json_pack("{s:s}", "type", "string"), false);
+    if (facts->params[0].part != NULL)
+        add(&keys, "tied", json_pack("{s:s}", "type", "string"), false);
     if (facts->has_bias) add(&keys, "bias", json_pack("{s:s}", "type", "boolean"), false);
     if (chooser != NULL) {
         add_table(&keys, chooser->brings[choice]);

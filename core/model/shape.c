@@ -4,6 +4,7 @@
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 /* Elements of one tensor, and channels of one layer, stay below these, so that products fit in 64 bits. */
 #define MAX_ELEMENTS (INT64_C(1) << 39)
 #define MAX_FLOPS (INT64_C(1) << 60)
+
+enum { SIZES_TEXT = 96 };
 
 /* ---- shapes ---- */
 
@@ -156,33 +159,80 @@ static enum ghp_status make_params(const struct ghp_layer *layer, const struct g
     return GHP_OK;
 }
 
-/* Of a layer without parameters of its own: whether the other's are as large as its own would be. */
-static enum ghp_status check_tied(struct ghp_model *model, const struct ghp_layer *layer)
+/* "[8][6]"; returns text */
+static const char *sizes_text(const int64_t *dims, int n, char text[SIZES_TEXT])
+{
+    int used = 0;
+
+    text[0] = '\0';
+    for (int d = 0; d < n && used < SIZES_TEXT; d++)
+        used += snprintf(text + used, (size_t)(SIZES_TEXT - used), "[%" PRId64 "]", dims[d]);
+    return text;
+}
+
+/* Whether a layer's parameters would have the sizes of those that it is tied to. */
+static enum ghp_status check_tied_sizes(const struct ghp_layer *layer,
+                                        const struct ghp_layer *owner)
+{
+    const struct ghp_op_param *list = ghp_op_of(layer->op)->params;
+    const struct ghp_local whole = ghp_local_whole(layer);
+
+    for (int p = 0; p < owner->n_params; p++) {
+        const struct ghp_param *own = &owner->params[p];
+        int64_t dims[GHP_MAX_DIMS];
+        char ours[SIZES_TEXT], theirs[SIZES_TEXT];
+        int n = ghp_local_param_dims(&whole, &list[p], dims);
+
+        if (n == own->n_dims && memcmp(dims, own->dims, (size_t)n * sizeof *dims) == 0) continue;
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' needs weights %s, but those of '%s' that it is tied to are %s; "
+                        "give it an input and outputs that fit, or leave tied out",
+                        layer->name, sizes_text(dims, n, ours), owner->name,
+                        sizes_text(own->dims, own->n_dims, theirs));
+    }
+    return GHP_OK;
+}
+
+static bool has_partial_statistics(const struct ghp_layer *layer)
+{
+    return ghp_op_of(layer->op)->has_batch_statistics &&
+           (layer->norm.local_stats || layer->norm.ghost_batch > 0);
+}
+
+/* An embedding and one linear layer that is tied to it can be divided alike; others hold all of what they share. */
+static void note_sharers(struct ghp_layer *owner, struct ghp_layer *layer)
+{
+    bool pair = owner->op != layer->op;
+
+    for (const struct ghp_layer *other = owner + 1; other < layer; other++)
+        pair = pair && other->tied != layer->tied;
+    owner->shared = true;
+    if (pair) return;
+    for (struct ghp_layer *other = owner; other <= layer; other++)
+        if (other == owner || other->tied == layer->tied) other->by_data = true;
+}
+
+/* Of a layer without parameters of its own: whether it can use the other's. */
+static enum ghp_status check_tied(struct ghp_model *model, struct ghp_layer *layer)
 {
     struct ghp_layer *owner = &model->layers[layer->tied - 1];
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
-    const struct ghp_local whole = ghp_local_whole(layer);
-    int64_t dims[GHP_MAX_DIMS];
+    bool product = facts->may_tie && owner < layer && ghp_op_of(owner->op)->takes_ids;
 
-    if (!facts->may_tie || owner >= layer || !ghp_op_of(owner->op)->takes_ids)
-        return ghp_model_fail(layer, "is tied to a layer that is not an earlier embedding; tie a "
-                                     "linear layer to an embedding");
+    if (!product && (owner >= layer || owner->op != layer->op || owner->n_params == 0))
+        return ghp_model_fail(layer, "is tied to a layer whose parameters it cannot use; tie it to "
+                                     "an earlier one of its operation with parameters of its own, "
+                                     "or a linear layer to an embedding");
     if (layer->transposed)
         return ghp_model_fail(layer, "is tied and has no weight of its own; leave transposed out");
-    ghp_local_param_dims(&whole, &facts->params[0], dims);
-    if (dims[0] != owner->params[0].dims[0] || dims[1] != owner->params[0].dims[1])
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' needs weights [%lld][%lld], but those of '%s' that it is tied "
-                        "to are [%lld][%lld]; make its features the vocabulary, and its input as "
-                        "wide as the embedding",
-                        layer->name, (long long)dims[0], (long long)dims[1], owner->name,
-                        (long long)owner->params[0].dims[0], (long long)owner->params[0].dims[1]);
-    for (const struct ghp_layer *other = owner + 1; other < layer; other++)
-        if (other->tied == layer->tied)
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "layers '%s' and '%s' are both tied to '%s'; tie one of them",
-                            other->name, layer->name, owner->name);
-    owner->shared = true;
+    if (layer->window.groups != owner->window.groups && !product)
+        return ghp_model_fail(layer, "has other groups than the layer that it is tied to; give "
+                                     "both the same");
+    if (has_partial_statistics(layer) || has_partial_statistics(owner))
+        return ghp_model_fail(layer, "is tied, and its statistics are of parts of a batch; give it "
+                                     "and its owner \"statistics\": \"global\"");
+    GHP_TRY(check_tied_sizes(layer, owner));
+    note_sharers(owner, layer);
     return GHP_OK;
 }
 
@@ -214,11 +264,12 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
         layer->out = ghp_shape_image(layer->out.c, layer->out.h, layer->out.w);
     if (index == 0) layer->in = layer->out;
     GHP_TRY(check_size(layer));
-    if (layer->tied > 0)
+    if (layer->tied > 0) {
         GHP_TRY(check_tied(model, layer));
-    else
+    } else {
         GHP_TRY(make_params(layer, facts->params, layer->params, &layer->n_params));
-    GHP_TRY(make_params(layer, facts->states, layer->states, &layer->n_states));
+        GHP_TRY(make_params(layer, facts->states, layer->states, &layer->n_states));
+    }
     layer->learns = ghp_layer_trains(model, index) || facts->has_batch_statistics;
     for (int i = 0; i < layer->n_inputs; i++)
         layer->learns = layer->learns || model->layers[layer->inputs[i]].learns;

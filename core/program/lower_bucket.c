@@ -59,10 +59,29 @@ int ghp_lower_changed(const struct ghp_lowering *lowering, int layer)
     return held >= 0 && ghp_lowering_changes(lowering, held) ? held : -1;
 }
 
+bool ghp_lower_has_sharer_after(const struct ghp_lowering *lowering, int layer)
+{
+    const struct ghp_model *model = lowering->model;
+    const struct ghp_layer *l = &model->layers[layer];
+    if ((l->tied == 0 && !l->shared) || ghp_stage_partner(model, lowering->staging, layer) >= 0)
+        return false;
+    for (int v = layer + 1; v < model->n_layers; v++)
+        if (ghp_model_owner(model, v) == ghp_model_owner(model, layer)) return true;
+    return false;
+}
+
 bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *lowering, int layer)
 {
-    return lowering->model->layers[layer].shared &&
-           ghp_stage_partner(lowering->model, lowering->staging, layer) < 0;
+    return ghp_op_of(lowering->model->layers[layer].op)->takes_ids &&
+           ghp_lower_has_sharer_after(lowering, layer);
+}
+
+bool ghp_lower_makes_summand(const struct ghp_lowering *lowering, int layer, bool first_micro,
+                             enum ghp_param_sharding sharding)
+{
+    bool further = !first_micro || ghp_lower_has_sharer_after(lowering, layer);
+    return further && !ghp_sharding_reduces_each(sharding) &&
+           !ghp_lower_adds_weight_gradient(lowering, layer);
 }
 
 struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,

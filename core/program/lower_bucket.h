@@ -59,7 +59,13 @@ int ghp_layer_reduce_tp_size(const struct ghp_lowering *lowering, int layer,
 int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *lowering, int layer,
                                  struct ghp_split split);
 
-/* Whether the layer adds its weight gradients to those that a layer tied to it, later in the same stage, has made. */
+/* Whether a later layer of the same stage, whose backward pass comes before, makes gradients of the same parameters. */
+bool ghp_lower_has_sharer_after(const struct ghp_lowering *lowering, int layer);
+/* Whether the layer's pass adds its weight gradients to those, as that of a table of tokens does. */
 bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *lowering, int layer);
+/* Whether the pass makes its weight gradients beside those of the step, to be added by an instruction of its own: those
+ * of a further micro-batch, or of a further layer with the same parameters. */
+bool ghp_lower_makes_summand(const struct ghp_lowering *lowering, int layer, bool first_micro,
+                             enum ghp_param_sharding sharding);
 
 #endif

@@ -33,8 +33,7 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->layouts = ghp_split_layouts(split);
     if (split.kind == GHP_SPLIT_ROWS)
         instr->first_row = e->placement.number % split.tp_size * local.vocabulary;
-    instr->adds_weight = e->lowering->model->layers[layer].shared &&
-                         ghp_stage_partner(e->lowering->model, e->lowering->staging, layer) < 0;
+    instr->adds_weight = ghp_lower_adds_weight_gradient(e->lowering, layer);
     instr->nchw16c = nchw16c_of(e, &e->lowering->model->layers[layer], &local);
     instr->sharding = ghp_emitter_sharding(e, layer, split);
     if (ghp_op_of(local.op)->has_batch_statistics) {
@@ -206,9 +205,8 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
         return emit_sum_of(e, GHP_INSTR_ALL_REDUCE, layer, &range, bucket, ranks);
     GHP_TRY(emit_sum_of(e, GHP_INSTR_REDUCE_SCATTER, layer, &range, bucket, ranks));
     copies = ghp_bucket_copies(&e->placement, &range);
-    return copies.count > 1
-               ? emit_sum_of(e, GHP_INSTR_SHARD_REDUCE, layer, &range, bucket, copies)
-               : GHP_OK;
+    return copies.count > 1 ? emit_sum_of(e, GHP_INSTR_SHARD_REDUCE, layer, &range, bucket, copies)
+                            : GHP_OK;
 }
 
 /* The reductions whose last gradient the layer has made: into sums that all replicas get, or of each one's optimizer
@@ -236,13 +234,14 @@ enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e)
     return GHP_OK;
 }
 
-/* A further micro-batch's weight gradient is added to the sum, unless the pass itself does so. */
+/* The weight gradient of a further micro-batch, or of a further layer with the parameters, is added to the sum, unless the
+ * pass itself does so. A piece is of all micro-batches. */
 static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                 const struct ghp_local *local)
 {
-    bool single = ghp_staging_micro_batches(e->lowering->staging) == 1;
-    if (single || ghp_sharding_reduces_each(ghp_emitter_sharding(e, layer, split)) ||
-        (e->splits != NULL && e->first) || ghp_lower_adds_weight_gradient(e->lowering, layer))
+    bool first =
+        ghp_staging_micro_batches(e->lowering->staging) == 1 || (e->splits != NULL && e->first);
+    if (!ghp_lower_makes_summand(e->lowering, layer, first, ghp_emitter_sharding(e, layer, split)))
         return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_ACCUMULATE, ghp_emitter_point(e, layer, true));

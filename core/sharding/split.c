@@ -165,6 +165,7 @@ static int64_t divided_parts(const struct ghp_layer *layer, enum ghp_split_kind 
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
 
     if (kind == GHP_SPLIT_DATA) return 1;
+    if (layer->by_data) return 0;
     if (kind == GHP_SPLIT_POSITION)
         return facts->by_position && layer->in.axes == GHP_AXES_SEQUENCE ? layer->in.h : 0;
     return (facts->divides != NULL ? facts->divides : ghp_divides_channels)(layer, kind);
@@ -220,6 +221,11 @@ enum ghp_status ghp_sharding_check(const struct ghp_layer *layer, struct ghp_spl
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' has no parameters to shard by '%s'; leave its \"shard\" or "
                         "'+%s' out",
+                        layer->name, name, name);
+    if (layer->by_data)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' shares its parameters with other layers, so they cannot be "
+                        "sharded by '%s'; leave its \"shard\" or '+%s' out",
                         layer->name, name, name);
     if (layer->fixed)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -314,7 +320,8 @@ enum ghp_status ghp_split_check_tied(const struct ghp_model *model, const struct
         ghp_split_format(product, ours, sizeof ours);
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (split '%s') and '%s' (split '%s') share parameters but not "
-                        "their parts; use data for both, out:M with rows:M, or in:M with out:M",
+                        "their parts; use data for both, or in a pair of table and product out:M "
+                        "with rows:M, or in:M with out:M",
                         model->layers[v].name, ours, model->layers[owner].name, theirs);
     }
     return GHP_OK;

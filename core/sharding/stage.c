@@ -92,7 +92,15 @@ bool ghp_stage_may_recompute(const struct ghp_layer *layer)
 
 bool ghp_stage_may_start(const struct ghp_model *model, int layer)
 {
-    return layer > 0 && layer < model->n_layers && !ghp_op_in_place(&model->layers[layer]);
+    return layer > 0 && layer < model->n_layers && !ghp_op_in_place(&model->layers[layer]) &&
+           ghp_stage_parts_sharers(model, layer) < 0;
+}
+
+int ghp_stage_parts_sharers(const struct ghp_model *model, int layer)
+{
+    for (int v = layer; v < model->n_layers; v++)
+        if (model->layers[v].by_data && ghp_model_owner(model, v) < layer) return v;
+    return -1;
 }
 
 /* ---- who has which samples ---- */

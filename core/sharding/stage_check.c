@@ -12,6 +12,14 @@ static enum ghp_status check_start(const struct ghp_model *model, const char *wh
                         "%s %d starts at layer %d; stages start at layer 0, then each after "
                         "the one before, below %d",
                         what, i, first, model->n_layers);
+    int sharer = i > 0 ? ghp_stage_parts_sharers(model, first) : -1;
+
+    if (sharer >= 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s %d cannot start at '%s', for '%s' and '%s' share parameters and have "
+                        "to lie in one stage; cut before or after both",
+                        what, i, model->layers[first].name, model->layers[sharer].name,
+                        model->layers[ghp_model_owner(model, sharer)].name);
     if (i > 0 && !ghp_stage_may_start(model, first))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "%s %d cannot start at '%s', which works in place on the tensor "

@@ -240,6 +240,7 @@ static enum ghp_status read_node(struct owner *owner, const Onnx__NodeProto *nod
     out->domain = ghp_onnx_text_of(node->domain);
     GHP_TRY(read_metadata(owner, node, NODE_METADATA, "pkg.onnxscript.rewriter.rule_name",
                           &out->rules));
+    GHP_TRY(read_metadata(owner, node, NODE_METADATA, "pkg.torch.onnx.name_scopes", &out->scopes));
     out->call = "";
     if (strcmp(out->op, "AveragePool") == 0)
         GHP_TRY(read_metadata(owner, node, NODE_METADATA, "pkg.torch.onnx.fx_node", &out->call));

@@ -80,23 +80,47 @@ enum ghp_status ghp_onnx_bias_in(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_bias_on(im, node, &source, layer);
 }
 
+static bool is_passed_by(const struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *layer = &ex->model->layers[i];
+
+    return layer->inputs[0] == i - 1 && ghp_op_of(layer[-1].op)->has_bias &&
+           ghp_export_own_bias(ex->model, i - 1) == layer;
+}
+
+/* A tensor has as many axes as its first use has. */
+static enum ghp_status check_tied(const struct ghp_onnx_export *ex, int i)
+{
+    int owner = ghp_model_owner(ex->model, i);
+
+    if (is_passed_by(ex, i) == is_passed_by(ex, owner) &&
+        (is_passed_by(ex, i) || ex->ranks[i] == ex->ranks[owner]))
+        return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "layer '%s' cannot be written as ONNX, for it is tied to '%s', whose tensor has "
+        "other axes there; keep the network as a model file",
+        ex->model->layers[i].name, ex->model->layers[owner].name);
+}
+
 /* A bias that belongs to no other layer; those are passed by. */
 static enum ghp_status write_bias(struct ghp_onnx_export *ex, int i)
 {
-    const struct ghp_layer *layer = &ex->model->layers[i], *before = layer - 1;
+    const struct ghp_layer *layer = &ex->model->layers[i];
     int from = layer->inputs[0];
 
     ex->ranks[i] = ex->ranks[from];
-    if (from == i - 1 && ghp_op_of(before->op)->has_bias &&
-        ghp_export_own_bias(ex->model, from) == layer) {
+    GHP_TRY(check_tied(ex, i));
+    if (is_passed_by(ex, i)) {
         ex->names[i] = ex->names[from];
         return GHP_OK;
     }
-    GHP_TRY(ghp_export_param(ex, &layer->params[0], ex->ranks[i] == 4 ? 2 : 0));
-    const char *const inputs[] = {ex->names[from], layer->params[0].name, NULL};
+    GHP_TRY(ghp_export_param_of(ex, layer, 0, ex->ranks[i] == 4 ? 2 : 0));
+    const char *const inputs[] = {ex->names[from], ghp_export_owner(ex, layer)->params[0].name,
+                                  NULL};
 
     /* a tensor can be called as its layer: 'fc.bias' of a layer that is not fc's */
-    if (strcmp(layer->params[0].name, layer->name) == 0)
+    if (strcmp(ghp_export_owner(ex, layer)->params[0].name, layer->name) == 0)
         ex->names[i] = ghp_export_text(ex, layer->name, ".sum");
     ghp_export_node(ex, "Add", ex->names[i], inputs);
     return GHP_OK;

@@ -111,11 +111,12 @@ static enum ghp_status write_conv(struct ghp_onnx_export *ex, int i)
     const struct ghp_layer *layer = &ex->model->layers[i];
     const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
     const char *inputs[4] = {ghp_export_ranked(ex, layer->inputs[0], 4, layer->name),
-                             layer->params[0].name, bias != NULL ? bias->params[0].name : NULL};
+                             ghp_export_owner(ex, layer)->params[0].name,
+                             bias != NULL ? ghp_export_owner(ex, bias)->params[0].name : NULL};
     struct ghp_onnx_node *node;
 
-    GHP_TRY(ghp_export_param(ex, &layer->params[0], 0));
-    if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    GHP_TRY(ghp_export_param_of(ex, layer, 0, 0));
+    if (bias != NULL) GHP_TRY(ghp_export_param_of(ex, bias, 0, 0));
     node = ghp_export_node(ex, layer->op == GHP_OP_CONV2D ? "Conv" : "ConvTranspose", layer->name,
                            inputs);
     ghp_export_window(ex, node, layer);

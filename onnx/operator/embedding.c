@@ -204,9 +204,10 @@ enum ghp_status ghp_onnx_parameter(struct ghp_onnx_import *im, const struct ghp_
 static enum ghp_status write_embedding(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
-    const char *const inputs[] = {l->params[0].name, ex->names[l->inputs[0]], NULL};
+    const char *const inputs[] = {ghp_export_owner(ex, l)->params[0].name, ex->names[l->inputs[0]],
+                                  NULL};
 
-    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
     ghp_export_node(ex, "Gather", l->name, inputs);
     ex->ranks[i] = 3;
     return GHP_OK;
@@ -215,9 +216,10 @@ static enum ghp_status write_embedding(struct ghp_onnx_export *ex, int i)
 static enum ghp_status write_positions(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
-    const char *const inputs[] = {ex->names[l->inputs[0]], l->params[0].name, NULL};
+    const char *const inputs[] = {ex->names[l->inputs[0]], ghp_export_owner(ex, l)->params[0].name,
+                                  NULL};
 
-    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
     ghp_export_node(ex, "Add", l->name, inputs);
     return GHP_OK;
 }
@@ -232,14 +234,14 @@ static enum ghp_status write_parameter(struct ghp_onnx_export *ex, int i)
     const char *const sizes[] = {
         ghp_export_text(ex, l->name, ".samples"),
         ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".sizes"), l->params[0].dims, n), NULL};
-    const char *const wide[] = {l->params[0].name, all, NULL};
+    const char *const wide[] = {ghp_export_owner(ex, l)->params[0].name, all, NULL};
     struct ghp_onnx_node *node = ghp_export_node(ex, "Shape", sizes[0], shape);
 
     ghp_export_since(ex, 15); /* Shape with start and end */
     ghp_export_int(ex, node, "start", 0);
     ghp_export_int(ex, node, "end", 1);
     ghp_export_int(ex, ghp_export_node(ex, "Concat", all, sizes), "axis", 0);
-    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
     ghp_export_node(ex, "Expand", l->name, wide);
     ex->ranks[i] = n + 1;
     return GHP_OK;

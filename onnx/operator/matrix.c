@@ -9,6 +9,7 @@
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Whether the layer is called as a tensor of the file that is [C][K], where w is [K][C]. */
 static bool is_transposed(struct ghp_onnx_hint hint, const struct ghp_onnx_array *w)
@@ -43,6 +44,14 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_weight_from(im, node, *w);
 }
 
+/* Whether an attention may read what is made: it reads linear layers of sequences alone. */
+static bool has_attention(const struct ghp_onnx_import *im)
+{
+    for (int i = 0; i < im->file->n_nodes; i++)
+        if (strcmp(im->nodes[i].op, "Softmax") == 0) return true;
+    return false;
+}
+
 /* Over the last axis: of vectors and sequences a linear layer, of more axes a convolution of one pixel. w is [K][C];
  * the output has the axes of x, also where samples and positions are joined. */
 static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -58,6 +67,8 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
                              "multiplies with a constant that is not a matrix of as many "
                              "rows as its input has features; ghp has no other product");
     if (x->n == 2) return linear_on(im, node, x, w, layer);
+    if (x->n == 3 && x->joined == 0 && x->lead == 0 && has_attention(im))
+        GHP_TRY(ghp_onnx_as_sequence(im, x));
     GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
     if (ghp_onnx_is_sequence(im, like.inputs[0]))
         like = (struct ghp_layer){.op = GHP_OP_LINEAR, .n_inputs = 1, .inputs = {like.inputs[0]}};
@@ -127,15 +138,6 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* The weight of a linear layer, which another may have written already. A transposed one is [C][K] in the file. */
-static enum ghp_status put_weight(struct ghp_onnx_export *ex, int i, const char **name)
-{
-    const struct ghp_layer *layer = &ex->model->layers[i];
-
-    *name = ex->model->layers[ghp_model_owner(ex->model, i)].params[0].name;
-    return layer->tied > 0 ? GHP_OK : ghp_export_param(ex, &layer->params[0], 0);
-}
-
 /* Of a sequence, where ONNX has no product with a bias. Nodes are called as the layers, so that these keep their names
  * when the file is read. */
 static enum ghp_status write_at_positions(struct ghp_onnx_export *ex, int i)
@@ -144,18 +146,19 @@ static enum ghp_status write_at_positions(struct ghp_onnx_export *ex, int i)
     const struct ghp_layer *layer = &ex->model->layers[i];
     const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
     const char *name = bias != NULL ? ghp_export_text(ex, layer->name, ".product") : layer->name;
-    const char *inputs[3] = {ex->names[layer->inputs[0]]}, *weight;
+    const char *inputs[3] = {ex->names[layer->inputs[0]]};
+    const char *weight = ghp_export_owner(ex, layer)->params[0].name;
 
-    GHP_TRY(put_weight(ex, i, &weight));
-    inputs[1] = layer->transposed
+    GHP_TRY(ghp_export_param_of(ex, layer, 0, 0));
+    inputs[1] = ghp_export_owner(ex, layer)->transposed
                     ? weight
                     : ghp_export_turned(ex, ghp_export_text(ex, layer->name, ".weight.turned"),
                                         weight, turned, 2);
     ghp_export_node(ex, "MatMul", name, inputs)->name = layer->name;
     if (bias == NULL) return GHP_OK;
-    GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    GHP_TRY(ghp_export_param_of(ex, bias, 0, 0));
     inputs[0] = name;
-    inputs[1] = bias->params[0].name;
+    inputs[1] = ghp_export_owner(ex, bias)->params[0].name;
     ghp_export_node(ex, "Add", layer->name, inputs)->name = bias->name;
     return GHP_OK;
 }
@@ -165,12 +168,13 @@ static enum ghp_status write_vector(struct ghp_onnx_export *ex, int i)
     const struct ghp_layer *layer = &ex->model->layers[i];
     const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
     const char *inputs[4] = {ghp_export_ranked(ex, layer->inputs[0], 2, layer->name), NULL,
-                             bias != NULL ? bias->params[0].name : NULL};
+                             bias != NULL ? ghp_export_owner(ex, bias)->params[0].name : NULL};
 
-    GHP_TRY(put_weight(ex, i, &inputs[1]));
-    if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    inputs[1] = ghp_export_owner(ex, layer)->params[0].name;
+    GHP_TRY(ghp_export_param_of(ex, layer, 0, 0));
+    if (bias != NULL) GHP_TRY(ghp_export_param_of(ex, bias, 0, 0));
     ghp_export_int(ex, ghp_export_node(ex, "Gemm", layer->name, inputs), "transB",
-                   layer->transposed ? 0 : 1);
+                   ghp_export_owner(ex, layer)->transposed ? 0 : 1);
     ex->ranks[i] = 2;
     return GHP_OK;
 }

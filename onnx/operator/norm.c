@@ -21,6 +21,17 @@ static bool is_frozen(const struct ghp_onnx_import *im, const struct ghp_onnx_no
            ghp_onnx_int(node, "training_mode", 0) == 0;
 }
 
+/* Whether only the module's next call reads a statistic, in the place of the tensor that it has moved. */
+static bool hands_on(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i)
+{
+    for (int k = 0; k < im->file->n_nodes; k++)
+        for (int j = 0; j < im->nodes[k].n_inputs; j++)
+            if (strcmp(im->nodes[k].inputs[j], node->outputs[i]) == 0 &&
+                (strcmp(im->nodes[k].op, "BatchNormalization") != 0 || j != 2 + i))
+                return false;
+    return i < 3;
+}
+
 static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_BATCH_NORM, .n_inputs = 1};
@@ -32,7 +43,7 @@ static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct 
         return ghp_onnx_fail(im, node,
                              "norms each pixel by itself (spatial 0); ghp norms channels");
     for (int i = 1; i < node->n_outputs; i++)
-        if (ghp_onnx_wanted(im, node, i))
+        if (ghp_onnx_wanted(im, node, i) && !hands_on(im, node, i))
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
     like.fixed = ghp_onnx_has_fixed_scale(im->file, node);
     like.norm.epsilon = ghp_onnx_real(node, "epsilon", 1e-5);
@@ -53,6 +64,11 @@ static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct 
         GHP_TRY(ghp_onnx_weight_from(im, node, source));
     }
     made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
+    for (int i = 1; i < node->n_outputs && i < 3; i++) {
+        if (!ghp_onnx_wanted(im, node, i)) continue;
+        GHP_TRY(ghp_onnx_constant_in(im, node, 2 + i, &from));
+        GHP_TRY(ghp_onnx_define(im, node, i, from));
+    }
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -215,15 +231,15 @@ static enum ghp_status write_rows(struct ghp_onnx_export *ex, int i, const char 
     const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
     bool turns = ex->ranks[i] == 4;
     const char *name = turns ? ghp_export_text(ex, l->name, ".normed") : l->name;
-    const char *inputs[4] = {ex->names[l->inputs[0]], l->params[0].name,
-                             bias != NULL ? bias->params[0].name : NULL};
+    const char *inputs[4] = {ex->names[l->inputs[0]], ghp_export_owner(ex, l)->params[0].name,
+                             bias != NULL ? ghp_export_owner(ex, bias)->params[0].name : NULL};
     struct ghp_onnx_node *node;
 
     if (turns)
         inputs[0] =
             ghp_export_turned(ex, ghp_export_text(ex, l->name, ".rows"), inputs[0], there, 4);
-    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
-    if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
+    if (bias != NULL) GHP_TRY(ghp_export_param_of(ex, bias, 0, 0));
     node = ghp_export_node(ex, op, name, inputs);
     ghp_export_int(ex, node, "axis", -1);
     ghp_export_real(ex, node, "epsilon", l->norm.epsilon);
@@ -252,8 +268,12 @@ static enum ghp_status write_rms_norm(struct ghp_onnx_export *ex, int i)
 static enum ghp_status write_batch_norm(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
-    const char *const inputs[] = {ex->names[l->inputs[0]], l->params[0].name, l->params[1].name,
-                                  l->states[0].name,       l->states[1].name, NULL};
+    const char *const inputs[] = {ex->names[l->inputs[0]],
+                                  ghp_export_owner(ex, l)->params[0].name,
+                                  ghp_export_owner(ex, l)->params[1].name,
+                                  ghp_export_owner(ex, l)->states[0].name,
+                                  ghp_export_owner(ex, l)->states[1].name,
+                                  NULL};
     struct ghp_onnx_node *node;
 
     if (l->norm.local_stats || l->norm.ghost_batch > 0)
@@ -263,9 +283,9 @@ static enum ghp_status write_batch_norm(struct ghp_onnx_export *ex, int i)
             "say; use global statistics",
             l->name);
     for (int p = 0; p < 2; p++)
-        GHP_TRY(ghp_export_param(ex, &l->params[p], 0));
+        GHP_TRY(ghp_export_param_of(ex, l, p, 0));
     for (int s = 0; s < 2; s++)
-        GHP_TRY(ghp_export_param(ex, &l->states[s], 0));
+        GHP_TRY(ghp_export_param_of(ex, l, GHP_MAX_PARAMS + s, 0));
     node = ghp_export_node(ex, "BatchNormalization", l->name, inputs);
     ghp_export_real(ex, node, "epsilon", l->norm.epsilon);
     if (l->op == GHP_OP_BATCH_NORM) {

@@ -62,6 +62,7 @@ enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_o
                                  .op = op,
                                  .domain = "",
                                  .rules = "",
+                                 .scopes = "",
                                  .call = "",
                                  .n_inputs = inputs[1] != NULL ? 2 : 1,
                                  .n_outputs = 1};

@@ -22,12 +22,6 @@ struct ghp_onnx_source {         /* where a parameter's values come from */
     double scale;
 };
 
-struct ghp_onnx_shared { /* tensors that are weights of more than one node */
-    int n;               /* nodes beyond each tensor's first */
-    const char *tensor;  /* of the first such: its name, and the two nodes */
-    const struct ghp_onnx_node *nodes[2];
-};
-
 struct
     ghp_onnx_unsure { /* tensors that are trained, though the file does not say that they are to be */
     int n;
@@ -66,7 +60,6 @@ struct ghp_onnx_import {
     bool failed;  /* a pattern was short of memory */
     int n_sources, max_sources;
     struct ghp_onnx_source *sources;
-    struct ghp_onnx_shared shared;
     struct ghp_onnx_unsure unsure;
     json_t *parameters;  /* the metadata 'ghp.parameters', or NULL */
     bool pixels;         /* the output is classes of each pixel */

@@ -176,6 +176,21 @@ enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_pa
     return ghp_param_to_file(param, (int)sizeof *values, values);
 }
 
+const struct ghp_layer *ghp_export_owner(const struct ghp_onnx_export *ex,
+                                         const struct ghp_layer *layer)
+{
+    return &ex->model->layers[ghp_model_owner(ex->model, (int)(layer - ex->model->layers))];
+}
+
+enum ghp_status ghp_export_param_of(struct ghp_onnx_export *ex, const struct ghp_layer *layer,
+                                    int slot, int spread)
+{
+    if (layer->tied > 0) return GHP_OK;
+    return ghp_export_param(
+        ex, slot < GHP_MAX_PARAMS ? &layer->params[slot] : &layer->states[slot - GHP_MAX_PARAMS],
+        spread);
+}
+
 const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, const char *reader)
 {
     const char *name = ex->names[from], *out;

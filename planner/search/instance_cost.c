@@ -102,6 +102,13 @@ static enum ghp_status cost_update(const struct ghp_instance *in, const struct g
 
 /* ---- layers ---- */
 
+/* Whether the first micro-batch is without the instruction: a sum of gradients to which nothing is added yet. */
+static int leaves_out_first(const struct ghp_instance *in, const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_ACCUMULATE &&
+           !ghp_lower_has_sharer_after(in->lowering, instr->layer);
+}
+
 /* In how many micro-batches a layer's instruction is found, besides the forward part of the first and the backward part
  * of the last: updates in none, sums of gradients in all but the first. */
 static double others(const struct ghp_instance *in, const struct ghp_instr *instr)
@@ -109,7 +116,7 @@ static double others(const struct ghp_instance *in, const struct ghp_instr *inst
     int u = in->micro_batches;
 
     if (u == 1 || instr->kind == GHP_INSTR_UPDATE) return 0;
-    return instr->kind == GHP_INSTR_ACCUMULATE ? u - 2 : u - 1;
+    return u - 1 - leaves_out_first(in, instr);
 }
 
 /* Whether the schedule leaves the instruction to a step of its own. */
@@ -124,7 +131,7 @@ static bool is_deferred(const struct ghp_instance *in, const struct ghp_instr *i
 static void add_deferred(const struct ghp_instance *in, const struct ghp_instr *instr,
                          double seconds, struct ghp_layer_cost *p)
 {
-    int all = in->micro_batches - (instr->kind == GHP_INSTR_ACCUMULATE);
+    int all = in->micro_batches - leaves_out_first(in, instr);
     int steady = all - 1 - in->stage[instr->layer];
 
     if (steady < 0) steady = 0;

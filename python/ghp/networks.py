@@ -96,6 +96,7 @@ def _write(torch: Any, module: Any, inputs: Tuple[Any, ...], loss: Optional[Dict
     properties = program.model.metadata_props
     properties["ghp.parameters"] = json.dumps(
         [name for name, p in module.named_parameters(remove_duplicate=False) if p.requires_grad])
+    properties["ghp.shared"] = json.dumps([name for name, names in _shared_names(module).items() if len(names) > 1])
     if loss is not None:
         properties["ghp.loss"] = json.dumps(loss)
     program.save(os.fspath(path), external_data=False)

@@ -179,11 +179,12 @@ static void check_listed(void)
     CHECK(strstr(ghp_status_message(), "is not a list of names") != NULL);
 }
 
-/* Two nodes may have a buffer, which neither of them trains; not a parameter. */
+/* Two nodes that have a parameter train one; a buffer neither of them trains. */
 static void check_shared_buffer(void)
 {
     struct ghp_onnx_text list = {"ghp.parameters", "[\"gain\"]"};
     static const float apart[4] = {1, 2, 3, 4};
+    struct ghp_model model;
 
     for (int way = 0; way < 2; way++) {
         const char *shared = way == 0 ? "gain" : "mean";
@@ -196,7 +197,12 @@ static void check_shared_buffer(void)
         end_network("a");
         graph.texts = &list;
         graph.n_texts = 1;
-        says("y", way == 0 ? "ghp trains a copy for each" : NULL);
+        says("y", NULL);
+        save(path, "y");
+        if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+            CHECK_EQ(model.layers[3].tied > 0, way == 0);
+            ghp_model_release(&model);
+        }
     }
 }
 

@@ -44,8 +44,8 @@ static void accesses(const struct ghp_lowering *lowering, const struct ghp_progr
     if (uses & GHP_AT_DY)
         ghp_accesses_add(
             t, (struct ghp_access){GHP_TENSOR_GRADIENT, layer, .operand = GHP_OPERAND(dy)});
-    if ((uses & GHP_AT_DW) && instr->micro > 0 && !ghp_sharding_reduces_each(instr->sharding) &&
-        !ghp_lower_adds_weight_gradient(lowering, layer))
+    if ((uses & GHP_AT_DW) &&
+        ghp_lower_makes_summand(lowering, layer, instr->micro == 0, instr->sharding))
         ghp_accesses_add_summands(lowering, ghp_model_owner(lowering->model, layer),
                                   (struct ghp_access){.operand = GHP_OPERAND(dw), .writes = true},
                                   t);
@@ -66,14 +66,13 @@ static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_ins
 {
     int owner = ghp_model_owner(k->lowering->model, instr->layer) * GHP_MAX_PARAMS;
     unsigned uses = ghp_op_uses(instr->local.op, instr->pass);
-    bool adds = ghp_lower_adds_weight_gradient(k->lowering, instr->layer);
+    bool summand =
+        (uses & GHP_AT_DW) != 0 &&
+        ghp_lower_makes_summand(k->lowering, instr->layer, instr->micro == 0, instr->sharding);
 
     for (int p = 0; p < k->lowering->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
         if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
-        /* gradients of further micro-batches lie beside, to be added, unless the pass does */
-        if ((uses & GHP_AT_DW) &&
-            (instr->micro == 0 || adds || ghp_sharding_reduces_each(instr->sharding)))
-            instr->at.dw[p] = k->gradients[owner + p];
+        if ((uses & GHP_AT_DW) && !summand) instr->at.dw[p] = k->gradients[owner + p];
     }
     if (uses & GHP_AT_METRICS) instr->at.metrics = k->metrics;
 }
@@ -84,12 +83,13 @@ static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *inst
         ghp_lowering_has_stats_delta(k->lowering, &k->lowering->model->layers[instr->layer]) &&
         instr->pass == GHP_PASS_FORWARD && !k->lowering->forward_only;
 
+    int owner = ghp_model_owner(k->lowering->model, instr->layer) * GHP_MAX_STATES;
+
     assign_weights(k, instr);
     if ((ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATE) == 0) return;
     for (int s = 0; s < GHP_MAX_STATES; s++) {
-        instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
-        if (stats_deltas)
-            instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
+        instr->at.state[s] = k->states[owner + s];
+        if (stats_deltas) instr->at.stats_delta[s] = k->stats_deltas[owner + s];
     }
 }
 

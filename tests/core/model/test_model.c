@@ -319,9 +319,13 @@ static void test_tied(void)
         {"{\"name\": \"o\", \"op\": \"linear\", \"features\": 8, \"tied\": \"e\"}",
          "needs weights [8][6], but those of 'e' that it is tied to are [7][6]"},
         {"{\"name\": \"o\", \"op\": \"linear\", \"features\": 7, \"tied\": \"o\"}",
-         "name an embedding"},
+         "name an earlier layer with parameters"},
         {"{\"name\": \"o\", \"op\": \"linear\", \"features\": 7, \"tied\": \"input\"}",
-         "tie a linear layer to an embedding"},
+         "or a linear layer to an embedding"},
+        {"{\"name\": \"r\", \"op\": \"relu\", \"tied\": \"e\"}", "unknown key 'tied'"},
+        {"{\"name\": \"o\", \"op\": \"linear\", \"features\": 6}, {\"name\": \"p\", \"op\": "
+         "\"linear\", \"features\": 5, \"tied\": \"o\"}",
+         "needs weights [5][6], but those of 'o' that it is tied to are [6][6]"},
     };
     struct ghp_model model;
     char layers[512], *text = NULL;
@@ -341,6 +345,20 @@ static void test_tied(void)
     CHECK(model.layers[1].shared && model.layers[2].n_params == 0 && model.layers[2].learns);
     CHECK_STATUS(ghp_model_write(&model, &text), GHP_OK);
     CHECK(strstr(text, "\"tied\":\"e\"") != NULL);
+    CHECK(!model.layers[1].by_data && !model.layers[2].by_data);
+    free(text);
+    ghp_model_release(&model);
+    snprintf(layers, sizeof layers,
+             "%s{\"name\": \"a\", \"op\": \"linear\", \"features\": 6}, {\"name\": \"b\", \"op\": "
+             "\"linear\", \"features\": 6, \"tied\": \"a\"}, {\"name\": \"l\", \"op\": "
+             "\"softmax_cross_entropy\"}",
+             embed);
+    if (!CHECK_STATUS(parse_sequence(input, layers, &model), GHP_OK)) return;
+    CHECK_EQ(ghp_model_owner(&model, 4), 2); /* the weight, and the bias that comes with it */
+    CHECK_EQ(ghp_model_owner(&model, 5), 3);
+    CHECK(model.layers[2].by_data && model.layers[4].by_data && model.layers[5].n_params == 0);
+    CHECK_STATUS(ghp_model_write(&model, &text), GHP_OK);
+    CHECK(strstr(text, "\"tied\":\"a\"}") != NULL && strstr(text, "bias") == NULL);
     free(text);
     ghp_model_release(&model);
 }

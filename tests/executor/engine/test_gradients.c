@@ -163,6 +163,7 @@ CHECK_TEST(gradients)
     check_model(GHP_SOURCE_DIR "/tests/executor/joins.json", false);
     check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", false);
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", false);
+    check_model(GHP_SOURCE_DIR "/tests/executor/again.json", false);
     check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", false);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", true);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", false);

@@ -250,7 +250,8 @@ static bool check_interleaved(struct bench *b, const int *counts, int chunks, in
     return true;
 }
 
-static int interleaved; /* cases tried, of all networks: one alone may have no place for a chunk to begin */
+static int
+    interleaved; /* cases tried, of all networks: one alone may have no place for a chunk to begin */
 
 static void check_chunks(struct bench *b)
 {
@@ -402,6 +403,7 @@ CHECK_TEST(stages)
         check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, exact);
         check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, exact);
     }
+    check_model(GHP_SOURCE_DIR "/tests/executor/again.json", 0, exact);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
     check_ignored(exact);

@@ -2,8 +2,8 @@
  *
  * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed
  * splits, of sequences also tensor with sequence parallelism. Networks: a plain, a residual (batch norm, dropout), a
- * gated (products, views, pads), a much joined one and four of sequences (two with tied weights, one of
- * them with a padded vocabulary). In double on the reference backend and in float on the fast one; a second run gives
+ * gated (products, views, pads), a much joined one, one of layers used again, and four of sequences (two
+ * with tied weights, one of them with a padded vocabulary). In double on the reference backend and in float on the fast one; a second run gives
  * the same bits; replicas hold the same bits; and each deliberate fault is caught. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify/verify.h"
@@ -199,6 +199,8 @@ CHECK_TEST(equality)
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", "onednn", 4);
+    check_model(GHP_SOURCE_DIR "/tests/executor/again.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/again.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/padded.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
