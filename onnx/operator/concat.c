@@ -74,23 +74,21 @@ static enum ghp_status concat_sequences(struct ghp_onnx_import *im,
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Parameters before the positions of a sequence, the same for all samples. */
-static enum ghp_status prepend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                               int axis)
+static const char not_in_front[] =
+    "joins a constant with a tensor; ghp puts parameters before the positions of a sequence "
+    "(batch, positions, channels) and nowhere else: put them in front";
+
+/* A node's input i, which are parameters, before the positions of a sequence, the same for all samples. */
+static enum ghp_status prepend_one(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   int i, struct ghp_onnx_array *x)
 {
-    const struct ghp_onnx_array *tokens = ghp_onnx_in(im, node, 0);
+    const struct ghp_onnx_array *tokens = ghp_onnx_in(im, node, i);
     struct ghp_layer like = {
         .op = GHP_OP_PREPEND, .n_inputs = 1, .deviation = ghp_onnx_usual_deviation(GHP_OP_PREPEND)};
     struct ghp_onnx_source source = {.array = *tokens, .scale = 1};
-    struct ghp_onnx_array *x, made;
 
-    if (node->n_inputs != 2 || axis != 1 || tokens->base == NULL || tokens->n != 3 ||
-        (tokens->dims[0] != 1 && tokens->strides[0] != 0))
-        return ghp_onnx_fail(im, node,
-                             "joins a constant with a tensor; ghp puts parameters before the "
-                             "positions of a sequence (batch, positions, channels) and nowhere "
-                             "else: put them in front");
-    GHP_TRY(ghp_onnx_layer_in(im, node, 1, &x));
+    if (tokens->base == NULL || tokens->n != 3 || (tokens->dims[0] != 1 && tokens->strides[0] != 0))
+        return ghp_onnx_fail(im, node, "%s", not_in_front);
     if (x->n != 3 || x->dims[2] != tokens->dims[2] || tokens->dims[1] < 1)
         return ghp_onnx_fail(im, node, "joins tensors that do not fit; repair the file");
     GHP_TRY(ghp_onnx_as_sequence(im, x));
@@ -101,7 +99,23 @@ static enum ghp_status prepend(struct ghp_onnx_import *im, const struct ghp_onnx
         source.array.name = tokens->base->tensor->name;
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &source.array), &source.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, source));
-    made = ghp_onnx_of_sequence(im, source.layer);
+    *x = ghp_onnx_of_sequence(im, source.layer);
+    return GHP_OK;
+}
+
+/* Such as class and register tokens. */
+static enum ghp_status prepend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               int axis)
+{
+    int last = node->n_inputs - 1;
+    struct ghp_onnx_array *x = ghp_onnx_in(im, node, last), made;
+
+    if (axis != 1 || x == NULL || x->base != NULL)
+        return ghp_onnx_fail(im, node, "%s", not_in_front);
+    GHP_TRY(ghp_onnx_layer_in(im, node, last, &x));
+    made = *x;
+    for (int i = last - 1; i >= 0; --i)
+        GHP_TRY(prepend_one(im, node, i, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -159,15 +173,15 @@ static enum ghp_status write_prepend(struct ghp_onnx_export *ex, int i)
                                  ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".sizes"),
                                                     (const int64_t[]){l->prepended, l->out.c}, 2),
                                  NULL};
-    const char *const wide[] = {l->params[0].name, batch, NULL}, *const inputs[] = {all, from,
-                                                                                    NULL};
+    const char *const wide[] = {ghp_export_owner(ex, l)->params[0].name, batch, NULL},
+                      *const inputs[] = {all, from, NULL};
     struct ghp_onnx_node *node = ghp_export_node(ex, "Shape", sizes[0], shape);
 
     ghp_export_since(ex, 15); /* Shape with start and end */
     ghp_export_int(ex, node, "start", 0);
     ghp_export_int(ex, node, "end", 1);
     ghp_export_int(ex, ghp_export_node(ex, "Concat", batch, sizes), "axis", 0);
-    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
     ghp_export_node(ex, "Expand", all, wide);
     ghp_export_int(ex, ghp_export_node(ex, "Concat", l->name, inputs), "axis", 1);
     return GHP_OK;

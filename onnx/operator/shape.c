@@ -152,6 +152,19 @@ static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* Lets an array be a sequence's whose axis 1 has the positions, such as heads of queries, keys and values. */
+static enum ghp_status as_positions(struct ghp_onnx_import *im, struct ghp_onnx_array *x)
+{
+    const struct ghp_onnx_array seen = *x;
+    const int64_t dims[3] = {x->dims[0], x->dims[1], ghp_onnx_elements(x) / x->dims[1]};
+
+    if (seen.n == 3) return ghp_onnx_as_sequence(im, x);
+    if (ghp_onnx_is_sequence(im, x->layer)) return GHP_OK;
+    GHP_TRY(ghp_onnx_reshape(im, x, 3, dims));
+    GHP_TRY(ghp_onnx_as_sequence(im, x));
+    return ghp_onnx_reshape(im, x, seen.n, seen.dims);
+}
+
 static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2], seen_dims[GHP_ONNX_MAX_DIMS];
@@ -176,8 +189,7 @@ static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct g
         ghp_onnx_permute(&made, order);
         return ghp_onnx_define(im, node, 0, &made);
     }
-    if (order[0] != 0 && x->n == 3 && x->joined == 0 && x->lead == 0)
-        GHP_TRY(ghp_onnx_as_sequence(im, x));
+    if (order[0] != 0 && x->n >= 3 && x->joined == 0 && x->lead == 0) GHP_TRY(as_positions(im, x));
     if (order[0] != 0 && !ghp_onnx_is_sequence(im, x->layer))
         return ghp_onnx_fail(im, node, "moves the batch; ghp keeps it in front");
     made = ghp_onnx_reordered(x, order, axes);

@@ -184,6 +184,47 @@ class Lengths(nn.Module):
         return self.head(torch.cat([torch.norm(x, p=1, dim=(2, 3)), x.amin((2, 3))], 1))
 
 
+class Registers(nn.Module):
+    """timm's attention on patches of a picture, without a class token, then with one and two register tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches, self.head = nn.Conv2d(3, 32, 4, 4), nn.Linear(32, CLASSES)
+        self.places, self.slope = nn.Parameter(torch.randn(1, 9, 32)), nn.Parameter(torch.randn(32))
+        self.token, self.registers = nn.Parameter(torch.randn(1, 1, 32)), nn.Parameter(torch.randn(1, 2, 32))
+        self.qkv, self.later = nn.Linear(32, 96), nn.Linear(32, 96)
+
+    @staticmethod
+    def attend(qkv, x):
+        n, positions, channels = x.shape
+        q, k, v = qkv(x).reshape(n, positions, 3, 4, channels // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return y.transpose(1, 2).reshape(n, positions, channels)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2) + self.places
+        x = x + self.slope * self.attend(self.qkv, x)
+        x = torch.cat([self.token.expand(len(x), -1, -1), self.registers.expand(len(x), -1, -1), x], 1)
+        return self.head(self.attend(self.later, x)[:, 0])
+
+
+class Again(nn.Module):
+    """Modules that are called again: a trunk on two halves of the picture, and a block at three depths."""
+
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3))
+        self.block = nn.ModuleDict({"norm": nn.LayerNorm(8), "up": nn.Linear(8, 16),
+                                    "down": nn.Linear(16, 8, bias=False)})
+        self.head = nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        x = (self.trunk(x[:, :, :, :6]) - self.trunk(x[:, :, :, 6:])).abs().mean((2, 3))
+        for _ in range(3):
+            x = x + self.block["down"](torch.tanh(self.block["up"](self.block["norm"](x))))
+        return self.head(x)
+
+
 SEQUENCE, IMAGE, SMALL = (8, 32), (3, 32, 32), (3, 12, 12)
 MODULES = {
     "vit": (vit, IMAGE),
@@ -196,6 +237,8 @@ MODULES = {
     "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
     "attention_joined": (lambda: Joined(False), SEQUENCE),
     "attention_unbound": (lambda: Joined(True), SEQUENCE),
+    "again": (Again, SMALL),
+    "registers": (Registers, SMALL),
     "functions": (Functions, SMALL),
     "lengths": (Lengths, SMALL),
     "pixels": (Pixels, IMAGE, (32, 32)),
