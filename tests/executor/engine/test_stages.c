@@ -403,7 +403,6 @@ CHECK_TEST(stages)
         check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, exact);
         check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, exact);
     }
-    check_model(GHP_SOURCE_DIR "/tests/executor/again.json", 0, exact);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
     check_ignored(exact);
