@@ -69,8 +69,11 @@ warm "$script" check "${checks[@]}" || fail "losses are not PyTorch's"
 network 5 '"softmax_cross_entropy"'
 planned model.json 1 16 && run 1 plan.json --data npy:data --steps 1 && fail "five labels were taken for one"
 grep -q "labels.npy' holds no labels: they are integers, one for each sample" err || fail "five labels: $(cat err)"
+not_run 2 "has 2 numbers, and 'small' has 5 classes; give one for each" 1 --class-weights 1,2
+not_run 2 'takes numbers above 0 with commas between' 1 --class-weights 1,2,0,4,5
 warm "$script" data data 5
 network 5 '"binary_cross_entropy", "multi_label": true'
 planned model.json 1 16 && run 1 plan.json --data npy:data --steps 1 && fail "one label was taken for five"
 grep -q "takes 5 integers of each sample; save them as an array of N,5 int64" err || fail "one label: $(cat err)"
+not_run 1 "is for softmax_cross_entropy without smoothing, and the loss 'loss' is another" 1 --class-weights 1,2,3,4,5
 [ $failures -eq 0 ]
