@@ -1,4 +1,6 @@
-/* tests/planner/make/test_data_baseline.c - the data parallelism that plans are compared with is the best that there
+/* ghp-test: timeout=120
+ *
+ * tests/planner/make/test_data_baseline.c - the data parallelism that plans are compared with is the best that there
  * is: with layers recomputed if the memory asks for it, and with a sharded update if that is faster. It is in the plan
  * whole, so ghp-run can turn to it. */
 #include "planner/make/sync_choice.h"
@@ -15,7 +17,7 @@ static struct ghp_plan_request request_of(const char *model_path, const struct g
                                      .profile = profile,
                                      .problem = {workers, batch},
                                      .method.bucket_bytes = GHP_BUCKET_AUTO,
-                                     .time_limit_s = 4,
+                                     .time_limit_s = 8,
                                      .simplify = true,
                                      .decision_only = true};
 }

@@ -23,7 +23,7 @@ static struct ghp_plan_request request_of(const struct ghp_profile *profile, str
                                      .method.bucket_bytes = 0,
                                      .method.sync = sync,
                                      .recompute = GHP_RECOMPUTE_MODE_NEVER,
-                                     .time_limit_s = 1,
+                                     .time_limit_s = 20,
                                      .simplify = true,
                                      .decision_only = true};
 }
