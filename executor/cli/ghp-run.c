@@ -69,12 +69,13 @@ static const struct ghp_opt options[] = {
      .max = 0.999,
      .help = "cut a lone set: its first part F trains, the rest tests"},
     {.name = "augment",
-     .kind = GHP_OPT_CHOICE,
+     .kind = GHP_OPT_TEXT,
      .target = &chosen.augment,
-     .choices = ghp_augment_names,
-     .help = "change training images at random: crop-flip resizes a random part of 8 to 100 % of "
-             "the area and mirrors half of the images; none takes the middle, as evaluations do; "
-             "auto: crop-flip with folder:DIR"},
+     .argument = "HOW",
+     .help = "change training images of folder:DIR at random: crop-flip (the default) resizes a "
+             "random part of 8 to 100 % of the area and mirrors half of the images; KEY=VALUE,... "
+             "changes that, with the keys area, aspect, flip, vflip, brightness, contrast, "
+             "saturation, hue, gray and erase; none takes the middle, as evaluations do"},
     {.name = "labels",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.labels,

@@ -60,7 +60,7 @@ static enum ghp_status check_evaluation(const struct ghp_session_options *o)
         {"--weight-decay-except", o->groups.undecayed.n > 0},
         {"--lr-schedule", o->schedule != 0},
         {"--warmup-steps", o->warmup_steps > 0},
-        {"--augment", o->augment != 0},
+        {"--augment", o->augment != NULL},
         {"--sampler", o->sampler != 0},
         {"--class-weights", o->class_weights != NULL},
         {"--eval", o->evaluate != GHP_EVALUATE_AUTO},

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const ghp_augment_names[] = {"auto", "none", "crop-flip", NULL};
 const char *const ghp_labels_names[] = {"given", "parity", NULL};
 
 static const struct ghp_data_ops *const sources[] = {
@@ -137,10 +136,11 @@ static enum ghp_status check_options(const struct ghp_data_ops *ops,
                         "--labels parity is for labelled images from files, and '%s' has none; "
                         "leave it out",
                         request->spec);
-    if (request->augment == GHP_AUGMENT_CROP_FLIP && !is_folder)
+    if (request->augment != NULL && strcmp(request->augment, "none") != 0 &&
+        strcmp(request->augment, "auto") != 0 && !is_folder)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "--augment crop-flip is for folder:DIR, and not for '%s'; leave it out",
-                        request->spec);
+                        "--augment %s is for folder:DIR, and not for '%s'; leave it out",
+                        request->augment, request->spec);
     if (request->skip_damaged > 0 && !is_folder)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--skip-damaged is for folder:DIR, whose samples have files of their own, "
@@ -226,7 +226,7 @@ static void describe(struct ghp_data *data, const struct ghp_data_request *reque
     snprintf(data->text, sizeof data->text, "%s: %lld training and %lld test samples%s%s%s%s",
              request->spec, (long long)data->count[GHP_DATA_TRAIN],
              (long long)data->count[GHP_DATA_TEST], none,
-             data->folder != NULL && ghp_folder_augments(data->folder) ? ", cropped and flipped"
+             data->folder != NULL && ghp_folder_augments(data->folder) ? ", augmented"
                                                                        : "",
              by != NULL ? ", normalised by " : "", by != NULL ? by : "");
 }

@@ -18,9 +18,6 @@
 
 enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
 
-enum ghp_augment { GHP_AUGMENT_AUTO, GHP_AUGMENT_NONE, GHP_AUGMENT_CROP_FLIP };
-extern const char *const ghp_augment_names[]; /* ends with NULL */
-
 /* What a sample's label becomes. */
 enum ghp_labels { GHP_LABELS_GIVEN, GHP_LABELS_PARITY /* 0 of even ones, 1 of odd ones */ };
 extern const char *const ghp_labels_names[]; /* ends with NULL */
@@ -37,9 +34,9 @@ struct ghp_data_request {
     bool ignores; /* labels that are `ignored_label` are ignored */
     int64_t ignored_label;
     enum ghp_labels labels;
-    enum ghp_augment augment; /* auto: crop-flip of folders, none of others */
-    const char *normalise;    /* NULL: as is usual for the source; else --normalise */
-    int64_t skip_damaged;     /* files of a folder that may be damaged; 0: none */
+    const char *augment;   /* NULL: crop-flip of folders, none of others; "none"; image/augment.h */
+    const char *normalise; /* NULL: as is usual for the source; else --normalise */
+    int64_t skip_damaged;  /* files of a folder that may be damaged; 0: none */
 };
 
 struct ghp_batch { /* samples wanted by one worker */

@@ -1,7 +1,8 @@
 /* executor/data/folder.c - `folder:DIR`: a file a sample, decoded when it is asked for.
  *
- * A sample of the training set is a random part of its image, resized and mirrored by (seed, epoch, sample); without
- * augmentation, and in the test set, its middle (image/crop.h). Bytes are then normalised as those of any source.
+ * A sample of the training set is a random part of its image, resized and changed by (seed, epoch, sample)
+ * (image/augment.h); without augmentation, and in the test set, its middle (image/crop.h). Bytes are then normalised as
+ * those of any source.
  *
  * A file that cannot be read or decoded fails the run by its name. Up to skip_damaged of them, counted by each worker
  * over all sets, are named and skipped instead: the next sound file of the same class, in the order of names and from
@@ -12,12 +13,15 @@
 #include "core/base/log.h"
 #include "executor/data/class_folders.h"
 #include "executor/data/data_private.h"
+#include "executor/data/image/augment.h"
 #include "executor/data/image/resize.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ghp_folder {
     struct ghp_class_folders listed;
@@ -25,6 +29,7 @@ struct ghp_folder {
     int channels;
     uint64_t seed;
     bool augments;
+    struct ghp_augmentation augmentation;
     int64_t skip_damaged;
     pthread_mutex_t lock; /* of what follows; marks are read without it */
     _Atomic int64_t damaged;
@@ -32,19 +37,45 @@ struct ghp_folder {
 };
 
 struct wanted { /* one sample */
+    const struct ghp_data *data;
     struct ghp_folder *folder;
     enum ghp_data_set set;
-    int64_t epoch, sample;
+    struct ghp_crop_key key;
 };
 
 /* ---- one file ---- */
 
+static bool is_augmented(const struct wanted *w)
+{
+    return w->set == GHP_DATA_TRAIN && w->folder->augments;
+}
+
 static struct ghp_crop crop_of(const struct wanted *w, struct ghp_image_size picture)
 {
-    struct ghp_crop_key key = {w->folder->seed, w->epoch, w->sample};
+    return is_augmented(w) ? ghp_crop_random(picture, &w->folder->augmentation.crop, w->key)
+                           : ghp_crop_centre(picture, w->folder->size);
+}
 
-    if (w->set == GHP_DATA_TRAIN && w->folder->augments) return ghp_crop_random(picture, key);
-    return ghp_crop_centre(picture, w->folder->size);
+/* The byte of a channel that is normalised to the least number: the mean. */
+static unsigned char mean_byte(const struct ghp_data *data, int channel)
+{
+    const double *value = data->normalisation.value + channel * GHP_DATA_BYTE_VALUES;
+    int mean = 0;
+
+    for (int byte = 1; byte < GHP_DATA_BYTE_VALUES; byte++)
+        if (fabs(value[byte]) < fabs(value[mean])) mean = byte;
+    return (unsigned char)mean;
+}
+
+static enum ghp_status augment(const struct wanted *w, unsigned char *pixels)
+{
+    struct ghp_folder *f = w->folder;
+    struct ghp_augmented drawn = ghp_augment_draw(&f->augmentation, f->size, w->key);
+    unsigned char fill[3];
+
+    for (int c = 0; c < f->channels; c++)
+        fill[c] = mean_byte(w->data, c);
+    return ghp_augment_apply(&drawn, f->size, f->channels, fill, pixels);
 }
 
 /* The sample's bytes from this file, [h][w][channels]. */
@@ -64,7 +95,7 @@ static enum ghp_status decode(const struct wanted *w, const struct ghp_image_fil
     GHP_TRY(ghp_image_decode(file, &request, &image));
     status = ghp_resize(&image, &crop, w->folder->size, pixels);
     ghp_image_release(&image);
-    return status;
+    return status == GHP_OK && is_augmented(w) ? augment(w, pixels) : status;
 }
 
 static enum ghp_status read_file(const struct wanted *w, int64_t i, unsigned char *pixels)
@@ -113,11 +144,11 @@ static enum ghp_status make_pixels(const struct wanted *w, unsigned char *pixels
 {
     struct ghp_folder *f = w->folder;
     const struct ghp_class_files *files = &f->listed.sets[w->set];
-    int64_t label = files->label[w->sample], first = files->first[label],
+    int64_t sample = w->key.sample, label = files->label[sample], first = files->first[label],
             n = files->first[label + 1] - first;
 
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = first + (w->sample - first + i) % n;
+        int64_t at = first + (sample - first + i) % n;
         enum ghp_status status;
 
         if (atomic_load(&f->is_damaged[w->set][at])) continue;
@@ -135,7 +166,8 @@ static enum ghp_status make_pixels(const struct wanted *w, unsigned char *pixels
 static enum ghp_status folder_image(const struct ghp_data *data, int64_t sample,
                                     const struct ghp_batch *batch, void *image)
 {
-    struct wanted wanted = {data->folder, batch->set, batch->epoch, sample};
+    struct wanted wanted = {
+        data, data->folder, batch->set, {data->folder->seed, batch->epoch, sample}};
     int64_t pixels = data->shape.h * data->shape.w, channels = data->shape.c;
     unsigned char *bytes = malloc((size_t)(pixels * channels));
     enum ghp_status status = bytes != NULL ? make_pixels(&wanted, bytes) : GHP_NO_MEMORY();
@@ -201,7 +233,10 @@ static enum ghp_status folder_open(const struct ghp_data_request *request, const
     f->size = (struct ghp_image_size){request->shape.w, request->shape.h};
     f->channels = (int)request->shape.c;
     f->seed = request->seed;
-    f->augments = request->augment != GHP_AUGMENT_NONE;
+    f->augments = request->augment == NULL || strcmp(request->augment, "none") != 0;
+    f->augmentation = ghp_augment_usual;
+    if (f->augments && request->augment != NULL)
+        GHP_TRY(ghp_augment_parse(request->augment, &f->augmentation));
     f->skip_damaged = request->skip_damaged;
     GHP_TRY(ghp_class_folders_open(path, request->split, &f->listed));
     GHP_TRY(check_request(request, &f->listed));

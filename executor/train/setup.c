@@ -326,7 +326,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .ignores = o->ignored_label != GHP_NO_LABEL,
                                        .ignored_label = o->ignored_label,
                                        .labels = (enum ghp_labels)o->labels,
-                                       .augment = (enum ghp_augment)o->augment,
+                                       .augment = o->augment,
                                        .normalise = o->normalise,
                                        .skip_damaged = o->skip_damaged};
     double whole;

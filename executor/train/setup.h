@@ -45,7 +45,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     double split;              /* 0: none */
     int64_t ignored_label;     /* GHP_NO_LABEL: none */
     const char *class_weights; /* NULL: none */
-    int augment;               /* enum ghp_augment */
+    const char *augment;       /* NULL: as is usual for the source */
     int labels;                /* enum ghp_labels */
     int shuffle;               /* enum ghp_shuffling */
     int sampler;               /* enum ghp_sampler_choice */

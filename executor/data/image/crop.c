@@ -11,7 +11,6 @@ enum {
     TRIES = 10
 };
 
-static const double area_least = 0.08, aspect_least = 3.0 / 4, aspect_most = 4.0 / 3;
 static const double evaluated = 8.0 / 7; /* the resized picture's side, of the sample's */
 
 static double at_least(double a, double least)
@@ -87,17 +86,19 @@ static struct ghp_crop crop_at(struct ghp_rectangle part, bool mirrored)
                              .mirrored = mirrored};
 }
 
-struct ghp_crop ghp_crop_random(struct ghp_image_size picture, struct ghp_crop_key key)
+struct ghp_crop ghp_crop_random(struct ghp_image_size picture, const struct ghp_crop_ranges *ranges,
+                                struct ghp_crop_key key)
 {
     struct draws d = {.key = key};
-    bool mirrored = draw(&d) < 0.5;
-    double area = (double)picture.w * (double)picture.h, aspect, logs = log(aspect_most);
+    bool mirrored = draw(&d) < ranges->flip;
+    const double *areas = ranges->area, *aspects = ranges->aspect;
+    double area = (double)picture.w * (double)picture.h, aspect, logs = log(aspects[1]);
     int64_t w, h, x, y;
 
     for (int i = 0; i < TRIES; i++) {
-        double part = area * (area_least + (1 - area_least) * draw(&d));
+        double part = area * (areas[0] + (areas[1] - areas[0]) * draw(&d));
 
-        aspect = exp(log(aspect_least) + (logs - log(aspect_least)) * draw(&d));
+        aspect = exp(log(aspects[0]) + (logs - log(aspects[0])) * draw(&d));
         w = llround(sqrt(part * aspect));
         h = llround(sqrt(part / aspect));
         if (w < 1 || h < 1 || w > picture.w || h > picture.h) continue;
@@ -105,7 +106,7 @@ struct ghp_crop ghp_crop_random(struct ghp_image_size picture, struct ghp_crop_k
         y = (int64_t)(draw(&d) * (double)(picture.h - h + 1));
         return crop_at((struct ghp_rectangle){x, y, x + w, y + h}, mirrored);
     }
-    aspect = at_most(at_least((double)picture.w / (double)picture.h, aspect_least), aspect_most);
+    aspect = at_most(at_least((double)picture.w / (double)picture.h, aspects[0]), aspects[1]);
     w = (int64_t)at_most((double)picture.w, nearbyint((double)picture.h * aspect));
     h = (int64_t)at_most((double)picture.h, nearbyint((double)picture.w / aspect));
     w = w < 1 ? 1 : w;

@@ -1,9 +1,9 @@
 /* executor/data/image/crop.h - which part of a picture becomes a sample: for evaluation its centre, for training one
  * drawn by meaning and never by rank.
  *
- * Source   the crops that published image networks are trained and evaluated with: a random part of 8 to 100 % of the
- *          picture's area and an aspect of 3/4 to 4/3, mirrored half of the time (Szegedy et al., Going deeper with
- *          convolutions, section 6); the centre of a picture whose shorter side is 8/7 of the sample's (256 of 224) */
+ * Source   the crops that published image networks are trained and evaluated with: a random part of the picture's area
+ *          and a random aspect, mirrored half of the time (Szegedy et al., Going deeper with convolutions, section 6);
+ *          the centre of a picture whose shorter side is 8/7 of the sample's (256 of 224) */
 #ifndef GHP_EXECUTOR_DATA_IMAGE_CROP_H
 #define GHP_EXECUTOR_DATA_IMAGE_CROP_H
 
@@ -13,6 +13,12 @@ struct ghp_crop {
     double left, top, right, bottom; /* what is resized to the sample, in pixels */
     struct ghp_rectangle seen;       /* pixels that may be looked at */
     bool mirrored;                   /* left and right change places */
+};
+
+struct ghp_crop_ranges { /* of random crops */
+    double area[2];      /* least and most, of the picture's: 0 < least <= most <= 1 */
+    double aspect[2];    /* least and most width over height, > 0 */
+    double flip;         /* probability of being mirrored */
 };
 
 struct ghp_crop_key { /* what a random crop depends on */
@@ -26,7 +32,8 @@ struct ghp_crop_key { /* what a random crop depends on */
 struct ghp_crop ghp_crop_centre(struct ghp_image_size picture, struct ghp_image_size to);
 
 /* A random part. If ten draws do not fit into the picture, its centre with the nearest aspect. */
-struct ghp_crop ghp_crop_random(struct ghp_image_size picture, struct ghp_crop_key key);
+struct ghp_crop ghp_crop_random(struct ghp_image_size picture, const struct ghp_crop_ranges *ranges,
+                                struct ghp_crop_key key);
 
 /* The pixels that are needed to resize the crop to `to`, within `seen`. */
 struct ghp_rectangle ghp_crop_needed(const struct ghp_crop *crop, struct ghp_image_size to);

@@ -60,7 +60,7 @@ static void remove_all(void)
     CHECK(system(command) == 0);
 }
 
-static struct ghp_data_request request_for(enum ghp_augment augment)
+static struct ghp_data_request request_for(const char *augment)
 {
     static char spec[128];
 
@@ -142,7 +142,7 @@ static void check_class_named_train(void)
 
 static void check_sets(void)
 {
-    struct ghp_data_request request = request_for(GHP_AUGMENT_NONE);
+    struct ghp_data_request request = request_for("none");
     struct ghp_data *data = NULL;
     int32_t label;
 
@@ -204,7 +204,7 @@ static bool equal(const float *a, const float *b)
 }
 
 /* A batch by three threads beside one sample after the other, from a source of its own; channels alone; epochs. */
-static void check_samples(enum ghp_augment augment)
+static void check_samples(const char *augment)
 {
     struct ghp_data_request request = request_for(augment);
     struct ghp_data *data = NULL, *again = NULL;
@@ -235,7 +235,7 @@ static void check_samples(enum ghp_augment augment)
         CHECK_STATUS(make(again, 3, samples[i], one), GHP_OK);
         CHECK(equal(one, images + i * VALUES));
         CHECK_STATUS(make(again, 4, samples[i], other), GHP_OK);
-        CHECK(equal(one, other) == (augment == GHP_AUGMENT_NONE));
+        CHECK(equal(one, other) == (strcmp(augment, "none") == 0));
     }
     CHECK_STATUS(make(again, 3, 5, one), GHP_OK);
     CHECK_STATUS(ghp_data_images(again, &part), GHP_OK);
@@ -250,7 +250,7 @@ static void check_samples(enum ghp_augment augment)
 
 static void check_damage(void)
 {
-    struct ghp_data_request request = request_for(GHP_AUGMENT_CROP_FLIP);
+    struct ghp_data_request request = request_for("crop-flip");
     struct ghp_data *data = NULL, *sound = NULL;
     int64_t n = CLASSES * FILES, samples[CLASSES * FILES];
     float images[VALUES], stood_in[VALUES], *batch = calloc((size_t)n, VALUES * sizeof(float));
@@ -286,7 +286,7 @@ static void check_damage(void)
     ghp_data_close(data);
 
     request.skip_damaged = 2;
-    request.augment = GHP_AUGMENT_NONE;
+    request.augment = "none";
     CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
     CHECK_STATUS(ghp_data_open(&request, &sound), GHP_OK);
     CHECK_STATUS(make(sound, 0, 5, images), GHP_OK);
@@ -318,8 +318,8 @@ CHECK_TEST(folder)
     check_sets();
     for (int i = 0; i < CLASSES; i++)
         write_class((const char[2]){(char)('0' + i), '\0'}, FILES, (unsigned)i);
-    check_samples(GHP_AUGMENT_NONE);
-    check_samples(GHP_AUGMENT_AUTO);
+    check_samples("none");
+    check_samples(NULL);
     check_damage();
     return check_end();
 }

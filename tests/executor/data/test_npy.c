@@ -341,9 +341,9 @@ static void check_refusals(void)
     check_refused(request, GHP_ERR_INPUT,
                   "has the shape (6,4,5,3), but the model takes samples of 3x4x6");
     request.shape = ghp_shape_image(C, H, W);
-    request.augment = GHP_AUGMENT_CROP_FLIP;
+    request.augment = "crop-flip";
     check_refused(request, GHP_ERR_USAGE, "--augment");
-    request.augment = GHP_AUGMENT_NONE;
+    request.augment = "none";
     request.skip_damaged = 1;
     check_refused(request, GHP_ERR_USAGE, "--skip-damaged");
     request.skip_damaged = 0;

@@ -1,5 +1,6 @@
 /* Decoding parts of JPEG and PNG beside the whole picture, to the byte; resizing beside plain loops in double; crops;
  * and files that are damaged. */
+#include "executor/data/image/augment.h"
 #include "executor/data/image/resize.h"
 #include "tests/check.h"
 #include "tests/executor/data/pictures.h"
@@ -61,7 +62,8 @@ static void check_parts(const struct ghp_image_file *file, int channels, bool is
         CHECK_EQ(whole.part.end_x, (size.w + by - 1) / by);
         CHECK_EQ(whole.part.end_y, (size.h + by - 1) / by);
         for (int i = 0; i < check_cases(40); i++, parts++) {
-            struct ghp_crop crop = ghp_crop_random(size, (struct ghp_crop_key){3, by, i});
+            struct ghp_crop crop =
+                ghp_crop_random(size, &ghp_augment_usual.crop, (struct ghp_crop_key){3, by, i});
 
             request.part = crop.seen;
             less += check_part(file, request, &whole);
@@ -167,7 +169,8 @@ static void check_resizing(void)
             crop = ghp_crop_centre(size, sizes[s]);
             check_resized(&p, &crop, sizes[s]);
             for (int i = 0; i < check_cases(20); i++) {
-                crop = ghp_crop_random(size, (struct ghp_crop_key){1, 0, i});
+                crop =
+                    ghp_crop_random(size, &ghp_augment_usual.crop, (struct ghp_crop_key){1, 0, i});
                 check_resized(&p, &crop, sizes[s]);
             }
         }
@@ -198,7 +201,7 @@ static void check_crops(void)
     for (int i = 0; i < n; i++) {
         struct ghp_rectangle *r = &crop.seen;
 
-        crop = ghp_crop_random(picture, (struct ghp_crop_key){7, 2, i});
+        crop = ghp_crop_random(picture, &ghp_augment_usual.crop, (struct ghp_crop_key){7, 2, i});
         CHECK(r->first_x >= 0 && r->first_y >= 0 && r->end_x <= 400 && r->end_y <= 300 &&
               r->end_x > r->first_x && r->end_y > r->first_y);
         area += (double)((r->end_x - r->first_x) * (r->end_y - r->first_y)) / 120000;
@@ -207,15 +210,16 @@ static void check_crops(void)
     /* uniform from 0.08 to 1, less what does not fit into 4:3: drawn 200 000 times by another program, 0.433 */
     CHECK_NEAR(area / n, 0.433, 0.02);           /* five deviations of 4000 */
     CHECK_NEAR((double)mirrored / n, 0.5, 0.04); /* five deviations */
-    crop = ghp_crop_random(picture, (struct ghp_crop_key){7, 2, 11});
-    other = ghp_crop_random(picture, (struct ghp_crop_key){7, 2, 11});
+    crop = ghp_crop_random(picture, &ghp_augment_usual.crop, (struct ghp_crop_key){7, 2, 11});
+    other = ghp_crop_random(picture, &ghp_augment_usual.crop, (struct ghp_crop_key){7, 2, 11});
     CHECK(memcmp(&crop.seen, &other.seen, sizeof crop.seen) == 0 &&
           crop.mirrored == other.mirrored);
-    other = ghp_crop_random(picture, (struct ghp_crop_key){7, 3, 11});
+    other = ghp_crop_random(picture, &ghp_augment_usual.crop, (struct ghp_crop_key){7, 3, 11});
     CHECK(memcmp(&crop.seen, &other.seen, sizeof crop.seen) != 0);
-    other = ghp_crop_random(picture, (struct ghp_crop_key){8, 2, 11});
+    other = ghp_crop_random(picture, &ghp_augment_usual.crop, (struct ghp_crop_key){8, 2, 11});
     CHECK(memcmp(&crop.seen, &other.seen, sizeof crop.seen) != 0);
-    crop = ghp_crop_random((struct ghp_image_size){1, 900}, (struct ghp_crop_key){7, 2, 11});
+    crop = ghp_crop_random((struct ghp_image_size){1, 900}, &ghp_augment_usual.crop,
+                           (struct ghp_crop_key){7, 2, 11});
     CHECK_EQ(crop.seen.end_x - crop.seen.first_x,
              1); /* no draw fits: the middle, as wide as high */
     CHECK_EQ(crop.seen.end_y - crop.seen.first_y, 1);

@@ -5,6 +5,7 @@
  *
  * The list has a line a sample: file, channels, reduction, the box, the pixels that may be looked at, mirrored, size,
  * and the file of its bytes. */
+#include "executor/data/image/augment.h"
 #include "executor/data/image/resize.h"
 #include "tests/check.h"
 #include "tests/executor/data/pictures.h"
@@ -28,8 +29,8 @@ static void write_sample(FILE *list, const char *path, int channels, struct ghp_
     FILE *out;
 
     CHECK_STATUS(ghp_image_measure(&file, &size), GHP_OK);
-    crop =
-        i == 0 ? ghp_crop_centre(size, to) : ghp_crop_random(size, (struct ghp_crop_key){3, 0, i});
+    crop = i == 0 ? ghp_crop_centre(size, to)
+                  : ghp_crop_random(size, &ghp_augment_usual.crop, (struct ghp_crop_key){3, 0, i});
     request.part = ghp_crop_needed(&crop, to);
     request.reduction = ghp_crop_reduction(&crop, to);
     CHECK_STATUS(ghp_image_decode(&file, &request, &image), GHP_OK);
