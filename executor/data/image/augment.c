@@ -72,7 +72,7 @@ static enum ghp_status read_keys(char *text, const struct key *keys)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "--augment takes auto, none, crop-flip, or KEY=VALUE,... with the keys "
                             "area, aspect, flip, vflip, brightness, contrast, saturation, hue, "
-                            "gray and erase; '%s' is none of them",
+                            "gray and erase; '%s' is not one of them",
                             word);
         GHP_TRY(read_value(key, value));
     }

@@ -27,9 +27,9 @@ static void test_text(void)
                  {"hue=0.6", "hue takes a number"},
                  {"hue=nan", "hue takes a number"},
                  {"erase=", "erase takes a number"},
-                 {"crop", "'crop' is none of them"},
-                 {"", "'' is none of them"},
-                 {"flip=0.5,,", "'' is none of them"}};
+                 {"crop", "'crop' is not one of them"},
+                 {"", "'' is not one of them"},
+                 {"flip=0.5,,", "'' is not one of them"}};
     struct ghp_augmentation a;
 
     CHECK_STATUS(ghp_augment_parse("crop-flip", &a), GHP_OK);
