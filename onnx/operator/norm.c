@@ -24,6 +24,8 @@ static bool is_frozen(const struct ghp_onnx_import *im, const struct ghp_onnx_no
 /* Whether only the module's next call reads a statistic, in the place of the tensor that it has moved. */
 static bool hands_on(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i)
 {
+    for (int k = 0; k < im->file->n_outputs; k++)
+        if (strcmp(im->file->outputs[k].name, node->outputs[i]) == 0) return false;
     for (int k = 0; k < im->file->n_nodes; k++)
         for (int j = 0; j < im->nodes[k].n_inputs; j++)
             if (strcmp(im->nodes[k].inputs[j], node->outputs[i]) == 0 &&

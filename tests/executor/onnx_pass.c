@@ -59,6 +59,7 @@ static void run_layer(struct pass *pass, int i)
 {
     const struct ghp_model *model = &pass->of->import->model;
     const struct ghp_layer *layer = &model->layers[i];
+    int owner = ghp_model_owner(model, i); /* of its parameters */
     struct ghp_problem problem = {1, pass->of->batch};
     struct ghp_local local =
         ghp_local_of(model, i, (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1}, problem);
@@ -70,10 +71,10 @@ static void run_layer(struct pass *pass, int i)
 
     for (int k = 0; k < layer->n_inputs; k++)
         args.at.x[k] = pass->y[layer->inputs[k]];
-    for (int k = 0; k < layer->n_params; k++)
-        args.at.w[k] = weight(pass->of->import, i, k);
-    for (int k = 0; k < layer->n_states; k++)
-        args.at.state[k] = weight(pass->of->import, i, GHP_MAX_PARAMS + k);
+    for (int k = 0; k < model->layers[owner].n_params; k++)
+        args.at.w[k] = weight(pass->of->import, owner, k);
+    for (int k = 0; k < model->layers[owner].n_states; k++)
+        args.at.state[k] = weight(pass->of->import, owner, GHP_MAX_PARAMS + k);
     args.at.saved = ghp_alloc((size_t)ghp_local_saved_bytes(&local, 4), 1);
     args.at.stats = ghp_alloc((size_t)(2 * local.c), sizeof(double));
     args.at.labels = ghp_alloc((size_t)local.n, sizeof(int32_t));
