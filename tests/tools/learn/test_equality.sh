@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=1500 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=1500 label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_equality.sh - every plan trains like one worker, through the tools: ten steps of `ghp-run
 # --verify` for pure data, pure model by output and by input channels, OWT and mixed groups, on 2 and 4 workers, in
 # float on oneDNN and in double on the reference backend; repeated runs give equal bits; every deliberate fault is

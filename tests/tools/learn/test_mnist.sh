@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 processors=2 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_mnist.sh - lenet5 learns MNIST under a mixed plan as well as with one worker: 8 000 of the
 # public 10 000 test images train, 2 000 test; three seeds, 15 epochs, 4 workers (G = 2, K = 2) beside one.
 # The images are not part of this tree: GHP_MNIST names their folder (t10k-images-idx3-ubyte.gz and labels), by default
