@@ -1,9 +1,9 @@
 /* executor/backend/pack.h - strided copies: between a tensor with all its channels and contiguous slices of them.
  *
  * Tensors are N,H,W,C with channels innermost, so a channel slice is one block of every pixel's row. Either side may
- * lie in blocks of 16 channels instead, [n][c / 16][h][w][16] (docs/explanation/cpu.md): then a copy turns one format into the
- * other on its way, in one pass over memory, or, where both lie so, slices are as long as a sample's. Copies only;
- * who sends what to whom is executor/engine/reshard.h. */
+ * lie in blocks of 16 channels instead, [n][c / 16][h][w][16] (docs/explanation/cpu.md): then a copy turns one format
+ * into the other on its way, in one pass over memory, or, where both lie so, slices are as long as a sample's. Copies
+ * only; who sends what to whom is executor/engine/reshard.h. */
 #ifndef GHP_EXECUTOR_BACKEND_PACK_H
 #define GHP_EXECUTOR_BACKEND_PACK_H
 

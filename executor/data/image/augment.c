@@ -208,8 +208,8 @@ static void change_saturation(const struct picture *p, double factor)
     }
 }
 
-/* The hue of a colour, in turns from red, of which `most` and `range` are the greatest number and how much less the least
- * one is. */
+/* The hue of a colour, in turns from red, of which `most` and `range` are the greatest number and how much less the
+ * least one is. */
 static float hue_of(const float *at, float most, float range)
 {
     float from_red = at[0] == most   ? (at[1] - at[2]) / range

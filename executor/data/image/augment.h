@@ -36,16 +36,16 @@ struct ghp_augmented { /* what was drawn for one sample, besides its part */
  * the time. */
 extern const struct ghp_augmentation ghp_augment_usual;
 
-/* Reads "crop-flip" or "auto", or KEY=VALUE,... for what differs from it: area=LEAST:MOST and aspect=LEAST:MOST of the part, and the
- * numbers flip, vflip, brightness, contrast, saturation, hue, gray and erase.
+/* Reads "crop-flip" or "auto", or KEY=VALUE,... for what differs from it: area=LEAST:MOST and aspect=LEAST:MOST of the
+ * part, and the numbers flip, vflip, brightness, contrast, saturation, hue, gray and erase.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE naming the key and what it takes
  * Local
  * Tested    tests/executor/data/image/test_augment.c */
 enum ghp_status ghp_augment_parse(const char *text, struct ghp_augmentation *augmentation);
 
-/* Draws for a sample of the size `to`. An erased rectangle has 2 to 33 % of its area and an aspect of 0.3 to 3.3, unless
- * ten draws do not fit. */
+/* Draws for a sample of the size `to`. An erased rectangle has 2 to 33 % of its area and an aspect of 0.3 to 3.3,
+ * unless ten draws do not fit. */
 struct ghp_augmented ghp_augment_draw(const struct ghp_augmentation *augmentation,
                                       struct ghp_image_size to, struct ghp_crop_key key);
 

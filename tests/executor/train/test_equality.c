@@ -3,8 +3,8 @@
  * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed
  * splits, of sequences also tensor with sequence parallelism. Networks: a plain, a residual (batch norm, dropout), a
  * gated (products, views, pads), a much joined one, one of layers used again, and four of sequences (two
- * with tied weights, one of them with a padded vocabulary). In double on the reference backend and in float on the fast one; a second run gives
- * the same bits; replicas hold the same bits; and each deliberate fault is caught. */
+ * with tied weights, one of them with a padded vocabulary). In double on the reference backend and in float on the
+ * fast one; a second run gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify/verify.h"
 #include "tests/check.h"
@@ -100,8 +100,8 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
     free(splits);
 }
 
-/* Tensor parallelism, and between its pairs of products each worker its positions; each worker its positions wherever it
- * can, with the attention's keys and values gathered. */
+/* Tensor parallelism, and between its pairs of products each worker its positions; each worker its positions wherever
+ * it can, with the attention's keys and values gathered. */
 static void check_sequence(struct bench *b)
 {
     struct ghp_split *splits;
