@@ -14,7 +14,7 @@
 
 static const char *source;
 static int64_t side = 224, threads = 1, batch = 64, batches = 40;
-static int augment;
+static const char *augment;
 
 static const struct ghp_opt options[] = {
     {.name = "data",
@@ -47,9 +47,9 @@ static const struct ghp_opt options[] = {
      .max = 1e6,
      .help = "that are timed"},
     {.name = "augment",
-     .kind = GHP_OPT_CHOICE,
+     .kind = GHP_OPT_TEXT,
      .target = &augment,
-     .choices = ghp_augment_names,
+     .argument = "HOW",
      .help = "as of ghp-run"},
 };
 
@@ -94,7 +94,7 @@ static enum ghp_status run(void)
                                        .shape = ghp_shape_image(3, side, side),
                                        .sample_labels = 1,
                                        .classes = INT32_MAX,
-                                       .augment = (enum ghp_augment)augment};
+                                       .augment = augment};
     struct ghp_data *data = NULL;
     struct ghp_order order = {0};
     float *images = ghp_alloc((size_t)(batch * side), (size_t)(3 * side) * sizeof *images);
