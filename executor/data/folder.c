@@ -71,9 +71,10 @@ static enum ghp_status augment(const struct wanted *w, unsigned char *pixels)
 {
     struct ghp_folder *f = w->folder;
     struct ghp_augmented drawn = ghp_augment_draw(&f->augmentation, f->size, w->key);
+    bool erases = drawn.erased.end_x > 0;
     unsigned char fill[3];
 
-    for (int c = 0; c < f->channels; c++)
+    for (int c = 0; c < f->channels && erases; c++)
         fill[c] = mean_byte(w->data, c);
     return ghp_augment_apply(&drawn, f->size, f->channels, fill, pixels);
 }

@@ -1,8 +1,6 @@
 /* executor/data/image/augment.c - see augment.h. */
 #include "executor/data/image/augment.h"
 
-#include "executor/platform/random.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,21 +106,12 @@ enum ghp_status ghp_augment_parse(const char *text, struct ghp_augmentation *aug
 
 /* ---- drawing ---- */
 
-struct draws { /* of one sample */
-    struct ghp_crop_key key;
-    int n; /* so far */
-};
-
-/* Uniform in [least, most). */
-static double draw(struct draws *d, double least, double most)
+static double draw(struct ghp_draws *d, double least, double most)
 {
-    uint64_t stream = ((uint64_t)STREAM_AUGMENT << 32) ^ (uint64_t)d->key.epoch,
-             index = (uint64_t)d->key.sample * DRAWS_OF_A_SAMPLE + (uint64_t)d->n++;
-
-    return least + (most - least) * ghp_random_unit(d->key.seed, stream, index);
+    return least + (most - least) * ghp_draw(d);
 }
 
-static struct ghp_rectangle draw_erased(struct draws *d, struct ghp_image_size to)
+static struct ghp_rectangle draw_erased(struct ghp_draws *d, struct ghp_image_size to)
 {
     for (int i = 0; i < TRIES; i++) {
         double area = (double)(to.w * to.h) * draw(d, erased_area[0], erased_area[1]),
@@ -140,7 +129,7 @@ static struct ghp_rectangle draw_erased(struct draws *d, struct ghp_image_size t
 struct ghp_augmented ghp_augment_draw(const struct ghp_augmentation *a, struct ghp_image_size to,
                                       struct ghp_crop_key key)
 {
-    struct draws d = {.key = key};
+    struct ghp_draws d = {.key = key, .stream = STREAM_AUGMENT, .most = DRAWS_OF_A_SAMPLE};
     struct ghp_augmented drawn = {.vflipped = draw(&d, 0, 1) < a->vflip,
                                   .gray = draw(&d, 0, 1) < a->gray};
     bool erases = draw(&d, 0, 1) < a->erase;
@@ -247,13 +236,21 @@ static void change(const struct picture *p, enum ghp_colour colour, double by)
         turn_hue(p, by);
 }
 
+/* Whether the colour's number changes anything. */
+static bool changes(const struct ghp_augmented *drawn, enum ghp_colour colour)
+{
+    double nothing = colour == GHP_COLOUR_HUE ? 0 : 1;
+
+    return drawn->by[colour] < nothing || drawn->by[colour] > nothing;
+}
+
 static bool has_colours(const struct ghp_augmented *drawn)
 {
+    bool any = drawn->gray;
+
     for (int i = 0; i < GHP_COLOUR_COUNT; i++)
-        if (drawn->by[i] < (i == GHP_COLOUR_HUE ? 0 : 1) ||
-            drawn->by[i] > (i == GHP_COLOUR_HUE ? 0 : 1))
-            return true;
-    return drawn->gray;
+        any = any || changes(drawn, (enum ghp_colour)i);
+    return any;
 }
 
 static enum ghp_status recolour(const struct ghp_augmented *drawn, int64_t n, int channels,
@@ -265,7 +262,8 @@ static enum ghp_status recolour(const struct ghp_augmented *drawn, int64_t n, in
     for (int64_t i = 0; i < n * channels; i++)
         p.pixels[i] = (float)pixels[i] / 255;
     for (int i = 0; i < GHP_COLOUR_COUNT; i++)
-        change(&p, drawn->order[i], drawn->by[drawn->order[i]]);
+        if (changes(drawn, drawn->order[i]))
+            change(&p, drawn->order[i], drawn->by[drawn->order[i]]);
     if (drawn->gray && channels == 3) change_saturation(&p, 0);
     for (int64_t i = 0; i < n * channels; i++)
         pixels[i] = (unsigned char)lrintf(255 * p.pixels[i]);

@@ -26,6 +26,16 @@ struct ghp_crop_key { /* what a random crop depends on */
     int64_t epoch, sample;
 };
 
+struct ghp_draws { /* random numbers of one sample, for one use of them */
+    struct ghp_crop_key key;
+    uint32_t stream; /* the use's own */
+    int most;        /* numbers that a sample may draw for it; the same of all samples */
+    int n;           /* drawn so far */
+};
+
+/* The next number, uniform in [0, 1). */
+double ghp_draw(struct ghp_draws *draws);
+
 /* The centre: the picture resized so that it covers 8/7 of `to`, and cut to `to`; of a picture that is as large as
  * `to`, all of it.
  * Local. Tested tests/executor/data/image/test_image.c */
