@@ -2,15 +2,17 @@
 #include "onnx/shared.h"
 
 #include "onnx/read/constant.h"
+#include "onnx/read/role.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The source of a layer's weight, or NULL. */
-static struct ghp_onnx_source *weight_of(struct ghp_onnx_import *im, int layer)
+/* The source of a layer's tensor in a slot, or NULL. */
+static const struct ghp_onnx_source *source_at(const struct ghp_onnx_import *im, int layer,
+                                               int slot)
 {
     for (int i = 0; i < im->n_sources; i++)
-        if (im->sources[i].layer == layer && im->sources[i].slot == 0) return &im->sources[i];
+        if (im->sources[i].layer == layer && im->sources[i].slot == slot) return &im->sources[i];
     return NULL;
 }
 
@@ -57,14 +59,14 @@ static enum ghp_status tie(struct ghp_onnx_import *im, int layer, int owner)
 static enum ghp_status tie_to(struct ghp_onnx_import *im, int owner, const float *values)
 {
     const struct ghp_param *table = &im->model.layers[owner].params[0];
-    const struct ghp_onnx_source *own = weight_of(im, owner);
+    const struct ghp_onnx_source *own = source_at(im, owner, 0);
     const struct ghp_onnx_base *base = own->array.base;
     double scale = own->scale;
     bool by_chance = values == NULL || is_one_number(values, table->elements);
 
     for (int i = owner + 1; i < im->model.n_layers; i++) {
         const struct ghp_layer *layer = &im->model.layers[i];
-        const struct ghp_onnx_source *source = weight_of(im, i);
+        const struct ghp_onnx_source *source = source_at(im, i, 0);
         enum ghp_status status;
         float *others = NULL;
         bool same;
@@ -88,7 +90,7 @@ static enum ghp_status tie_all(struct ghp_onnx_import *im)
 {
     for (int i = 0; i < im->model.n_layers; i++) {
         const struct ghp_layer *layer = &im->model.layers[i];
-        const struct ghp_onnx_source *source = weight_of(im, i);
+        const struct ghp_onnx_source *source = source_at(im, i, 0);
         enum ghp_status status;
         float *values = NULL;
 
@@ -153,14 +155,6 @@ static bool same_source(const struct ghp_onnx_source *a, const struct ghp_onnx_s
     return same;
 }
 
-static const struct ghp_onnx_source *source_at(const struct ghp_onnx_import *im, int layer,
-                                               int slot)
-{
-    for (int i = 0; i < im->n_sources; i++)
-        if (im->sources[i].layer == layer && im->sources[i].slot == slot) return &im->sources[i];
-    return NULL;
-}
-
 /* Whether all tensors of two layers are the same. */
 static bool same_tensors(const struct ghp_onnx_import *im, int layer, int other)
 {
@@ -178,32 +172,6 @@ static bool same_tensors(const struct ghp_onnx_import *im, int layer, int other)
     return same;
 }
 
-/* Whether the file's metadata says that several modules have the tensor. */
-static enum ghp_status is_said(const struct ghp_onnx_import *im, const char *tensor, bool *said)
-{
-    json_error_t error;
-
-    *said = false;
-    for (int i = 0; i < im->file->n_texts && tensor != NULL; i++) {
-        json_t *names, *name;
-        size_t k;
-
-        if (strcmp(im->file->texts[i].key, "ghp.shared") != 0) continue;
-        names = json_loads(im->file->texts[i].value, 0, &error);
-        if (!json_is_array(names)) {
-            json_decref(names);
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: the metadata 'ghp.shared' is not a list of names; write "
-                            "[\"fc.weight\"] or leave it out",
-                            im->file->path);
-        }
-        json_array_foreach(names, k, name) *said =
-            *said || (json_is_string(name) && strcmp(json_string_value(name), tensor) == 0);
-        json_decref(names);
-    }
-    return GHP_OK;
-}
-
 static enum ghp_status refuse(const struct ghp_onnx_import *im, const struct ghp_onnx_source *a,
                               const struct ghp_onnx_source *b, const char *instead)
 {
@@ -219,7 +187,7 @@ static enum ghp_status tie_or_refuse(struct ghp_onnx_import *im, int first, int 
 {
     const struct ghp_onnx_source *a = &im->sources[first], *b = &im->sources[source];
     const struct ghp_onnx_node *one = im->makers[a->layer], *two = im->makers[b->layer];
-    bool known = has_module(one) && has_module(two), number, said;
+    bool known = has_module(one) && has_module(two), number;
     float *values;
 
     if (known && same_module(one, two) && same_tensors(im, b->layer, a->layer))
@@ -232,8 +200,10 @@ static enum ghp_status tie_or_refuse(struct ghp_onnx_import *im, int first, int 
         return refuse(im, a, b,
                       "ghp trains one tensor in layers that use it alike; give each node a "
                       "parameter of its own, or train the module without ghp");
-    GHP_TRY(is_said(im, b->array.name, &said));
-    if (!known || said) return tie(im, b->layer, a->layer);
+    GHP_TRY(ghp_onnx_listed_names(im, "ghp.shared", "[\"fc.weight\"] or leave it out",
+                                  &im->shared_names));
+    if (!known || (b->array.name != NULL && ghp_onnx_is_listed(im->shared_names, b->array.name)))
+        return tie(im, b->layer, a->layer);
     return refuse(im, a, b,
                   "they are of different modules, and exporters write equal tensors once: name it "
                   "in the metadata 'ghp.shared' if the modules share it, else export after "

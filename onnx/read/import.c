@@ -56,6 +56,7 @@ void ghp_onnx_import_release(struct ghp_onnx_import *im)
     json_decref(im->layer_names);
     json_decref(im->tensor_names);
     json_decref(im->parameters);
+    json_decref(im->shared_names);
     free(im->makers);
     free(im->sources);
     *im = (struct ghp_onnx_import){0};

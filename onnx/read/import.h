@@ -61,7 +61,8 @@ struct ghp_onnx_import {
     int n_sources, max_sources;
     struct ghp_onnx_source *sources;
     struct ghp_onnx_unsure unsure;
-    json_t *parameters;  /* the metadata 'ghp.parameters', or NULL */
+    /* the metadata 'ghp.parameters' and 'ghp.shared', once they were asked for; NULL: the file has none */
+    json_t *parameters, *shared_names;
     bool pixels;         /* the output is classes of each pixel */
     const char *assumed; /* an input that is taken as a constant (onnx/input.h), or NULL */
     /* the first that hands no gradient back to what is trained, or NULL */

@@ -25,31 +25,36 @@ static bool knows_roles(const struct ghp_onnx_import *im)
 
 /* ---- what a file says ---- */
 
-/* The list of the metadata, read once; NULL where the file has none. */
-static enum ghp_status find_list(struct ghp_onnx_import *im)
+enum ghp_status ghp_onnx_listed_names(const struct ghp_onnx_import *im, const char *key,
+                                      const char *remedy, json_t **names)
 {
     const char *text = NULL;
 
-    if (im->parameters != NULL) return GHP_OK;
+    if (*names != NULL) return GHP_OK;
     for (int i = 0; i < im->file->n_texts; i++)
-        if (strcmp(im->file->texts[i].key, "ghp.parameters") == 0) text = im->file->texts[i].value;
+        if (strcmp(im->file->texts[i].key, key) == 0) text = im->file->texts[i].value;
     if (text == NULL) return GHP_OK;
-    im->parameters = json_loads(text, 0, NULL);
-    for (size_t i = 0; i < json_array_size(im->parameters); i++)
-        if (!json_is_string(json_array_get(im->parameters, i))) text = NULL;
-    if (json_is_array(im->parameters) && text != NULL) return GHP_OK;
-    return GHP_FAIL(
-        GHP_ERR_INPUT,
-        "%s: the metadata 'ghp.parameters' is not a list of names; write "
-        "json.dumps([name for name, p in module.named_parameters() if p.requires_grad])",
-        im->file->path);
+    *names = json_loads(text, 0, NULL);
+    for (size_t i = 0; i < json_array_size(*names); i++)
+        if (!json_is_string(json_array_get(*names, i))) text = NULL;
+    if (json_is_array(*names) && text != NULL) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT, "%s: the metadata '%s' is not a list of names; write %s",
+                    im->file->path, key, remedy);
 }
 
-static bool is_listed(const struct ghp_onnx_import *im, const char *name)
+bool ghp_onnx_is_listed(const json_t *names, const char *name)
 {
-    for (size_t i = 0; i < json_array_size(im->parameters); i++)
-        if (strcmp(json_string_value(json_array_get(im->parameters, i)), name) == 0) return true;
+    for (size_t i = 0; i < json_array_size(names); i++)
+        if (strcmp(json_string_value(json_array_get(names, i)), name) == 0) return true;
     return false;
+}
+
+static enum ghp_status find_list(struct ghp_onnx_import *im)
+{
+    return ghp_onnx_listed_names(
+        im, "ghp.parameters",
+        "json.dumps([name for name, p in module.named_parameters() if p.requires_grad])",
+        &im->parameters);
 }
 
 /* Of the n bytes of a name in the exporter's list: "p_c_weight: PARAMETER target='c.weight'" a line. */
@@ -100,7 +105,8 @@ static enum ghp_onnx_role role_of_name(const struct ghp_onnx_import *im, const c
     bool listed = file->signature[0] != '\0';
     enum ghp_onnx_role role = in_signature(file->signature, name, strlen(name));
 
-    if (im->parameters != NULL && is_listed(im, name)) return GHP_ONNX_PARAMETER;
+    if (im->parameters != NULL && ghp_onnx_is_listed(im->parameters, name))
+        return GHP_ONNX_PARAMETER;
     if (im->parameters != NULL && (listed ? role != GHP_ONNX_UNKNOWN : !is_made_by_exporter(name)))
         return GHP_ONNX_FIXED;
     if (listed) return role != GHP_ONNX_UNKNOWN ? role : of_folded(file, name);

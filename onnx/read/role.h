@@ -10,6 +10,15 @@
 
 #include "onnx/read/import.h"
 
+/* The names that the file's metadata lists under a key, read if *names is NULL; it stays NULL without the key.
+ *
+ * remedy   what to write there instead of something else than a list of names
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a malformed list) */
+enum ghp_status ghp_onnx_listed_names(const struct ghp_onnx_import *im, const char *key,
+                                      const char *remedy, json_t **names);
+bool ghp_onnx_is_listed(const json_t *names, const char *name); /* names may be NULL */
+
 /* Sets the role of a constant that the file holds. Returns GHP_OK; GHP_ERR_INPUT (a malformed list);
  * GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_onnx_role_of_tensor(struct ghp_onnx_import *im,
