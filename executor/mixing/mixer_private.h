@@ -16,8 +16,8 @@ struct ghp_mixer_ops { /* of one scheme */
     bool in_step; /* all workers mix at once, after the same step; needs a communicator of all */
     /* Without servers: weights go in several messages, so they may be of any size. */
     bool in_pieces;
-    /* Bytes of its own state, m->own, zeroed at first; and in addition for each server, or for each worker if there
-     * are no servers. */
+    /* Bytes of its own state, m->own, zeroed at first; and in addition for each server, or for each worker where
+     * no servers exist. */
     size_t own_bytes, own_bytes_each;
     /* All but mix may be NULL: it then does nothing. */
     void (*prepare)(struct ghp_mixer *m);          /* on opening */

@@ -20,7 +20,7 @@ static enum ghp_status check(const struct ghp_model *model, const struct ghp_exe
                     exec->backend_ops->name);
 }
 
-/* Returns how many there are; -1: one of them is no weight. */
+/* Returns how many the text has; -1 if one of them is not a number above 0. */
 static int64_t read_weights(const char *text, int64_t most, double *weights)
 {
     int64_t n = 0;

@@ -54,7 +54,7 @@ void ghp_candidates_release(struct ghp_candidates *candidates);
  *
  * best_s   of the plan to beat; INFINITY: there is none
  *
- * Each returns   GHP_OK (also if there is no such plan); GHP_ERR_USAGE; errors of lowering and costing;
+ * Each returns   GHP_OK (also without such a plan); GHP_ERR_USAGE; errors of lowering and costing;
  *                GHP_ERR_NO_MEMORY */
 
 /* A baseline, from those before it; one that cannot be has its reason. Layers are recomputed if the request allows

@@ -39,7 +39,7 @@ static inline double ghp_dual_unit(const struct ghp_dual *dual, int constraint)
     return ghp_dual_is_limit(dual, constraint) ? dual->goal.limit_bytes : dual->goal.scale;
 }
 
-/* The constraint's index, added if it is new; -1 if there is no room (the bound is then only weaker). */
+/* The constraint's index, added if it is new; -1 without room for it (the bound is then only weaker). */
 int ghp_dual_add_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint);
 
 /* With the constraints that had a weight, and the newest plans of the domain.

@@ -9,7 +9,8 @@ BIN=$GHP_EMULATED_BIN
 export MODELS_FOLDER=$PWD/models # of smaller images: the emulated GPU is slow
 mkdir models
 sed 's/"height": 28, "width": 28/"height": 12, "width": 12/' "$GHP_SOURCE/models/lenet5.json" >models/lenet5.json
-sed 's/"height": 16, "width": 16/"height": 8, "width": 8/' "$GHP_SOURCE/models/small-resnet.json" >models/small-resnet.json
+sed 's/"height": 16, "width": 16/"height": 8, "width": 8/' "$GHP_SOURCE/models/small-resnet.json" \
+    >models/small-resnet.json
 model=$PWD/models/lenet5.json
 launch() { mpirun --oversubscribe --bind-to none -n "$@" >out 2>err </dev/null; }
 
@@ -34,7 +35,8 @@ grep -q '"linear n2 c12 h12 w1 k64"' words.json || fail "the profile has no padd
 "$BIN/ghp-plan" "$words" --profile words.json --workers 1 --batch 2 -o words.plan.json >out 2>err ||
     fail "plan of words: $(head -3 err)"
 sed 's|^  "input"|  "vocabulary_multiple": 1,\n&|' "$words" >plain.json
-"$BIN/ghp-plan" plain.json --profile words.json --workers 1 --batch 2 -o plain.plan.json >out 2>err || fail "plan of words without padding: $(head -3 err)"
+"$BIN/ghp-plan" plain.json --profile words.json --workers 1 --batch 2 -o plain.plan.json >out 2>err ||
+    fail "plan of words without padding: $(head -3 err)"
 [ "$(grep '"program_hash"' words.plan.json)" != "$(grep '"program_hash"' plain.plan.json)" ] || fail "nothing is padded"
 for plan in words plain; do
     launch 1 "$BIN/ghp-run" $plan.plan.json --steps 6 --json --checkpoint $plan || fail "run of $plan: $(head -3 err)"

@@ -55,7 +55,7 @@ struct ghp_augmented ghp_augment_draw(const struct ghp_augmentation *augmentatio
  * fill       [channels], of what is erased
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/executor/data/image/test_augment.c (beside torchvision) */
+ * Tested    tests/executor/data/image/test_augment.c (compared with torchvision) */
 enum ghp_status ghp_augment_apply(const struct ghp_augmented *drawn, struct ghp_image_size to,
                                   int channels, const unsigned char *fill, unsigned char *pixels);
 

@@ -126,8 +126,8 @@ static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worke
                                              update->index};
 }
 
-/* The loss is the mean over all labels of the step that are not ignored, by the weights of their classes, whoever has
- * them; where workers' weights differ, over a worker's own. */
+/* The loss is the mean over all labels of the step that are not ignored, by the weights of their classes, on
+ * whichever worker they are. If workers' weights differ, it is over a worker's own labels. */
 static enum ghp_status scale_loss(struct ghp_worker *w)
 {
     const struct ghp_step *step = &w->step;

@@ -11,12 +11,14 @@ except ImportError:
     sys.exit(77)
 
 FILL = torch.tensor([124, 116, 104]) / 255
-COLOURS = (functional.adjust_brightness, functional.adjust_contrast, functional.adjust_saturation, functional.adjust_hue)
+COLOURS = (functional.adjust_brightness, functional.adjust_contrast,
+           functional.adjust_saturation, functional.adjust_hue)
 worst = n = 0
 for line in open(sys.argv[1]):
     before, after, *numbers = line.split()
     channels, width, height, vflipped, gray = map(int, numbers[:5])
-    read = lambda path: torch.from_numpy(numpy.fromfile(path, "uint8").reshape(height, width, channels)).permute(2, 0, 1)
+    shape = height, width, channels
+    read = lambda path: torch.from_numpy(numpy.fromfile(path, "uint8").reshape(shape)).permute(2, 0, 1)
     picture = read(before) / 255
     if vflipped:
         picture = functional.vflip(picture)
