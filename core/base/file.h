@@ -75,7 +75,7 @@ void ghp_file_guard_standard(void);
 /* Reads a whole file of at most 4 GiB, or a pipe of this process's own: /dev/stdin and /dev/fd/N, as the shell's
  * <(command) names it.
  *
- * path   file name; "-" is no special name
+ * path   file name; "-" has no special meaning
  * text   receives the bytes and one NUL after them; the caller frees it; NULL on failure
  * n      receives the bytes read, without the NUL; may be NULL                            [bytes]
  *
@@ -88,7 +88,7 @@ enum ghp_status ghp_file_read(const char *path, char **text, size_t *n);
  *         be renamed over) is written in place
  * bytes   n bytes, borrowed
  *
- * Returns   GHP_OK; GHP_ERR_IO with what to do (nothing is left behind); GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_IO with what to do (no part of the file stays); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_file_write_atomic(const char *path, const void *bytes, size_t n);
 
 /* Whether a file may be written over: there is none, it is empty, no regular file (a pipe, a folder), or of the kind
@@ -100,7 +100,7 @@ enum ghp_status ghp_file_write_atomic(const char *path, const void *bytes, size_
  * Returns   GHP_OK; GHP_ERR_USAGE (a file of another kind). A file that cannot be read is left to who writes it */
 enum ghp_status ghp_file_check_replaced(const char *path, const char *marks);
 
-/* Makes a rename within the folder of `path` durable; a file system that cannot is no reason to fail. */
+/* Makes a rename within the folder of `path` durable. Errors are ignored, since some file systems cannot do it. */
 void ghp_file_sync_folder(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/base/finite.h - whether numbers are: neither infinite nor NaN.
+/* core/base/finite.h - whether numbers are finite: neither infinite nor NaN.
  *
  * Tested   tests/core/base/test_finite.c */
 #ifndef GHP_CORE_BASE_FINITE_H
@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of n numbers of 4 or 8 bytes each, at any alignment that they may have. Local. */
+/* Whether all n numbers are finite. Each has 4 or 8 bytes; any alignment will do. Local. */
 bool ghp_are_finite(const void *numbers, int64_t n, int bytes);
-/* How many are not. Local. */
+/* How many of them are not finite. Local. */
 int64_t ghp_count_not_finite(const void *numbers, int64_t n, int bytes);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * Two lines, written over themselves: steps done, those of the newest checkpoint, and all there are; how often the
  * machine has changed, what was found of the last change, and a step's seconds now and before it. A reader learns from
- * the time of the last write that the run lives. It is no log and no result: a write that fails is left out.
+ * the time of the last write that the run lives. It is neither a log nor a result, so a write that fails is left out.
  *
  * Tested  tests/core/base/test_heartbeat.c */
 #ifndef GHP_CORE_BASE_HEARTBEAT_H

@@ -60,8 +60,8 @@ enum ghp_status ghp_json_load(const char *path, const char *format, struct ghp_j
 enum ghp_status ghp_json_parse(const char *text, const char *name, const char *format,
                                struct ghp_json *doc);
 
-/* The value of a text, owned by the caller; NULL if it is no JSON, or memory is short. Jansson itself would drop parts
- * of texts then. */
+/* Returns the value of a JSON text, owned by the caller; NULL if the text is not JSON or memory is short. Without
+ * memory Jansson itself would drop parts of texts. */
 json_t *ghp_json_value_of(const char *text);
 
 /* Frees the document; accepts a zeroed one and NULL. */
@@ -79,7 +79,7 @@ enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, c
 
 /* Refuses a key of the object that is not in the NULL-terminated list; names the nearest key that is.
  *
- * Returns   GHP_OK; GHP_ERR_FORMAT (also where the place is no object) */
+ * Returns   GHP_OK; GHP_ERR_FORMAT (an unknown key, or the place is not an object) */
 enum ghp_status ghp_json_only_keys(const struct ghp_node *object, const char *const *keys);
 
 /* Whether the object has the key; null counts as a value. */
@@ -88,7 +88,7 @@ bool ghp_json_has(const struct ghp_node *object, const char *key);
 /* The value of a key, of any type.
  *
  * child may be the same struct as object.
- * Returns   GHP_OK; GHP_ERR_FORMAT (key absent, or the place is no object) */
+ * Returns   GHP_OK; GHP_ERR_FORMAT (key absent, or the place is not an object) */
 enum ghp_status ghp_json_get(const struct ghp_node *object, const char *key,
                              struct ghp_node *child);
 
@@ -104,7 +104,8 @@ bool ghp_json_is_kind(const char *format, const char *other);
 enum ghp_status ghp_json_array(const struct ghp_node *object, const char *key,
                                struct ghp_node *child, size_t *n);
 
-/* Item i of an array; GHP_ERR_FORMAT where the place is no array or has no item i.  child may be the same as array. */
+/* Item i of an array; GHP_ERR_FORMAT if the place is not an array or does not have an item i. child may be the same as
+ * array. */
 enum ghp_status ghp_json_item(const struct ghp_node *array, size_t i, struct ghp_node *child);
 
 /* Readers of one value of an object. Each checks the type and the range and leaves *out untouched on failure.
@@ -148,9 +149,9 @@ enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *k
  * memory for. */
 json_t *ghp_json_copy(const json_t *value);
 
-/* Puts a value under a key of an object, or behind an array; the value is taken over. For writers, which look at
- * *failed once, at the end: it is set where object, array or value is NULL or cannot grow, that is, where memory is
- * out or a number is not finite, and is never cleared. What was not put is missing, so the whole is then no result. */
+/* Puts a value under a key of an object, or at the end of an array; the value is taken over. Writers look at *failed
+ * once, at the end. It is set if the object, array or value is NULL or cannot grow, which means that memory is short or
+ * a number is not finite. It is never cleared. The value is then missing, so the document must not be used. */
 void ghp_json_put(json_t *object, const char *key, json_t *value, bool *failed);
 void ghp_json_append(json_t *array, json_t *value, bool *failed);
 

@@ -53,7 +53,7 @@ void ghp_progress_open(struct ghp_progress options);
 /* A note about what is begun, as ghp_note; nothing where no bar is shown. */
 void ghp_progress_say(const char *fmt, ...) GHP_PRINTF(1, 2);
 
-/* Starts a bar of `total` steps (> 0) behind `before` earlier ones (a resumed run's); label is copied. */
+/* Starts a bar of `total` steps (> 0) after `before` earlier ones (a resumed run's); label is copied. */
 void ghp_progress_begin(const char *label, int64_t before, int64_t total);
 
 /* Shows that `done` of the `total` steps are done, with the time left and a short text ("" for none: give "%s", ""). */

@@ -62,12 +62,13 @@ struct ghp_opt {
     const char *help;     /* one sentence, lower case, no full stop */
     double min, max;      /* allowed range of INT, REAL, BYTES, both included; both 0: unbounded */
     const char *const *choices; /* CHOICE: NULL-terminated names */
-    const char *const *known;   /* TEXT: names that are completed besides files; may be NULL */
+    /* TEXT: names that are completed in addition to files; may be NULL */
+    const char *const *known;
     const char *former; /* a former long name that is still taken, and shown nowhere; may be NULL */
     /* CHOICE: pairs of another spelling, shown nowhere, and the choice that it means; NULL-terminated; may be NULL */
     const char *const *synonyms;
-    /* TEXT that names a file or folder to be written: refused where another argument names the same one, or where it
-     * is a file of another kind (ghp_file_check_replaced); NULL: an input, or no file */
+    /* TEXT that names a file or folder to be written. It is refused if another argument names the same one, or if it is
+     * a file of another kind (ghp_file_check_replaced); NULL: an input, or no file */
     const char *writes;
     bool writes_folder; /* with `writes`: it names a folder */
     enum ghp_opt_alike alike;
@@ -76,7 +77,7 @@ struct ghp_opt {
 /* Takes a library's name and the version that is linked. */
 typedef void ghp_opts_say(const char *name, const char *version);
 
-/* An exit code of a tool, besides 0 done, 1 failed and 2 bad usage, which all have. */
+/* An exit code of one tool, in addition to those of all: 0 done, 1 failed, 2 bad usage. */
 struct ghp_exit_code {
     int code;
     const char *meaning; /* lower case, no full stop; NULL ends the list */
@@ -99,7 +100,8 @@ struct ghp_tool {
     const char *common; /* long names that --help shows, with blanks between them; NULL: all */
     /* further help, may be NULL: paragraphs, and rows "  WORD meaning" of a list, a line each */
     const char *notes;
-    void (*libraries)(ghp_opts_say *say); /* says the linked libraries beside core's; may be NULL */
+    /* says the linked libraries other than core's; may be NULL */
+    void (*libraries)(ghp_opts_say *say);
     const struct ghp_opts_hint *hints;    /* of options that users look for here; may be NULL */
     const struct ghp_exit_code *exit_codes; /* may be NULL */
 };
@@ -107,7 +109,7 @@ struct ghp_tool {
 /* Parses a command line into the targets.
  *
  * argc, argv       as main got them; the targets may point into argv
- * positional       receives the arguments that are no options, max_positional entries; may be NULL where that is 0
+ * positional       receives the arguments that are not options, max_positional entries; may be NULL if that is 0
  * n_positional     receives how many; may be NULL
  *
  * Returns   GHP_OK (after --help or --version too: see ghp_opts_done); GHP_ERR_USAGE (unknown option with the nearest

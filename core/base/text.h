@@ -30,7 +30,7 @@ bool ghp_text_ends(const char *text, const char *end);
 /* Whether the bytes are UTF-8, as JSON files want their texts. */
 bool ghp_text_is_utf8(const char *text);
 
-/* Makes a text from a file safe to print: control characters (C0, DEL, C1) and bytes that are no UTF-8 become '?', in
+/* Makes a text from a file safe to print: control characters (C0, DEL, C1) and bytes that are not UTF-8 become '?', in
  * place. A terminal takes them for commands, and a line break would make one message look like two. */
 void ghp_text_printable(char *text);
 

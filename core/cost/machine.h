@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Collectives of so many bytes and more show what a link's rate is; shorter ones may pass in a burst. */
+/* Collectives of at least this size show a link's rate; shorter ones may pass in a burst. */
 enum { GHP_LONG_BYTES = 1 << 20 };
 
 struct ghp_link {         /* seconds for one message = latency_s + bytes / bandwidth_Bps */
@@ -79,7 +79,7 @@ enum ghp_status ghp_link_read(const struct ghp_node *at, struct ghp_link *link);
 
 /* Workers on one node: the first nodes fill up with ceil(N / nodes) consecutive ranks each. */
 int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers);
-/* The node of a rank, with so many workers on each. */
+/* The node of a rank, if each node has per_node workers. */
 static inline int64_t ghp_node_of(int64_t rank, int per_node)
 {
     return rank / per_node;

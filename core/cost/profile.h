@@ -71,8 +71,9 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double comm_long;     /* as comm, of long reductions; 0: as others */
     double
         queueing_delay_s; /* a reshard concurrent with a reduction also waits so long, however short */
-    double arrival_delay_s; /* a collective behind computing takes so much longer than its entry */
-    double launch_delay_s;  /* computing stands still so long where a reduction begins beside it */
+    /* how much longer than its entry a collective takes that follows computing */
+    double arrival_delay_s;
+    double launch_delay_s;  /* how long computing stands still when a reduction starts during it */
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */
@@ -80,14 +81,15 @@ enum { /* reductions: comm holds up to the first size, comm_long from the second
        GHP_OVERLAP_LONG_BYTES = 16 << 20
 };
 
-/* Slowdown of a reduction of so many bytes beside computing; between the two sizes by the logarithm of the bytes. */
+/* Slowdown of a reduction of `bytes` bytes during computing. Between the two sizes it is interpolated by the logarithm
+ * of the bytes. */
 double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes);
 /* The least of them over all sizes. */
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap);
 
-/* Slowdowns of a blocking reshard that takes alone_s >= 0 by itself, and of the reduction beside it: the reshard
- * waits in the queue besides sharing the link, and the reduction loses only what the reshard carries. Both are
- * `link` without a queue. */
+/* Slowdowns of a blocking reshard that takes alone_s >= 0 by itself, and of the reduction that runs at the same time.
+ * The reshard shares the link and also waits in the queue. The reduction loses only what the reshard carries. Without a
+ * queue both slowdowns are `link`. */
 struct ghp_sharing {
     double reshard, reduction;
 };
@@ -106,7 +108,7 @@ struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation 
     bool stores_scores;
     /* of seconds by the model, as of entries: twice its mean error where operations were measured; 0: it is given */
     double spread;
-    double comm_spread; /* the same of the links' model beside measured collectives */
+    double comm_spread; /* the same of the links' model, compared with measured collectives */
 };
 
 struct ghp_profile {
@@ -119,7 +121,7 @@ struct ghp_profile {
     bool knows_has, has[GHP_OP_COUNT];
     int workers; /* ranks that ran at once while measuring; 0: analytic */
     int threads; /* of each of them; 0: not known */
-    /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
+    /* memory of a device that a worker takes in addition to its arena; 0: none, or unknown */
     int64_t reserved_bytes;
     /* workers make the next samples while a step runs, in memory of their own (GHP_BUFFER_PREFETCH) */
     bool prefetch;
@@ -134,7 +136,8 @@ struct ghp_profile {
     /* the same, by enum ghp_optimizer_index; bandwidth 0 of another than sgd: not known */
     struct ghp_rate update[GHP_OPTIMIZERS];
     struct ghp_rate squares; /* bytes read; bandwidth 0: not known, as an accumulation */
-    /* of gradients that are added by the kernel which makes them, besides its entry; bandwidth 0: none adds them */
+    /* bytes of gradients that the kernel adds which makes them: the time in addition to that kernel's entry; bandwidth
+     * 0: no kernel adds them */
     struct ghp_rate fused_accumulate;
     struct ghp_overlap overlap;
     struct ghp_speed_probe speed_probe;
@@ -159,7 +162,7 @@ struct ghp_cost {
         /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
         contention_s;
     bool crosses;  /* a collective's: goes from node to node, and begins when that link is free */
-    double owed_s; /* how long the link is occupied behind it, while nobody waits for that */
+    double owed_s; /* how long the link is occupied after it, while nobody waits for that */
 };
 
 /* Who else runs an instruction where it is run. */
@@ -241,15 +244,15 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
 enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
                                      const struct ghp_transfer *transfer, struct ghp_cost *cost);
 
-/* Twice the mean error of the links' model beside the measured collectives of 64 KiB and more, by their seconds; 0:
- * there are none. Of a finalized profile. Local. Tested tests/core/cost/test_profile.c */
+/* Twice the mean error of the links' model, compared with the measured collectives of 64 KiB and more, as a share of
+ * their seconds; 0: there are none. The profile is finalized. Local. Tested tests/core/cost/test_profile.c */
 double ghp_profile_comm_spread(const struct ghp_profile *profile);
 
 /* Ring model only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers);
 
-/* Of an optimizer's update; of one that is not known: sgd's. NULL: sgd. */
+/* The rate of an optimizer's update. It is that of sgd for NULL and if the optimizer's own is not known. */
 const struct ghp_rate *ghp_profile_update(const struct ghp_profile *profile,
                                           const struct ghp_optimizer *optimizer);
 

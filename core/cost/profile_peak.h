@@ -13,7 +13,7 @@
  * 80 to 90 % of the memory's rate, and long collectives 70 to 90 % of a link's. */
 enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_MEMORY = 80, GHP_PEAK_LINK = 80 };
 
-/* Makes the profile for so many workers: one for each GPU, or without GPUs equal parts of the nodes' processors.
+/* Makes the profile for a number of workers: one for each GPU, or without GPUs equal parts of the nodes' processors.
  *
  * machine   copied, with the links' bandwidths times their share
  *
@@ -22,7 +22,7 @@ enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_MEMORY = 80, GHP_PEAK_LINK = 80 };
 enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
                                  struct ghp_precision precision, struct ghp_profile *profile);
 
-/* Makes all computation so many times as fast: products, traffic of the memory and updates, and not the links.
+/* Makes all computation `rate` times as fast: products, traffic of the memory and updates, but not the links.
  *
  * rate   > 0 */
 void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
@@ -33,7 +33,7 @@ void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
  * Source   docs/results/published-runs.md, which bench/published prints */
 extern const double ghp_peak_range[2];
 
-/* Nodes that so many workers fill, a GPU for each; 1 where the machine has none. */
+/* Nodes that these workers fill with a GPU for each; 1 if the machine does not have GPUs. */
 int ghp_peak_nodes(const struct ghp_machine *machine, int workers);
 
 /* Whether ghp_profile_peak made it. */

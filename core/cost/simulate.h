@@ -40,7 +40,7 @@ enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
 /* All stages together, coupled by their transfers, or a worker and a server, coupled by their exchanges: the period is
  * common to all.
  *
- * timings   one a program, released by the caller; none of a server, whose costs come behind the others'
+ * timings   one a program, released by the caller. A server has none; its costs come after the others'
  *
  * Returns   as ghp_simulate; GHP_ERR_INTERNAL where the programs wait for each other: no timing can end such a step */
 enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,

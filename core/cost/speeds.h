@@ -21,7 +21,8 @@ struct ghp_speeds {
     double *of;
 };
 
-/* One of n workers takes `factor` times as long as now; the speeds again beside the slowest.
+/* Changes the speeds as if one of n workers took `factor` times as long as now. They stay relative to the slowest
+ * worker.
  *
  * speeds   n workers, or none: all alike
  * rank     0 .. n - 1
@@ -36,7 +37,7 @@ enum ghp_status ghp_speeds_slow(struct ghp_speeds *speeds, int n, int rank, doub
 enum ghp_status ghp_speeds_copy(const struct ghp_speeds *from, struct ghp_speeds *to);
 void ghp_speeds_release(struct ghp_speeds *speeds); /* accepts a zeroed one */
 
-/* The speeds of so many workers, NULL: all alike. */
+/* The speeds of `workers` workers; NULL: all are alike. */
 const double *ghp_speeds_of(const struct ghp_speeds *speeds, int workers);
 
 /* Whether blocks of `block` consecutive workers, each as fast as its slowest member, differ. */

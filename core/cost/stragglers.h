@@ -25,14 +25,14 @@ struct ghp_stragglers {
 /* Reads RANK:FACTOR[,...], each rank once. Returns   GHP_OK; GHP_ERR_USAGE saying what was expected */
 enum ghp_status ghp_stragglers_parse(const char *text, struct ghp_stragglers *stragglers);
 
-/* Returns   GHP_OK; GHP_ERR_USAGE where a rank is none of so many workers */
+/* Returns   GHP_OK; GHP_ERR_USAGE if a rank is not below `workers` */
 enum ghp_status ghp_stragglers_check(const struct ghp_stragglers *stragglers, int workers);
 
 /* "worker 3 takes 2 times as long, worker 5 1.5 times".  Returns   text */
 const char *ghp_stragglers_format(const struct ghp_stragglers *stragglers,
                                   char text[GHP_STRAGGLERS_TEXT_BYTES]);
 
-/* Of a rank; 1: it is none of them. */
+/* The factor of a rank; 1 if it is not a straggler. */
 double ghp_stragglers_factor(const struct ghp_stragglers *stragglers, int rank);
 
 #endif

@@ -1,8 +1,8 @@
-/* core/model/attributes.h - the keys of a layer of models/NAME.json beside name, op and inputs, as one table an
+/* core/model/attributes.h - the keys of a layer of models/NAME.json other than name, op and inputs: one table for each
  * operation.
  *
- * Reading, writing and the check of keys follow the table. What a table cannot say of a key, its own two functions say,
- * in the operation's file.
+ * Reading, writing and the check of keys follow the table. If a table cannot describe a key, two functions in the
+ * operation's file read and write it.
  *
  * Tested  tests/core/model/test_model.c */
 #ifndef GHP_CORE_MODEL_ATTRIBUTES_H
@@ -46,7 +46,7 @@ struct ghp_attribute {
                   struct ghp_json_object at);
 };
 
-/* Of an operation with parameters: whether they keep their first values. */
+/* The key of operations with parameters that says whether these keep their first values. */
 #define GHP_ATTRIBUTE_FIXED                                                                        \
     {                                                                                              \
         .key = "fixed", .kind = GHP_ATTRIBUTE_BOOL, .at = { offsetof(struct ghp_layer, fixed) }    \

@@ -11,7 +11,7 @@
 #include "core/model/model.h"
 
 struct ghp_freeze {
-    /* Of tensors' names, as of fnmatch; or a module's name, which stands for all below it. */
+    /* Patterns of fnmatch for names of tensors. A module's name stands for all tensors below it. */
     struct ghp_opt_list patterns, except;
 };
 

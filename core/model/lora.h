@@ -17,7 +17,8 @@
 
 struct ghp_lora {
     const char *rank; /* "RANK" or "RANK:ALPHA"; NULL: no adaptation */
-    /* Of names of linear layers or their last parts, as of fnmatch; none: q_proj and v_proj, or query and value. */
+    /* Patterns of fnmatch for the names of linear layers, or for the last parts of these names. Without patterns:
+     * q_proj and v_proj, or query and value. */
     struct ghp_opt_list targets;
 };
 

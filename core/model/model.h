@@ -137,7 +137,7 @@ enum {
     GHP_MAX_VIEW = 8
 };
 
-/* What the axes of a shape mean. An image of one pixel is a vector; a sequence of one position is none. */
+/* What the axes of a shape mean. An image of one pixel is a vector; a sequence of one position stays a sequence. */
 enum ghp_axes {
     GHP_AXES_VECTOR,   /* c channels; h = w = 1 */
     GHP_AXES_IMAGE,    /* c channels of h x w pixels */
@@ -161,13 +161,13 @@ struct ghp_window {                                   /* conv2d and pools */
     bool count_pad;                                   /* avg_pool: padding counts in the mean */
 };
 
-struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside shapes */
+struct ghp_norm {    /* attributes of norms, lrn, dropout, gelu */
     double epsilon;  /* batch_norm, frozen_batch_norm, layer_norm, rms_norm */
     double offset;   /* rms_norm: added to the weight */
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
     bool local_stats;
-    /* batch_norm: statistics over each so many global samples; 0: over the whole batch */
+    /* batch_norm: global samples that share statistics; 0: the whole batch */
     int64_t ghost_batch;
     int64_t size;          /* lrn: channels in the window, odd */
     double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
@@ -204,13 +204,13 @@ struct ghp_heads {   /* rotary, attention, rms_norm */
     int64_t size;    /* channels of a head; rms_norm: 0: all channels are normed together */
     int64_t n, n_kv; /* attention: heads of queries, and of keys and values; n_kv divides n */
     bool causal;     /* attention: a position sees itself and those before it */
-    int64_t window;  /* attention, causal: of these the last so many; 0: all */
+    int64_t window;  /* attention, causal: how many of these it sees, the last ones; 0: all */
     double scale;    /* attention: of products of queries and keys; 0: 1 over the root of size */
     double softcap;  /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
     double dropout;  /* attention: probability that training takes a value's weight for zero */
     /* Attention that reads token ids, too: of padding; of a document's last position. -1: there is none. */
     int64_t pad_token, end_token;
-    int64_t turned; /* rotary: of a head's channels the first so many, even; others stay */
+    int64_t turned; /* rotary: how many channels of a head turn, the first ones; even */
     double base;    /* rotary: pair i turns by base^(-2 i / turned) from one position to the next */
     enum ghp_rotary scaling;
     double factor, slow, fast; /* of the scaling; llama3, yarn: turns over the original positions */
@@ -247,7 +247,8 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     double value; /* CONSTANT */
 };
 
-/* What operations need beside shapes: of a layer, and of what a worker runs of it. An operation's own go here. */
+/* What operations need in addition to shapes. A layer has these members, and so has the part of it that a worker runs.
+ * Attributes of a new operation go here. */
 #define GHP_ATTRIBUTES                                                                             \
     struct ghp_window window;                                                                      \
     struct ghp_norm norm;                                                                          \
@@ -291,9 +292,9 @@ struct ghp_param {
     int64_t fan_in;   /* KAIMING, UNIFORM */
     double deviation; /* NORMAL */
     enum ghp_init init;
-    /* Of its updates, as a run has them (core/optimizer/parameter_groups.h): times the learning rate, 0: as it is. */
+    /* How a run updates it (core/optimizer/parameter_groups.h): a factor of the learning rate; 0: none, as 1. */
     double rate_scale;
-    bool undecayed; /* weight decay is not of it */
+    bool undecayed; /* it takes no weight decay */
 };
 
 struct ghp_layer {
@@ -311,7 +312,8 @@ struct ghp_layer {
     bool transposed; /* its module's weight is [C][K]: x @ weight */
     int tied;        /* 1 + the layer whose parameters it uses in place of its own; 0: none */
     bool shared;     /* a later layer uses its parameters too */
-    bool by_data; /* shares its parameters with others than an embedding and one linear layer do */
+    /* it shares parameters in another way than an embedding and one linear layer do */
+    bool by_data;
     bool logits;  /* the loss of a sequence, or what it alone reads: its channels are classes */
     int64_t rows; /* of a padded table of tokens, in memory; 0: as many as tokens */
     bool learns;  /* it or a layer before it is trained: gradients flow into its output */
@@ -375,12 +377,13 @@ static inline int64_t ghp_shape_columns(struct ghp_shape shape)
 {
     return shape.columns > 0 ? shape.columns : shape.c;
 }
-/* Channels of so many pixels: a vector where it is one. */
+/* The shape of c channels of h x w pixels: a vector if there is only one pixel. */
 struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w);
 struct ghp_shape ghp_shape_sequence(int64_t c, int64_t positions);
 /* One token id a position. */
 struct ghp_shape ghp_shape_tokens(int64_t positions, int64_t vocabulary);
-/* Of each element in memory: 4 of token ids, which are int32 whatever the precision. element_bytes: of numbers. */
+/* Bytes of an element in memory: 4 if the shape is of token ids, which are int32 at any precision, else
+ * element_bytes. */
 int ghp_shape_element_bytes(struct ghp_shape shape, int element_bytes);
 bool ghp_shape_equal(struct ghp_shape a, struct ghp_shape b);
 enum { GHP_SHAPE_TEXT = 72 };
@@ -388,9 +391,9 @@ enum { GHP_SHAPE_TEXT = 72 };
 const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
 /* The layer whose parameters a layer uses: itself, or the one that it is tied to. */
 int ghp_model_owner(const struct ghp_model *model, int layer);
-/* Labels of a sample: one a position, or where the loss says so one an output. */
+/* Labels of a sample: one for each position, or one for each output if the loss says so. */
 int64_t ghp_model_labels(const struct ghp_model *model);
-/* Tokens of a sample; 0: the network's input are none. */
+/* Tokens of a sample; 0 if the network's input is not token ids. */
 int64_t ghp_model_tokens(const struct ghp_model *model);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* scalars of its parameters */
 /* Whether gradients change the parameters that a layer uses, its own or those it is tied to. */

@@ -68,8 +68,8 @@ enum ghp_status ghp_model_replace_by(struct ghp_model *model, const json_t *desc
 /* The layer that an item of `layers` in the model's description is about, or -1. */
 int ghp_model_item_layer(const struct ghp_model *model, int64_t item);
 
-/* The model's one description in the fewest words: defaults left out, a bias behind its layer inside that layer. What
- * ghp_model_parse makes of it is the same model. text: one line, freed by the caller.
+/* The model's one description in the fewest words: defaults are left out, and a bias that follows its layer is written
+ * as a key of that layer. What ghp_model_parse makes of it is the same model. text: one line, freed by the caller.
  *
  * model   its layers complete; need not be connected
  *

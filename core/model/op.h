@@ -90,7 +90,8 @@ enum {
     GHP_AT_W = 1 << 4, /* all parameters */
     GHP_AT_DW = 1 << 5,
     GHP_AT_STATE = 1 << 6,  /* running statistics */
-    GHP_AT_SAVED = 1 << 7,  /* what the forward pass keeps for the backward pass beside x and y */
+    /* what the forward pass keeps for the backward pass, other than x and y */
+    GHP_AT_SAVED = 1 << 7,
     GHP_AT_STATS = 1 << 8,  /* what workers reduce between two passes: stats_numbers */
     GHP_AT_LABELS = 1 << 9, /* of the samples */
     GHP_AT_METRICS = 1 << 10
@@ -118,18 +119,19 @@ enum ghp_dim {
 };
 
 struct ghp_op_param {
-    const char *part; /* its name behind the layer's; NULL ends a list */
+    const char *part; /* its name, which follows the layer's and a dot; NULL ends a list */
     enum ghp_init init;
     enum ghp_dim dims[GHP_MAX_DIMS];
 };
 
 enum { GHP_MAX_SAVED = 4 };
 
-/* What a kernel does together with others, while the tensor is in registers (core/program/fuse.h). */
+/* What a kernel does together with others, while the tensor is in registers (core/program/fuse.h): the layers after it,
+ * before it, or a part of itself. */
 enum {
-    GHP_FUSES_BIAS = 1 << 0,  /* behind it */
-    GHP_FUSES_RELU = 1 << 1,  /* behind it */
-    GHP_FUSES_ADD = 1 << 2,   /* behind it, of two tensors */
+    GHP_FUSES_BIAS = 1 << 0,  /* after it */
+    GHP_FUSES_RELU = 1 << 1,  /* after it */
+    GHP_FUSES_ADD = 1 << 2,   /* after it, of two tensors */
     GHP_FUSES_STATS = 1 << 3, /* its own sums over the samples, where no other worker shares them */
     GHP_FUSES_RELU_BEFORE = 1 << 4, /* backward: it gives the gradient of the ReLU's input */
     GHP_FUSES_SUM = 1 << 5,         /* backward: it adds its gradient to those of other readers */
@@ -181,7 +183,8 @@ struct ghp_op_facts {
     /* Bits 1 << kind of the splits by which it divides the classes of a loss (struct ghp_layer's `logits`) or a
      * vocabulary: these need not come out even, the last parts have padding then (core/sharding/split.h). */
     unsigned pads;
-    /* What the local operation has beside its sizes; parts: workers among whom channels are divided. NULL: nothing. */
+    /* Fills in what the local operation has in addition to its sizes. parts: number of workers among which channels are
+     * divided. NULL: nothing. */
     void (*localize)(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                      struct ghp_local *local);
     /* Whether a pass would rather have its tensors in blocks of channels, where no plan says anything; NULL: it takes
@@ -204,7 +207,7 @@ struct ghp_op_facts {
         takes_samples; /* of its input it takes the number of samples alone, so ids and numbers are both right */
     bool is_weighted; /* a matrix product: its weights are most of the network's */
     bool may_tie;  /* its first parameter may be that of an embedding, which has the same sizes */
-    bool has_bias; /* a bias layer of its own is behind it unless told not */
+    bool has_bias; /* a bias layer of its own follows it, unless its key `bias` is false */
     bool
         has_batch_statistics; /* passes of sums over the samples, which workers reduce, come before the others */
     bool chooses_format; /* x and y may lie in different memory formats, and so may its weights */
@@ -261,16 +264,17 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer);
 
 int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind);
 int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind);
-/* Convolutions by Winograd's minimal filtering, on square tiles of so many inputs: whether there are such tiles, and
- * whether a pass is likely faster so than directly, where nobody measured: with tiles enough to share the transformed
- * weights, tiles mostly inside the image, and channels enough to hide the tiles' own transforms. */
+/* Convolutions by Winograd's minimal filtering work on square tiles of GHP_CONV_TILE x GHP_CONV_TILE inputs. The first
+ * function says whether there are such tiles. The second says whether a pass is likely faster with them than directly,
+ * if nobody measured. That needs enough tiles to share the transformed weights, tiles that lie mostly inside the image,
+ * and enough channels to outweigh the tiles' own transforms. */
 enum { GHP_CONV_TILE = 6 };
 bool ghp_conv_has_tiles(const struct ghp_local *local);
 bool ghp_conv_tiles_pay(const struct ghp_local *local, enum ghp_pass pass);
 /* Channels depend on each other: only data, or every worker does the same. */
 int64_t ghp_divides_samples(const struct ghp_layer *layer, enum ghp_split_kind kind);
 bool ghp_in_place_always(struct ghp_shape in);
-/* Where in memory the input element of this channel, row and column is. */
+/* The index in memory of the input element of this channel, row and column. */
 int32_t ghp_local_place(const struct ghp_local *local, const int64_t at[3]);
 
 #endif

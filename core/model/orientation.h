@@ -10,8 +10,8 @@
 #include "core/model/model.h"
 #include "core/model/safetensors.h"
 
-/* Of a checkpoint's metadata, if its model has transposed parameters. Checkpoints of older versions lack it: there they
- * are in ghp's order. */
+/* The key in a checkpoint's metadata that says that its model has transposed parameters. Checkpoints of older versions
+ * lack it; their parameters are in ghp's order. */
 extern const char ghp_transposed_key[];
 /* Whether a file has transposed parameters as their module has them: any file but such a checkpoint.
  *

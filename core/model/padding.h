@@ -7,7 +7,7 @@
 #include "core/base/json.h"
 #include "core/model/model.h"
 
-/* Of networks, and of profiles whose machine wants them so. */
+/* The key in networks, and in profiles if the machine wants padded vocabularies. */
 #define ghp_vocabulary_key "vocabulary_multiple"
 
 enum { GHP_MOST_VOCABULARY_MULTIPLE = 4096 };

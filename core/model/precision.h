@@ -28,7 +28,7 @@ extern const char
 
 /* By index into the names. */
 struct ghp_precision ghp_precision_of(int index);
-int ghp_precision_index(struct ghp_precision precision); /* -1: it is none of them */
+int ghp_precision_index(struct ghp_precision precision); /* -1: not one of them */
 const char *ghp_precision_name(struct ghp_precision precision);
 bool ghp_precision_same(struct ghp_precision a, struct ghp_precision b);
 

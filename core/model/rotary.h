@@ -21,7 +21,7 @@
 #define GHP_ROTARY_INLINE static inline
 #endif
 
-/* The pair that turns so many times over the original positions, between two pairs. */
+/* The pair that makes `turns` turns over the original positions. It is not rounded, so it may lie between two pairs. */
 GHP_ROTARY_INLINE double ghp_rotary_pair_of(const struct ghp_heads *h, double turns)
 {
     return (double)h->turned * log((double)h->original / (turns * 2.0 * 3.14159265358979323846)) /

@@ -1,4 +1,4 @@
-/* core/model/safetensors.h - the safetensors file format: named tensors behind a JSON header.
+/* core/model/safetensors.h - the safetensors file format: named tensors after a JSON header.
  *
  *     8 bytes: header length, little-endian | header: JSON, padded with spaces | tensors, one after the other
  *     {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}

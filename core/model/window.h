@@ -51,17 +51,17 @@ enum ghp_status ghp_window_check_groups(const struct ghp_layer *layer);
 
 /* out.h and out.w from the input and the window.
  *
- * touches   whether each window must see at least one pixel that is no padding
+ * touches   whether each window must see at least one pixel that is not padding
  *
  * Returns   GHP_OK; GHP_ERR_INPUT */
 enum ghp_status ghp_window_shape(struct ghp_layer *layer, bool touches);
 
-/* Enlarges the padding behind an axis so that a pool's last, incomplete window counts too (if it starts inside).
+/* Enlarges the padding at the end of an axis so that a pool's last, incomplete window counts too (if it starts inside).
  *
  * reach   pixels that a window covers, with dilation */
 void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, int64_t *pad_after);
 
-/* The window in a key; of a pool, with its dilation where it has one. */
+/* Writes the window for a key. That of a pool includes its dilation if it has one. */
 void ghp_window_key(const struct ghp_window *window, char *text, size_t n);
 void ghp_window_pool_key(const struct ghp_local *local, char *text, size_t n);
 

@@ -4,7 +4,7 @@
  * is multiplied by in one step:
  *
  *     linear     n, known before: the schedule's rates are n times as high
- *     lars       .001 |w| / (|g| + weight_decay |w|);  v = momentum v + rate (g + weight_decay w);  w -= v
+ *     lars       0.001 |w| / (|g| + weight_decay |w|);  v = momentum v + rate (g + weight_decay w);  w -= v
  *     lamb       |w| / |q|, q the direction of adamw with its decay;  w -= rate q
  *     adascale   s of all tensors together
  *     lena       s of the tensor; times S / ramp while S < ramp; S sums up s, or where s was cut the whole model's

@@ -1,8 +1,8 @@
 /* core/optimizer/optimizer.h - optimizers: how a weight changes by its gradient.
  *
- * An optimizer is one constant struct that says all that is true of it without a library: the tensors it keeps beside
- * the weights, which the memory prediction, the allocation and the checkpoint read here, and its hyperparameters,
- * which options and their ranges come from.
+ * An optimizer is one constant struct that says all that is true of it without a library. It names the tensors that it
+ * keeps in addition to the weights; the memory prediction, the allocation and the checkpoint read these here. It also
+ * names its hyperparameters, from which the options and their ranges come.
  *
  *     sgd      d = g + weight_decay w;  v = momentum v + d;  w -= rate v
  *     adamw    m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
@@ -44,7 +44,7 @@ enum { GHP_MAX_MOMENTS = 2 };
 #define GHP_CLIP_NORM_LEAST 1e-12
 #define GHP_CLIP_NORM_MOST 1e12
 
-struct ghp_hyperparameter { /* beside the learning rate */
+struct ghp_hyperparameter { /* other than the learning rate */
     const char *name;       /* of ghp-run's option, NULL ends a list */
     size_t offset;          /* of its double in struct ghp_hyperparameters */
     double usual;
@@ -58,9 +58,9 @@ struct ghp_optimizer {
     const char *rate;                     /* of its update, in profiles */
     int decay_dims;                       /* parameters of fewer dimensions do not decay */
     double usual_rate;                    /* learning rate */
-    /* How far weights may be off in a verification, in double and in float. Where a weight moves by about the rate
-     * however small its gradient is, rounding decides how it moves by a gradient that is zero but for rounding
-     * (docs/explanation/exactness.md). */
+    /* How far weights may be off in a verification, in double and in float. Some optimizers move a weight by about the
+     * rate, however small its gradient is. If that gradient is zero but for rounding, rounding decides how the weight
+     * moves (docs/explanation/exactness.md). */
     double double_limit, float_limit;
     const struct ghp_hyperparameter *hyperparameters;
     /* Sets what follows from the others and from t, the updates up to this one, >= 1; NULL: nothing does. */
@@ -72,7 +72,7 @@ GHP_OPTIMIZER_LIST(GHP_OPTIMIZER_EXTERN)
 #undef GHP_OPTIMIZER_EXTERN
 
 struct ghp_layer;
-/* Whether weight decay is of the layer's parameter in this slot. */
+/* Whether the layer's parameter in this slot takes weight decay. */
 bool ghp_optimizer_decays(const struct ghp_optimizer *optimizer, const struct ghp_layer *layer,
                           int slot);
 
@@ -91,7 +91,7 @@ double *ghp_optimizer_find(const struct ghp_optimizer *optimizer, const char *na
 /* Those usual for it; the learning rate too. Local. */
 struct ghp_hyperparameters ghp_optimizer_usual(const struct ghp_optimizer *optimizer);
 
-/* Bytes that an update of so many bytes of weights writes: them and the moments. */
+/* Bytes that an update of `bytes` bytes of weights writes: the weights and the moments. */
 static inline int64_t ghp_optimizer_written(const struct ghp_optimizer *optimizer, int64_t bytes)
 {
     return (1 + optimizer->n_moments) * bytes;

@@ -1,7 +1,7 @@
 /* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its second best, and when the
  * choice flips.
  *
- * Numbers that a plan carries, so that whoever reads it needs neither solver nor profile. They are filled by
+ * A plan carries these numbers, so that its readers need neither solver nor profile. They are filled by
  * planner/alternatives/alternatives.h and planner/alternatives/break_even.h; nothing here computes.
  *
  * To add a quantity: a row in GHP_QUANTITY_LIST, and its scaling in planner/alternatives/quantity.c.
@@ -48,10 +48,10 @@ struct ghp_change { /* what a plan would have instead */
     struct ghp_split split;
 };
 
-/* Where a plan and a second best are equally fast, all else fixed. */
+/* The values of a quantity at which a plan and a second best are equally fast, all else fixed. */
 struct ghp_break_even {
     enum ghp_quantity quantity;
-    double nominal;   /* what the plan was made for; memory: 0 is no limit */
+    double nominal;   /* what the plan was made for; memory: 0 means no limit */
     double low, high; /* nearest value below and above; NAN: none within GHP_QUANTITY_FACTOR */
 };
 

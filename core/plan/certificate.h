@@ -26,8 +26,8 @@ enum ghp_proof {
         GHP_PROOF_COUNT
 };
 
-/* What a plan has that was found by trying, so that no proof is about it: id, what a status says before and behind the
- * proof's name, and for a sentence the plans that the proof is about and what was tried on top. */
+/* What a plan has that was found by trying, so that the proof does not cover it. A row has the id, what a status says
+ * before and after the proof's name, and for a sentence the plans that the proof covers and what was tried on top. */
 #define GHP_TRIAL_LIST(X)                                                                          \
     X(NONE, "", "", "", "")                                                                        \
     X(BUCKETS, "", " with each layer reduced alone; bucket size by trial",                         \
@@ -56,9 +56,11 @@ struct ghp_certificate {
     int64_t nodes;    /* branch-and-bound nodes */
     double seconds;   /* spent searching */
     char *preferred;  /* why a simpler plan than the fastest was taken, or NULL */
-    char *unfinished; /* what was not done beside the search: no time, or little promise; or NULL */
+    /* which step after the search was left out, for lack of time or promise; or NULL */
+    char *unfinished;
     char *sync;       /* what a sharded update saves and costs, and why it was taken; or NULL */
-    char *margin;     /* over data parallelism, beside the error, and which was taken; or NULL */
+    /* the gain over data parallelism and the error of it, and which plan was taken; or NULL */
+    char *margin;
 };
 
 enum { GHP_CERTIFICATE_STATUS_SIZE = 128, GHP_CERTIFICATE_SENTENCE_SIZE = 512 };

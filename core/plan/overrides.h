@@ -35,7 +35,7 @@ char *ghp_overrides_format(const struct ghp_overrides *overrides, char *out, siz
 /* The array of a plan file; NULL when out of memory. */
 json_t *ghp_overrides_json(const struct ghp_overrides *overrides);
 
-/* Reads the array; an absent key is no overrides.
+/* Reads the array; an absent key means no overrides.
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT (with line and column); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_overrides_read(const struct ghp_node *object, const char *key,

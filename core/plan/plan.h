@@ -113,7 +113,7 @@ bool ghp_plan_formats_hold(const struct ghp_lowering *lowering, const bool *nchw
  * one that computes longest. */
 struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
                                       const struct ghp_profile *profile);
-/* Of plans that are yet to be made: without stages and memory formats, each layer reduced alone. */
+/* The lowering for plans that are yet to be made: without stages and memory formats, each layer reduced alone. */
 struct ghp_lowering ghp_lowering_of(const struct ghp_model *model, struct ghp_problem problem,
                                     const struct ghp_profile *profile);
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *lowering,

@@ -1,4 +1,4 @@
-/* core/plan/plan_set.h - a file of plans for one training by different numbers of workers, so that it can go on with
+/* core/plan/plan_set.h - a file of plans for one training by different numbers of workers, so that it can continue with
  * those that are left, or with those that came back.
  *
  * "ghp.plans/1": all for one model, one global batch and one optimizer, from the most workers to the fewest, each with
@@ -40,9 +40,10 @@ enum ghp_status ghp_plan_set_save(const char *path, const struct ghp_plan_set *s
 enum ghp_status ghp_plan_set_load(const char *path, struct ghp_plan_set *set);
 void ghp_plan_set_release(struct ghp_plan_set *set); /* accepts a zeroed one */
 
-/* The plan of a file for so many workers; of a file of one plan, that one, whatever it is for.
+/* Reads the plan of a set for this number of workers. A file of one plan gives that plan, whatever its workers.
  *
- * Returns   as ghp_plan_set_load; GHP_ERR_INPUT where the set has none for them: says why, and for which it has
+ * Returns   as ghp_plan_set_load; GHP_ERR_INPUT if the set does not have one for them: says why, and for which numbers
+ *           it has one
  * Local */
 enum ghp_status ghp_plan_load_for(const char *path, int workers, struct ghp_plan *plan);
 

@@ -28,7 +28,7 @@ struct ghp_space_comm {
     int uses;               /* (layer, split) or (edge, split, split) that ask for it, >= 1 */
 };
 
-/* The callbacks return GHP_OK to go on; anything else ends the enumeration and is its result. */
+/* The callbacks return GHP_OK to continue; anything else ends the enumeration and is its result. */
 typedef enum ghp_status ghp_space_local_fn(void *context, const struct ghp_space_local *item);
 typedef enum ghp_status ghp_space_comm_fn(void *context, const struct ghp_space_comm *item);
 

@@ -15,8 +15,8 @@
     X(MODEL, "model", "model")                                                                     \
     X(OWT, "owt", "OWT")
 
-/* GIVEN: splits, stages or rules were asked for; no search of a strategy. HEURISTIC: by rules of thumb, beside the
- * baselines. */
+/* GIVEN: splits, stages or rules were asked for, so no strategy was searched. HEURISTIC: by rules of thumb; it is shown
+ * among the baselines. */
 #define GHP_STRATEGY_LIST(X)                                                                       \
     GHP_STRATEGY_SEARCH_LIST(X)                                                                    \
     X(GIVEN, "given", "given")                                                                     \

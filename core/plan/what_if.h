@@ -4,17 +4,17 @@
  * asked for M':
  *
  *     collectives   each entry's seconds times analytic(M', kind) / analytic(M, kind), the ring model over the link
- *                   that the groups
- *                   of that kind cross, with the share of it that each gets; source `analytic`. Where the ratio is
- *                   one - the link is not overridden, and the groups lie as they lay - the entry stays as measured.
+ *                   that the groups of that kind cross, with the share of it that each gets; source `analytic`. If the
+ *                   ratio is one - the link is not overridden, and the groups lie as they lay - the entry stays as
+ *                   measured.
  *     operations    seconds / (speed.compute * cores of a worker in M' / cores of a worker in M); source `analytic`
  *     rates         bandwidths times (speed.memory * workers a node in M / workers a node in M'); source `analytic`
- *     slow.worker   its speed over slow.factor; where it becomes the slowest, operations and the rates of updates,
+ *     slow.worker   its speed over slow.factor; if it becomes the slowest, operations and the rates of updates,
  *                   loads and sums become its own (core/cost/speeds.h); source `analytic`
  *
- * The cores and the share of a node's memory traffic change only where `nodes`, `workers_per_node` or `cores` do,
- * and only in profiles that were measured: a profile by the analytic model states the rate of one worker, wherever
- * that runs. An override that sets what is there changes nothing and is not recorded.
+ * The cores and the share of a node's memory traffic change only if `nodes`, `workers_per_node` or `cores` do, and only
+ * in measured profiles. A profile by the analytic model states the rate of one worker, wherever that runs. An override
+ * that sets what is there changes nothing and is not recorded.
  *
  * To add a key: a row in what_if.c's table; --help and the messages come from it.
  *

@@ -64,25 +64,25 @@ void ghp_buffer_assignment_close(
 /* The buffer in *slot, made if it is not there. */
 enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot,
                                              struct ghp_buffer buffer);
-/* Of a layer's output, or its gradient, in a layout. */
+/* Describes a buffer for a layer's output, or its gradient, in a layout. */
 struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignment *k,
                                                enum ghp_buffer_kind buffer_kind, int layer,
                                                struct ghp_layout layout);
 struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k,
                                                  enum ghp_buffer_kind buffer_kind, int layer,
                                                  int64_t elements);
-/* Of weights, their gradients or statistics, whose numbers may be wider. */
+/* The same for weights, their gradients or statistics, whose numbers may be wider than those of activations. */
 struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
                                                            enum ghp_buffer_kind buffer_kind,
                                                            int layer, int64_t elements);
 struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer, int64_t bytes);
 
-/* Of a tensor of one sample's `shape`, on this worker. */
+/* Elements that this worker holds of a tensor, of which one sample has `shape`. */
 int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
                                        struct ghp_layout layout, struct ghp_shape shape);
 bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer);
 
-/* Where tensors are: as recomputed where they are, else as made first. */
+/* The buffers of tensors: the recomputed one if there is one, else the one that was made first. */
 int ghp_buffer_assignment_output(const struct ghp_buffer_assignment *k, int layer);
 int ghp_buffer_assignment_input(const struct ghp_buffer_assignment *k, int edge);
 int ghp_buffer_assignment_edge_gradient(const struct ghp_buffer_assignment *k, int edge);

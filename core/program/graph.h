@@ -1,7 +1,7 @@
 /* core/program/graph.h - who is a neighbour of whom, and the matrix P by which neighbours mix: P = I - (D - A) /
  * (dmax + 1), A the graph's matrix, D its degrees, dmax their largest. Rows and columns of P sum to 1.
  *
- *     ring       each worker beside the next
+ *     ring       each worker next to the following one
  *     torus      workers fill a grid row by row, as near to a square as they allow, and each row and column is a ring
  *     complete   all are neighbours: P = 1 / N
  *     0-1,1-2    edges between workers by number
@@ -39,7 +39,7 @@ struct ghp_graph { /* zeroed: a ring */
 bool ghp_graph_parse(const char *text, struct ghp_graph *graph);
 void ghp_graph_format(const struct ghp_graph *graph, char text[GHP_GRAPH_TEXT_BYTES]);
 
-/* Whether so many workers can be its vertices, and each reaches every other one.
+/* Whether the graph can have `workers` vertices, each of which reaches every other one.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the graph and the worker */
 enum ghp_status ghp_graph_check(const struct ghp_graph *graph, int workers);

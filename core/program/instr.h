@@ -67,14 +67,16 @@ enum ghp_phase { /* where a step's seconds go; they sum to the step */
 
 enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_METRIC_COUNT };
 
-/* What a step of a worker costs besides its own, in messages of all weights, in the mean. */
+/* What a worker's step costs in addition to its own work, in messages of all weights, in the mean. */
 struct ghp_mix_traffic {
     double out, in;   /* sent, received */
     double waits;     /* one-way messages that it stands still for, one after the other */
     double applies;   /* updates of all weights by servers that it stands still for */
-    double latencies; /* besides one of each message that it stands still for; < 0: these overlap */
-    double beside;  /* one-way messages that go beside the step, and have to be done when it ends */
-    int word_bytes; /* of each message, besides the weights */
+    /* in addition to one for each message that it stands still for; < 0: these overlap */
+    double latencies;
+    /* one-way messages that travel during the step, and have to be done when it ends */
+    double beside;
+    int word_bytes; /* of each message, in addition to the weights */
 };
 
 struct ghp_mix {
@@ -96,10 +98,10 @@ struct ghp_nchw16c {
     bool x, y;      /* x and dx; y and dy */
 };
 
-/* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. Forward passes of a bias, a ReLU
- * and an addition behind it; a batch norm's statistics before it, and another norm's addition. Of a sum of gradients, of
- * a max pool's forward pass and of a batch norm's backward passes, relu is the backward pass of a ReLU. Of other backward
- * passes, add is the sum of gradients behind it. */
+/* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. A forward pass may do a bias, a
+ * ReLU and an addition after it, a batch norm's statistics before it, and another norm's addition before it. In a sum
+ * of gradients, a max pool's forward pass and a batch norm's backward passes, relu is the backward pass of a ReLU. In
+ * other backward passes, add is the sum of gradients that follows. */
 struct ghp_epilogue {
     int bias, relu, stats, add;
 };
@@ -120,7 +122,7 @@ struct ghp_instr {
     int micro; /* micro-batch */
     bool backward;
     bool recompute;     /* COMPUTE, RESHARD: recomputed for the backward pass */
-    bool masks;         /* ACCUMULATE: what is summed takes the mask of the ReLU behind it, too */
+    bool masks;         /* ACCUMULATE: the sum also takes the mask of the ReLU that follows */
     bool joins;         /* ACCUMULATE: the kernel that makes the gradient may add it, too */
     enum ghp_pass pass; /* COMPUTE */
     struct ghp_nchw16c nchw16c;
@@ -145,13 +147,14 @@ struct ghp_instr {
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
      * LOAD, UPDATE, ACCUMULATE: bytes written; norms: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;
-    int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
-    int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
+    /* RESHARD, SEND, RECEIVE: bytes that are also copied, with strides, or added */
+    int64_t copy_bytes;
+    int64_t stat_count; /* batch_norm: samples x pixels that the reduced sums are over */
     /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, GATHER, UPDATE, PULL, and an ACCUMULATE into an
      * optimizer shard; else -1 */
     int bucket;
-    /* AVERAGE, METRIC_REDUCE: it runs after every so many steps, counted from the first of the training, and sums the
-     * metrics of all of them; else 0 */
+    /* AVERAGE, METRIC_REDUCE: steps from one run of it to the next, counted from the first of the training. It sums the
+     * metrics of all of them. Else 0 */
     int period;
     /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's reduction;
      * the loss layer's forward: METRIC_REDUCE */
@@ -173,7 +176,7 @@ static inline bool ghp_instr_sends(const struct ghp_instr *instr)
 
 /* By which of a profile's figures an instruction is costed (core/cost/profile_cost.c). */
 enum ghp_cost_law {
-    GHP_COST_COLLECTIVE, /* of its `comm`, and bytes that are copied besides */
+    GHP_COST_COLLECTIVE, /* the collective `comm`, and bytes that are also copied */
     GHP_COST_NOTHING,
     GHP_COST_KERNEL, /* the local operation's entry */
     GHP_COST_LOAD,   /* bytes at a rate, up to GHP_COST_COPY */
@@ -184,7 +187,7 @@ enum ghp_cost_law {
     GHP_COST_TRANSFER, /* between stages */
     GHP_COST_EXCHANGE, /* with servers */
     GHP_COST_MIX,      /* messages of all weights that are waited for */
-    GHP_COST_CARRY     /* those that go beside the step */
+    GHP_COST_CARRY     /* messages that travel during the step */
 };
 
 /* A buffer that lives always, as an operand. */
@@ -209,7 +212,8 @@ struct ghp_buffer_assignment;
 struct ghp_kind_facts {
     const char *name;    /* in reports */
     const char *purpose; /* what it does: a sentence without its full stop */
-    const char *of_all;  /* what it is of where it is no layer's; NULL: it always is one's */
+    /* what it belongs to if it does not belong to a layer; NULL: it always belongs to one */
+    const char *of_all;
 
     /* ---- in a step ---- */
 

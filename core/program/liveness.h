@@ -47,9 +47,10 @@ struct ghp_accesses {
     struct ghp_access access[GHP_MAX_ACCESSES];
 };
 
-/* Bytes that an instruction has beside its tensors while it runs: what it computes, packs or reduces through, and what
- * a step of a reshard receives into. 0: none. The one place that knows: the allocation and the planner's memory
- * constraints (planner/search/memory.h) both ask here. Not of p2p transfers and of the communication stream. */
+/* Bytes that an instruction needs in addition to its tensors while it runs: what it computes, packs or reduces through,
+ * and what a step of a reshard receives into. 0: none. The allocation and the planner's memory constraints
+ * (planner/search/memory.h) both ask here, and nothing else knows. Transfers between stages and the communication
+ * stream are not included. */
 struct ghp_instr_scratch {
     int64_t work_bytes, receive_bytes;
 };

@@ -63,8 +63,8 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *lowering, int layer,
 bool ghp_lower_has_sharer_after(const struct ghp_lowering *lowering, int layer);
 /* Whether the layer's pass adds its weight gradients to those, as that of a table of tokens does. */
 bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *lowering, int layer);
-/* Whether the pass makes its weight gradients beside those of the step, to be added by an instruction of its own: those
- * of a further micro-batch, or of a further layer with the same parameters. */
+/* Whether the pass writes its weight gradients to a buffer of their own, from which another instruction adds them to
+ * those of the step. That holds for a further micro-batch, or a further layer with the same parameters. */
 bool ghp_lower_makes_summand(const struct ghp_lowering *lowering, int layer, bool first_micro,
                              enum ghp_param_sharding sharding);
 

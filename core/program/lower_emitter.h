@@ -23,7 +23,8 @@ struct ghp_emitter {
     bool first, last; /* micro-batch of the step */
     bool *recomputed; /* a layer: recomputed in this slot; NULL: no layer ever is */
     int recompute_at; /* point of what is recomputed, -1: nothing is now */
-    /* Of layers whose gradients are sharded, and whose weights are gathered for use; NULL: there are none. */
+    /* The synchronisers of layers whose gradients are sharded, and of those whose weights are gathered for use; NULL:
+     * there are no such layers. */
     const struct ghp_sync_ops *shards, *gathers;
 };
 
@@ -31,7 +32,7 @@ struct ghp_emitter {
 struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *lowering, int rank,
                                   struct ghp_program *piece);
 
-/* An empty program of one point, with all that it says besides its list. */
+/* An empty program of one point, complete but for its list. */
 struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct ghp_split *splits);
 
 /* The bucket of a layer's gradients, and its number; of a piece: what it has alone, -1. */
@@ -45,7 +46,7 @@ int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward)
 /* Appends a blank instruction (no operands, nobody to talk to); NULL without memory. */
 struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_kind kind, int point);
 
-/* Appends a layer's update of so many bytes of weights; NULL without memory. */
+/* Appends a layer's update of `bytes` bytes of weights; NULL without memory. */
 struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer, int64_t bytes,
                                          int point);
 

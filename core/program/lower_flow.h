@@ -15,8 +15,8 @@ bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
 int ghp_placement_first_gradient(const struct ghp_lowering *lowering,
                                  const struct ghp_placement *placement, int layer);
 
-/* Layouts of a layer's output as a stage sees it: its own, or its remote activation's (`x`, `dx` mean nothing then). Of
- * the placement only the stage counts. */
+/* Layouts of a layer's output as a stage sees it: its own, or its remote activation's (`x`, `dx` mean nothing then).
+ * Only the stage of the placement counts. */
 struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *lowering,
                                          const struct ghp_placement *placement,
                                          const struct ghp_split *splits, int layer);

@@ -4,8 +4,8 @@
 
 #include "core/program/lower_emitter.h"
 
-/* Into a complete list without operands: before each use of sharded weights their gather, with the update before the
- * first of a step, and behind each reduction of gradients that do not last the wait for it.
+/* Inserts into a complete list without operands: before each use of sharded weights their gather, with the update
+ * before the first use in a step, and after each reduction of gradients that do not last the wait for it.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Tested    tests/executor/train/test_sharding.c, tests/core/program/test_kinds.c */

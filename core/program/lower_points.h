@@ -15,7 +15,8 @@ int ghp_point_count(const struct ghp_model *model);
 struct ghp_ranks ghp_ranks_subgroup(int rank, int tp_size); /* TP size consecutive ranks */
 struct ghp_ranks ghp_ranks_replica(int rank, int tp_size,
                                    int workers); /* the N / TP size workers of a replica group */
-/* Of a replica group, in parts of `shards` neighbours: the part with the rank; those at its place in each part. */
+/* A replica group comes in parts of `shards` neighbours. The first function gives the part with the rank, the second
+ * the workers at the rank's place in all parts. */
 struct ghp_ranks ghp_ranks_shards(int rank, int tp_size, int shards);
 struct ghp_ranks ghp_ranks_copies(int rank, int tp_size, int shards, int workers);
 

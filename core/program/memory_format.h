@@ -1,7 +1,7 @@
-/* core/program/memory_format.h - which of a program's tensors lie in blocks of channels (docs/explanation/cpu.md), so that kernels
- * that want blocks need not reorder. Of activations: decided for a whole program, for each connected piece of its
- * tensors at once. Weights, with their gradients and momentum, are decided by the layer's own shape, for all who hold
- * copies or share sums must agree.
+/* core/program/memory_format.h - which of a program's tensors lie in blocks of channels (docs/explanation/cpu.md), so
+ * that kernels that want blocks need not reorder. The format of activations is decided for a whole program, for each
+ * connected piece of its tensors at once. The format of weights, with their gradients and momentum, follows from the
+ * layer's own shape, because all workers that hold copies or share sums must agree.
  *
  * A plan says it of each layer's output (planner/search/memory_format.h), so of each instruction before there are
  * buffers: ghp_instr.nchw16c, which is costed and hashed. Buffers then lie as the instructions say, and a program in
@@ -11,10 +11,10 @@
  * format (a bias with its input, a pool, an addition, a change of layout that only gathers or adds whole samples);
  * convolutions tie nothing, they take either format on either side, and neither do changes of layout that pack slices
  * of channels, which reorder on the way. A piece lies blocked where every instruction that accesses it can, its
- * channels come in whole blocks, it is not loaded nor passes between stages, and a convolution beside it wants blocks,
- * by its sizes (wants_blocks of core/model/op.h). So the list of instructions and what a backend can do decide, and not
- * which kernels it has: the formats of such a plan follow from what its hash names, too. Sizes, offsets and the order
- * of instructions do not change with it. */
+ * channels come in whole blocks, it is neither loaded nor passed between stages, and a convolution next to it wants
+ * blocks, by its sizes (wants_blocks of core/model/op.h). So the list of instructions and what a backend can do decide,
+ * and not which kernels it has: the formats of such a plan follow from what its hash names, too. Sizes, offsets and the
+ * order of instructions do not change with it. */
 #ifndef GHP_CORE_PROGRAM_MEMORY_FORMAT_H
 #define GHP_CORE_PROGRAM_MEMORY_FORMAT_H
 

@@ -16,8 +16,8 @@ struct ghp_method {
     const struct ghp_lr_scaling *scaling;  /* of learning rates; NULL: none */
     /* gradients of one TP size are reduced together up to this size; 0: each layer alone */
     int64_t bucket_bytes;
-    /* Optimizer shards and sharded parameters are of so many neighbouring workers, such as a node's, and each group of
-     * them has all (hybrid sharding); 0: of all workers that hold the same. */
+    /* Workers among which optimizer shards and sharded parameters are divided: neighbours, such as a node's, so that
+     * each such group has all (hybrid sharding); 0: all workers that hold the same. */
     int shard_within;
 };
 

@@ -18,7 +18,8 @@ enum ghp_status ghp_method_read(const struct ghp_node *object, struct ghp_method
 /* Whether a training by the one can continue by the other. Returns GHP_OK; GHP_ERR_INPUT naming the options. */
 enum ghp_status ghp_method_check_alike(const struct ghp_method *a, const struct ghp_method *b);
 
-/* Whether so many workers come in groups of `within`, 0 for no groups. Returns GHP_OK; GHP_ERR_INPUT saying what else. */
+/* Whether `workers` workers can be divided into groups of `within`; 0: no groups. Returns GHP_OK; GHP_ERR_INPUT saying
+ * what else. */
 enum ghp_status ghp_method_check_within(int within, int workers);
 
 /* A part in which two differ. */

@@ -5,9 +5,9 @@
  * measured speak of the same things. It is made by core/program/lower.h and never edited afterwards.
  *
  * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions and
- * weight gathers in list order beside it; *transfer* carries tensors between stages, in any order. An instruction of
- * another stream may start when all compute instructions before it in the list are done. An UPDATE waits for the
- * reduction of its bucket (`wait`) *of the previous step*: updates stand before their layers' forward pass
+ * weight gathers in list order at the same time; *transfer* carries tensors between stages, in any order. An
+ * instruction of another stream may start when all compute instructions before it in the list are done. An UPDATE waits
+ * for the reduction of its bucket (`wait`) *of the previous step*: updates stand before their layers' forward pass
  * (program/sync.h says where), so the list is the steady state of a loop. The first step skips updates and what takes
  * updated weights to others; a *flush* (before evaluation, a checkpoint or the end) runs these alone, in the order of
  * `flush`.
@@ -45,7 +45,8 @@ enum ghp_buffer_kind {
     GHP_BUFFER_OPTIMIZER_SHARD, /* this worker's part of either, which it alone updates */
     GHP_BUFFER_COMM,            /* receive segment of the communication stream */
     GHP_BUFFER_PREFETCH,        /* samples of the next load, made while the step runs */
-    GHP_BUFFER_ARRIVALS, /* of a server: the cut of a bucket's gradients, one behind the other of each worker */
+    /* of a server: each worker's cut of a bucket's gradients, one after the other */
+    GHP_BUFFER_ARRIVALS,
     GHP_BUFFER_COPIES, /* of all weights: what a mix compares with, sends and receives */
     /* a layer's part of the first or second copy: no buffers of their own */
     GHP_BUFFER_FIRST_COPY,
@@ -96,8 +97,8 @@ struct ghp_bucket {
     int buffer;        /* GHP_BUFFER_BUCKET */
     int weights;       /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
     int weight_shard, gradient_shard, moment[GHP_MAX_MOMENTS]; /* -1: none */
-    /* Of its layers' parameters. All but NONE: the gradients live from pass to reduction, and then in the optimizer
-     * shard alone. */
+    /* How its layers' parameters are sharded. Unless NONE, the gradients live from pass to reduction, and then in the
+     * optimizer shard alone. */
     enum ghp_param_sharding sharding;
     int64_t shard_offset; /* where this worker's optimizer shard begins in the bucket */
     struct ghp_ranks ranks;
@@ -119,7 +120,7 @@ struct ghp_program {
     struct ghp_lowering lowering;
     const struct ghp_split *splits;
     const struct ghp_model *model;
-    int rank;                       /* of a server: behind all workers' */
+    int rank;                       /* a server's follows those of all workers */
     struct ghp_problem problem;     /* all workers, the global batch */
     struct ghp_placement placement; /* its place among the stages */
     int element_bytes;              /* 2, 4 or 8: core/model/precision.h */
@@ -146,8 +147,8 @@ struct ghp_program {
 
 void ghp_program_release(struct ghp_program *program);
 
-/* Scratch of a reduction of so many bytes over so many ranks: a segment, parts of whole elements for all ranks however
- * many elements there are, and at least one aligned piece a rank; a multiple of GHP_ALIGN_BYTES. */
+/* Scratch of a reduction of `bytes` bytes over `ranks` ranks, a multiple of GHP_ALIGN_BYTES. It holds a segment and at
+ * least one aligned piece for each rank, in whole elements. */
 int64_t ghp_receive_bytes(int64_t bytes, int ranks);
 
 /* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.
@@ -163,10 +164,10 @@ enum ghp_status ghp_program_check(const struct ghp_program *program);
 /* Live bytes at each point, `live` has n_points entries. */
 void ghp_program_live(const struct ghp_program *program, int64_t *live);
 
-/* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer) that this worker squares
- * for the norm: over all workers of all stages each element of each whole parameter once. Of optimizer shards it is
- * what lies in this worker's, else an even part among those that hold the same; it begins at a multiple of 16 elements.
- * Local. Tested tests/executor/engine/worker/test_update.c */
+/* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer) that this worker squares for the norm: over all
+ * workers of all stages each element of each whole parameter once. If gradients lie in optimizer shards it is this
+ * worker's shard, else an even part among those that hold the same. It begins at a multiple of 16 elements. Local.
+ * Tested tests/executor/engine/worker/test_update.c */
 struct ghp_norm_share {
     int64_t first, end;
 };

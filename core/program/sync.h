@@ -17,7 +17,7 @@
  *     gosgd:P, ad-psgd
  *                 a worker's weights meet another worker's, chosen by chance
  *     lsgd:GROUPS,TAU
- *                 each worker trains alone, drawn to whoever had the least loss, in its group and of all
+ *                 each worker trains alone, drawn towards the workers with the least loss in its group and of all
  *     dgd:GRAPH   each worker takes the weighted mean of its own weights and its neighbours' in a graph, in each step
  *     sgp, sgp-overlap:TAU
  *                 each worker sends half of its weights to the next one of a directed graph, in each step
@@ -47,13 +47,13 @@ enum ghp_sync_equality {
 
 struct ghp_sync;
 
-/* Of a synchroniser that mixes. */
+/* What is true of a synchroniser that mixes. */
 struct ghp_mixing_facts {
     bool asynchronous; /* no worker waits for another's step: metrics are each one's own */
     bool alone_is_sgd; /* one worker, of one, trains to the bits of one without servers */
     bool updates;      /* workers update by their own gradients */
-    int copies;        /* of all weights, that a worker has besides */
-    /* What a checkpoint calls the first of these, with a dot; NULL: it has them not. */
+    int copies;        /* of all weights, that a worker has in addition to its own */
+    /* What a checkpoint calls the first of these, with a dot; NULL: it does not have them. */
     const char *kept[2];
     int arrivals;        /* of a server: cuts of all weights for each worker */
     bool server_moments; /* of a server: moments for each worker */
@@ -77,13 +77,14 @@ struct ghp_sync_ops {
     int least, usual;  /* of it: its least value; what it is if left out, -1: it must be there */
     bool is_chance;    /* it is a probability, in millionths; in texts from 0 to 1 */
     int least_workers; /* fewer have nobody to meet; 0: any number will do */
-    const char *other; /* a word behind it that asks for another rule; NULL: there is none */
-    /* Where the argument is no number of steps: from the text behind the colon and into it, and what refusals say that
-     * it is; else NULL. */
+    /* a word after the argument that asks for another rule; NULL: there is none */
+    const char *other;
+    /* For an argument that is not a number of steps: `read` takes the text after the colon, `write` makes it, and
+     * `wants` says in refusals what is expected. Else NULL. */
     bool (*read)(const char *text, struct ghp_sync *sync);
     void (*write)(struct ghp_sync sync, char text[GHP_GRAPH_TEXT_BYTES]);
     const char *wants;
-    /* Whether so many workers can go by it; NULL: any number can. */
+    /* Whether this number of workers can use it; NULL: any number can. */
     enum ghp_status (*check)(struct ghp_sync sync, int workers);
     const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
     const struct ghp_mixing_facts *mixing; /* NULL: it does not mix */
@@ -111,7 +112,7 @@ struct ghp_sync_ops {
 extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp,
     ghp_sync_asp, ghp_sync_ssp, ghp_sync_easgd, ghp_sync_aladdin, ghp_sync_gosgd, ghp_sync_ad_psgd;
 extern const struct ghp_sync_ops ghp_sync_lsgd, ghp_sync_dgd, ghp_sync_sgp, ghp_sync_sgp_overlap;
-/* Of layers whose weights are gathered for use, whatever the plan's synchroniser; it has no option of its own. */
+/* Synchronises layers whose weights are gathered for use, whatever the plan's synchroniser. No option asks for it. */
 extern const struct ghp_sync_ops ghp_sync_gathered;
 
 struct ghp_sync { /* zeroed: allreduce */
@@ -120,7 +121,8 @@ struct ghp_sync { /* zeroed: allreduce */
     bool other;             /* by its other rule */
     int groups;             /* lsgd: of workers, each with a leader; else 0 */
     struct ghp_graph graph; /* dgd; else zeroed */
-    int servers; /* ranks behind the workers, 1 .. GHP_SYNC_SERVERS_MOST where it has them, else 0 */
+    /* ranks that follow the workers', 1 .. GHP_SYNC_SERVERS_MOST if it has servers, else 0 */
+    int servers;
 };
 
 enum {
@@ -130,7 +132,7 @@ enum {
     GHP_SYNC_TEXT_BYTES = GHP_GRAPH_TEXT_BYTES + 16
 };
 
-/* What a worker's own weights, or a server's, are met with: what the refusals below are of. */
+/* What a synchroniser is checked against. */
 struct ghp_sync_place {
     const struct ghp_model *model;
     const struct ghp_split *splits; /* one a layer; NULL: not yet known */
@@ -146,7 +148,7 @@ struct ghp_sync_place {
 enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync);
 void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES]);
 
-/* Whether it can be had: replicas that differ, and servers, need all of every layer on each worker.
+/* Checks that the synchroniser works there: replicas that differ, and servers, need all of every layer on each worker.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the layer or the part of the plan
  * Local. Tested tests/core/program/test_sync.c */
@@ -154,15 +156,15 @@ enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place
 
 const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync); /* never NULL */
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
-/* It combines in every so many steps; 1 of one that mixes. */
+/* Steps from one combining to the next; 1 if it mixes. */
 int ghp_sync_period(struct ghp_sync sync);
-/* What workers count of a step (its loss) is summed in every so many steps, for each of these: who averages rarely need
- * not wait for the others in between. */
+/* Steps after which the workers sum what they count in each step (its loss). Workers that average rarely need not wait
+ * for the others in between. */
 enum { GHP_SYNC_METRICS_MOST = 1024 };
 int ghp_sync_metric_period(struct ghp_sync sync);
 /* Steps of other workers that a forward pass may lack; -1: nothing bounds them. */
 int ghp_sync_staleness(struct ghp_sync sync);
-/* Of lsgd: steps from one leader of all workers to the next; more than its argument where there are groups. */
+/* lsgd: steps from one choice of a leader of all workers to the next; more than its argument if there are groups. */
 enum { GHP_SYNC_LEADER_PERIODS = 4 };
 int ghp_sync_leader_period(struct ghp_sync sync);
 /* Over the steps; -1: it depends on the training. */
@@ -171,7 +173,7 @@ double ghp_sync_mean_staleness(struct ghp_sync sync, int workers);
 bool ghp_sync_runs_free(struct ghp_sync sync);
 /* Whether one slow worker slows all of them. */
 bool ghp_sync_keeps_step(struct ghp_sync sync);
-/* Replicas whose weights differ, of so many workers: that by which a mean over own samples is a mean over all. */
+/* The number of replicas whose weights differ: `workers`, or 1 if all have the same weights. */
 int ghp_sync_replicas(struct ghp_sync sync, int workers);
 
 /* Whether each worker has all weights of a plan: then every layer is split by data. */

@@ -14,8 +14,8 @@ static inline int64_t ghp_align(int64_t bytes)
     return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
 }
 
-/* Tensors lie plain, [n][h][w][c], or in blocks of so many channels (docs/explanation/cpu.md), [n][c / 16][h][w][16]; these need
- * whole blocks. */
+/* Tensors lie plain, [n][h][w][c], or in blocks of GHP_BLOCK_CHANNELS channels, [n][c / 16][h][w][16]; the channels
+ * must fill whole blocks (docs/explanation/cpu.md). */
 enum { GHP_BLOCK_CHANNELS = 16 };
 bool ghp_whole_blocks(int64_t channels);
 
@@ -36,11 +36,11 @@ int ghp_local_whole_inputs(const struct ghp_local *local); /* tensors of c, h, w
 int64_t
 ghp_local_in_elements(const struct ghp_local *local); /* of input 0 (all inputs for concat) */
 int64_t ghp_local_out_elements(const struct ghp_local *local);
-int64_t ghp_local_saved_bytes(const struct ghp_local *local,
-                              int element_bytes); /* kept from forward to backward beside x, y */
-/* Where part `part` of it begins. */
+/* kept from forward to backward, other than x and y */
+int64_t ghp_local_saved_bytes(const struct ghp_local *local, int element_bytes);
+/* The offset of part `part` in it. */
 int64_t ghp_local_saved_offset(const struct ghp_local *local, int part, int element_bytes);
-/* Whether it has the pass: of a loss that nobody divides there are no STATS. */
+/* Whether it has the pass: a loss that is not divided does not have STATS. */
 bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass);
 /* Bytes of what workers reduce between two passes. */
 int64_t ghp_local_stats_bytes(const struct ghp_local *local);

@@ -28,8 +28,8 @@ int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forwar
  * each of the stage's chunks that it is in. */
 int ghp_stage_in_flight(const struct ghp_staging *staging, int stage);
 
-/* When each schedule step of each stage could run if all took the same time and transfers none. Of an interleaved
- * schedule only; zeroed: nothing. */
+/* When each schedule step of each stage could run if all took the same time and transfers none. Only for an interleaved
+ * schedule; zeroed for others. */
 struct ghp_schedule_times {
     const struct ghp_staging *staging; /* borrowed */
     int steps;                         /* of each stage */

@@ -185,7 +185,7 @@ static inline bool ghp_sharding_reduces_each(enum ghp_param_sharding sharding)
 }
 int64_t ghp_layout_samples(struct ghp_layout layout,
                            struct ghp_problem problem); /* samples each worker holds */
-/* Of so many things among `parts`, those of each, padding included. */
+/* What each of `parts` parts gets of `whole` things, padding included. */
 int64_t ghp_part_of(int64_t whole, int parts);
 int64_t ghp_layout_channels(struct ghp_layout layout,
                             int64_t channels); /* channels each worker holds, with padding */
@@ -203,7 +203,7 @@ extern const char *const ghp_param_sharding_names[GHP_SHARDING_COUNT + 1];
 void ghp_layout_format(struct ghp_layout layout, char *text, size_t n); /* "batch", "channel:4" */
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split);
 
-/* "choices" never exceed this for N up to 2^20 (240 divisors of N, three kinds besides data). */
+/* "choices" never exceed this for N up to 2^20 (240 divisors of N, three kinds other than data). */
 enum { GHP_MAX_CHOICES = 720 };
 
 #endif

@@ -43,7 +43,8 @@ extern const char *const ghp_pipeline_names[GHP_PIPELINE_COUNT + 1]; /* NULL-ter
 struct ghp_stage {
     int first_layer; /* of its first chunk: 0 for the first stage; ascending */
     int workers;     /* of each group, K_i >= 1 */
-    int block_size; /* samples are dealt to blocks of so many workers; divides K_i; 0: K_i, all alike */
+    /* workers of a block, to which samples are dealt; divides K_i; 0: K_i, all alike */
+    int block_size;
 };
 
 /* Workers that a block of a stage has. */
@@ -61,8 +62,8 @@ struct ghp_staging {
     int micro_batches;               /* u; 0 counts as 1 */
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
-    const double
-        *speeds; /* NULL, or with `samples_per_worker`: of each rank beside the slowest; borrowed */
+    /* NULL, or with `samples_per_worker`: each rank's speed relative to the slowest; borrowed */
+    const double *speeds;
     /* NULL, or for each layer whether it is recomputed in the backward pass; borrowed */
     const bool *recompute;
 };
@@ -88,11 +89,12 @@ struct ghp_placement {
     int64_t micro_batch;        /* samples of one micro-batch, all groups together */
     int64_t first_sample;       /* of its share, in the micro-batch */
     int held, group, from;      /* as in struct ghp_ranks */
-    double speed; /* beside the slowest worker's, whose costs a profile has; 1 with equal shares */
+    /* relative to the slowest worker, whose costs a profile has; 1 with equal shares */
+    double speed;
 };
 
-/* Where a worker's samples, positions (of an image rows) and channels of a tensor lie in the micro-batch and in the
- * whole tensor. */
+/* The samples, positions (rows of an image) and channels that a worker has of a tensor, as places in the micro-batch
+ * and in the whole tensor. */
 struct ghp_window_at {
     int64_t first_sample, samples;
     int64_t first_position, positions;
@@ -123,12 +125,12 @@ bool ghp_stage_may_start(const struct ghp_model *model, int layer);
  * lie in one stage; -1: there is none. */
 int ghp_stage_parts_sharers(const struct ghp_model *model, int layer);
 
-/* Whether the layer can be recomputed in the backward pass: it makes a tensor of its own, and is no input, batch norm
- * or loss. */
+/* Whether the layer can be recomputed in the backward pass: it makes a tensor of its own and is not an input, batch
+ * norm or loss. */
 bool ghp_stage_may_recompute(const struct ghp_layer *layer);
 
-/* Structure: stages in order, whole groups, micro-batches and shares that come out even, batch norms that can be had.
- * Not the splits (ghp_split_check of each layer with its placement's problem).
+/* Structure: stages in order, whole groups, micro-batches and shares that come out even, batch norms that are possible
+ * with them. Not the splits (ghp_split_check of each layer with its placement's problem).
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming what would do */
 enum ghp_status ghp_staging_check(const struct ghp_staging *staging, const struct ghp_model *model,
@@ -165,7 +167,8 @@ int ghp_ranks_at(struct ghp_ranks ranks, int i);       /* the i-th rank */
 int ghp_ranks_index(struct ghp_ranks ranks, int rank); /* its place among them, -1: none */
 bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b);
 
-/* Of a tensor of that shape in `layout`. ghp_window_of: all workers of the problem have equal shares. */
+/* A rank's window, and a placement's, of a tensor of that shape in `layout`. For ghp_window_of all workers of the
+ * problem have equal shares. */
 struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape shape,
                                    struct ghp_problem problem, int rank);
 struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
@@ -181,8 +184,9 @@ enum ghp_status ghp_stage_check_sharding(const struct ghp_model *model,
                                          const struct ghp_staging *staging, int layer,
                                          struct ghp_split split);
 
-/* The split with each sharding that is offered (bits of enum ghp_param_sharding) and can be had; without any where none
- * can be. With one micro-batch GHP_SHARDING_MICRO_BATCH is left out for GHP_SHARDING_STEP. Returns their number. */
+/* The split with each sharding that is offered (bits of enum ghp_param_sharding) and possible; without sharding if none
+ * is possible. With one micro-batch GHP_SHARDING_MICRO_BATCH is left out for GHP_SHARDING_STEP. Returns their
+ * number. */
 struct ghp_sharding_place {
     const struct ghp_model *model;
     const struct ghp_staging *staging;
@@ -200,7 +204,8 @@ struct ghp_ranks ghp_stage_partner_ranks(const struct ghp_staging *staging,
                                          const struct ghp_placement *placement, const int stages[2],
                                          int tp_size);
 
-/* Whether a layer that shares parameters can be split over so many: both stages hold them in equal parts. */
+/* Whether a layer that shares parameters can be split over `tp_size` workers: both stages then hold equal parts of
+ * them. */
 bool ghp_stage_partner_takes(const struct ghp_model *model, const struct ghp_staging *staging,
                              int layer, int tp_size);
 

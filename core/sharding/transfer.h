@@ -2,9 +2,9 @@
  * whom.
  *
  * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples, positions
- * and channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the
- * samples; partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what
- * the cost, the buffers' sizes and the executor's messages are made of.
+ * and channels that both hold: one message a pair that shares any. Senders with equal copies each send their own share
+ * of the samples. Partial sums are all sent, and added by the receiver in the order of the senders. The geometry here
+ * is what the cost, the buffers' sizes and the executor's messages are made of.
  *
  * Tested  tests/core/sharding/test_transfer.c (against tensors moved by hand) */
 #ifndef GHP_CORE_SHARDING_TRANSFER_H
@@ -51,7 +51,7 @@ struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *transfer,
 struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *transfer,
                                       const struct ghp_placement *receiver);
 
-/* Whether the receiver needs a buffer to join or add pieces in, or to put them beside padding. */
+/* Whether the receiver needs a buffer to join or add pieces in, or to put them next to padding. */
 bool ghp_transfer_joins(const struct ghp_transfer *transfer);
 
 /* What a worker of the sending (or receiving) stage has to do, by its rank. */

@@ -1,10 +1,11 @@
-/* core/program/sync/mixing.h - what synchronisers share whose workers' weights meet others' between two steps. */
+/* core/program/sync/mixing.h - what synchronisers share that mix workers' weights between two steps. */
 #ifndef GHP_CORE_PROGRAM_SYNC_MIXING_H
 #define GHP_CORE_PROGRAM_SYNC_MIXING_H
 
 #include "core/program/lower_layer.h"
 
-/* Of synchronisers that mix: updates, where workers update, and the MIX behind them; a piece's update. */
+/* emit_start and emit_before of synchronisers that mix. The first emits the updates, if workers update, and after them
+ * the MIX. The second emits a piece's update. */
 enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e);
 enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split);
