@@ -15,7 +15,7 @@
 enum { READ_CHUNK = 1 << 16, HEAD_BYTES = 128 };
 static const int64_t LARGEST = INT64_C(4) << 30; /* of a file that is read whole */
 
-/* Makes room for one more chunk and a NUL behind *n bytes. */
+/* Makes room for one more chunk and a NUL after *n bytes. */
 static enum ghp_status reserve(char **text, size_t n, size_t *capacity)
 {
     if (*capacity - n > READ_CHUNK) return GHP_OK;

@@ -46,7 +46,7 @@ void ghp_heartbeat_close(struct ghp_heartbeat *h)
     h->fd = 0;
 }
 
-/* A change of which not all is there, or that is none, is left out. */
+/* Reads the change; zeroed if it is incomplete or there is none. */
 static struct ghp_beat_change read_change(FILE *file)
 {
     struct ghp_beat_change c = {0};

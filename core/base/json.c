@@ -1,5 +1,4 @@
-/* core/base/json.c - loading, saving, and the readers of values. Where an error sits is found in
- * base/json_position.c. */
+/* core/base/json.c - loading, saving, and the readers of values. base/json_position.c finds the place of an error. */
 #include "core/base/json.h"
 
 #include "core/base/file.h"
@@ -83,7 +82,7 @@ static enum ghp_status check_format(const struct ghp_json *doc, const char *form
     return ghp_json_format(&root, format);
 }
 
-/* Without memory Jansson's parser speaks of syntax, or cuts a text short and goes on; so its allocations are
+/* Without memory Jansson's parser speaks of syntax, or cuts a text short and continues; so its allocations are
  * watched. */
 static atomic_bool memory_watched;
 static _Thread_local bool short_of_memory;
@@ -96,7 +95,7 @@ static void *take(size_t n)
     return memory;
 }
 
-/* Refuses what ghp-inspect prints of a file, which has not all that the file has. */
+/* Refuses what ghp-inspect prints of a file, which leaves out parts of the file. */
 static enum ghp_status check_whole(const struct ghp_json *doc)
 {
     struct ghp_node root = ghp_json_root(doc);
@@ -140,7 +139,7 @@ static enum ghp_status parse_owned(const char *name, const char *format, struct 
         return GHP_NO_MEMORY();
     }
     if (memchr(doc->text, '\0', doc->n) !=
-        NULL) { /* Jansson takes one behind a number for a space */
+        NULL) { /* Jansson takes one after a number for a space */
         ghp_json_release(doc);
         return GHP_FAIL(GHP_ERR_FORMAT,
                         "%s:1:1: there is a zero byte in the file; store it as UTF-8", name);
@@ -451,7 +450,7 @@ static int grow_by(const char *bytes, size_t n, void *context)
 {
     struct growing *g = context;
 
-    if (!g->failed && g->n + n + 2 > g->max) { /* the newline and the NUL behind it */
+    if (!g->failed && g->n + n + 2 > g->max) { /* the newline and the NUL after it */
         size_t max = 2 * (g->n + n + 2);
         char *text = realloc(g->text, max);
 

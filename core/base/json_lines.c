@@ -138,7 +138,7 @@ static bool is_flat(const json_t *value)
     return true;
 }
 
-/* The value on one line where that fits behind `column` characters, else a line for each member. The document
+/* The value on one line if that fits after `column` characters, else a line for each member. The document
  * itself (column 0) is always broken. */
 static void put_broken(struct text *out, const json_t *value, size_t indent, size_t column)
 {

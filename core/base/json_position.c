@@ -18,8 +18,8 @@ struct way {
     size_t n;
 };
 
-/* Whether `where` goes on with `key` as one whole name; its length, or 0. At `end`, where a place that did not fit was
- * cut, a name may be a part of a longer one: it is none. */
+/* The length of `key` if `where` continues with it as one whole name, else 0. A place that did not fit was cut at
+ * `end`. A name that ends there may be a part of a longer one, so it does not count. */
 static size_t match_key(const char *where, const char *end, const char *key)
 {
     size_t n = strlen(key);

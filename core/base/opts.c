@@ -226,8 +226,8 @@ static const char *shorter_name(const char *name, const char *const *names)
     return found;
 }
 
-/* The name that was meant most likely, or NULL. What follows a name that the given one continues is compared by itself:
- * "batch-size" is no "batch-norm". */
+/* The name that was most likely meant, or NULL. If the given name continues another one, the rest is compared by
+ * itself: "batch-size" is not taken for "batch-norm". */
 static const char *nearest_name(const char *name, const char *const *names)
 {
     const char *nearest = ghp_text_nearest(name, names), *shorter = shorter_name(name, names);
@@ -292,7 +292,7 @@ static enum ghp_status parse_options(const struct ghp_tool *tool, struct forms *
     int answer;
 
     opterr = 0;
-    optind = 0; /* makes getopt_long begin anew */
+    optind = 0; /* makes getopt_long start again */
     while ((answer = getopt_long(argc, argv, forms->letters, forms->longs, NULL)) != -1) {
         int i;
 

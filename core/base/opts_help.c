@@ -14,7 +14,7 @@
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 80, CODES_SIZE = 512, NOTE_SIZE = 1024 };
 
-static bool no; /* for options that no variable stands behind */
+static bool no; /* for options without a variable */
 
 const struct ghp_opt ghp_opts_general[GHP_OPTS_GENERAL] = {
     {.name = "help",

@@ -78,7 +78,7 @@ char *ghp_count_format(double count, char *out, size_t n)
     return out;
 }
 
-/* The factor of a unit's name; 0 where it is none. */
+/* The factor of a unit's name; 0 if it does not name a unit. */
 static double unit_factor(const char *unit)
 {
     static const struct {

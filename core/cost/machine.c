@@ -61,7 +61,7 @@ double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members)
     return least > 0 ? (double)least / all : gpus->pcie_Bps / gpus->nvlink_Bps;
 }
 
-/* Written only where the NVLinks are a mesh. Returns != 0 when out of memory. */
+/* Writes the NVLinks if they are a mesh. Returns != 0 when out of memory. */
 static int set_nvlinks(json_t *object, const struct ghp_gpus *gpus)
 {
     json_t *rows;
@@ -79,7 +79,7 @@ static int set_nvlinks(json_t *object, const struct ghp_gpus *gpus)
     return json_object_set_new(object, "nvlinks", rows) | failed;
 }
 
-/* Written only where there are any. */
+/* Writes the GPUs, if there are any. Returns != 0 when out of memory. */
 static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
 {
     json_t *object;

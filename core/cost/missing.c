@@ -11,7 +11,7 @@
 
 enum {
     MOST_RANKS = 1 << 20,
-    LONG_BYTES = 1 << 20, /* of a table's last size: the line behind it is the link's rate */
+    LONG_BYTES = 1 << 20, /* of a table's last size: the line after it is the link's rate */
     LONGER = 4            /* than that size, and costed by the line */
 };
 

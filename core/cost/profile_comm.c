@@ -1,11 +1,10 @@
 /* core/cost/profile_comm.c - seconds of collectives: the analytic model over the machine's links, and the measured
  * table.
  *
- * The analytic model is what a table is continued by; it never replaces a measurement. Between two measured sizes
- * the seconds are interpolated over the bytes: exact for latency + bytes / bandwidth. Where short messages pass in a
- * burst and a rate holds behind it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a
- * factor f apart: 17 % at
- * 2, a third at 4. */
+ * The analytic model continues a table beyond its ends; it never replaces a measurement. Between two measured sizes the
+ * seconds are interpolated over the bytes, which is exact for latency + bytes / bandwidth. If short messages pass in a
+ * burst and a rate holds after it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a factor
+ * f apart: 17 % at 2, a third at 4. */
 #include "core/cost/profile_private.h"
 
 #include <math.h>
@@ -193,8 +192,9 @@ static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *ma
     double p = kind.count, q = members_in_node(op, machine, kind), inside;
 
     if (q <= 1) return leaving > 0 ? divided(link, (double)leaving / (p - 1)) : link;
-    /* NCCL's rings pass each node once: all p - 1 messages of a rank go over its link, and none of the others'. Of a
-     * message's p - 1 hops p / q - 1 leave a node; those inside one are sooner done (NCCL 2.18, src/graph/tuning.cc) */
+    /* NCCL's rings pass each node once: all p - 1 messages of a rank go over its link, and none of the others'. A
+     * message takes p - 1 hops, of which p / q - 1 leave a node. Those inside a node take less time (NCCL 2.18,
+     * src/graph/tuning.cc) */
     if (machine->gpus.count > 0) {
         link.latency_s =
             ((p - p / q) * machine->intra.latency_s + (p / q - 1) * machine->inter.latency_s) /
@@ -456,9 +456,9 @@ static double long_rise(const struct ghp_profile *profile, const struct ghp_comm
     return link.asymptotic_Bps > 0 ? per_byte_s(entry->op, entry->count, link) : 0;
 }
 
-/* Seconds beyond the table's end b, behind a: at the rate of long messages where the table has none, else on the
- * straight line through its last two entries; never less than at the end, nor on that line more than in proportion to
- * it. NAN: nothing says. */
+/* Seconds beyond the table's last entry b, which follows a. They grow at the rate of long messages if the table has no
+ * long ones, else on the straight line through its last two entries. They are never less than at the end, and that line
+ * never takes more than in proportion to it. NAN: nothing says. */
 static double beyond_s(const struct ghp_profile *profile, const struct ghp_comm_entry *a,
                        const struct ghp_comm_entry *b, int64_t bytes, int workers)
 {
@@ -542,7 +542,8 @@ static void cost_by_table(const struct ghp_profile *profile,
         cost->spread = fmax(cost->spread, profile->analytic.comm_spread);
 }
 
-/* What passed between nodes faster than the link's rate allows occupies the link for the rest behind it. */
+/* What passed between nodes faster than the link's rate allows still occupies the link afterwards, for the rest of the
+ * time. */
 static void note_queue(const struct ghp_profile *profile, const struct ghp_comm_entry *entry,
                        const struct ghp_comm_interpolation *points, int workers,
                        struct ghp_cost *cost)

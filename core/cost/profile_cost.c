@@ -210,7 +210,7 @@ static double score_bytes(const struct ghp_profile *profile, const struct ghp_lo
            (pass == GHP_PASS_FORWARD ? SCORES_FORWARD : SCORES_BACKWARD);
 }
 
-/* Seconds by the analytic model alone: flops at the rate that so many samples reach, or traffic.
+/* Seconds by the analytic model alone: flops at the rate that this number of samples reaches, or traffic.
  *
  *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
  *
@@ -417,8 +417,8 @@ static enum ghp_status message_cost(const struct ghp_profile *profile,
     return exchange_cost(profile, &one, workers, cost);
 }
 
-/* A MIX: the messages that are waited for, and the servers' updates. A CARRY: the messages that go beside the step, or
- * the time that all workers' take at a server's port, and its updates, where that is longer. */
+/* A MIX: the messages that are waited for, and the servers' updates. A CARRY: the messages that travel during the step,
+ * or, if that is longer, the time that those of all workers take at a server's port, with its updates. */
 static enum ghp_status mix_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                 int workers, struct ghp_cost *cost)
 {

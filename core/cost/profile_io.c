@@ -126,7 +126,7 @@ static json_t *comms_json(const struct ghp_profile *profile)
     return array;
 }
 
-/* `batch_half` is written only where it says something. */
+/* Writes the model; members of no effect are left out. */
 static json_t *analytic_json(const struct ghp_analytic_model *analytic)
 {
     json_t *object = json_pack("{s:f, s:f}", "flops_per_s", analytic->flops_per_s, "memory_Bps",

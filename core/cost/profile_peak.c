@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a measured profile says when and where it was made. */
+/* Stands in place of the date and host of a measured profile. */
 static const char created[] = "rule of thumb";
 
 const double ghp_peak_range[2] = {0.63, 1.73};

@@ -3,9 +3,9 @@
  *
  *     max over workers and nodes of (bytes out, bytes in) / bandwidth + most messages of a worker * latency
  *
- * over the link each message crosses, a node's outer link shared by its workers, all groups at once. Where single
- * messages (or, without those, all-gathers of two) were measured at that size and distance, their ratio to the same
- * analytic model is taken over.
+ * over the link each message crosses, a node's outer link shared by its workers, all groups at once. If single messages
+ * (or, without those, all-gathers of two) were measured at that size and distance, their ratio to the same analytic
+ * model is taken over.
  *
  * Source   docs/explanation/stages.md 4
  * Tested   tests/core/sharding/test_transfer.c */

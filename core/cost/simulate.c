@@ -61,7 +61,7 @@ struct machine_state {
     int recorded_step;
 };
 
-/* Whether the worker has come to the norm of all gradients in so many steps. */
+/* Whether the worker has come to the norm of all gradients in step `step`. */
 static bool has_come(const struct actor *a, int step)
 {
     const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
@@ -69,7 +69,7 @@ static bool has_come(const struct actor *a, int step)
     if (compute->step != step) return compute->step > step;
     for (int i = index < 0 ? 0 : index; i < a->program->n_instrs; i++)
         if (a->program->instrs[i].kind == GHP_INSTR_NORM_REDUCE) return i == index;
-    return true; /* it is behind it */
+    return true; /* the worker is past it */
 }
 
 static bool all_have_come(const struct machine_state *s, int step)
@@ -134,7 +134,8 @@ static bool ready(const struct machine_state *s, const struct actor *a, enum ghp
            (!is_met(instr) || both_have_come(s, stream_state->step, instr));
 }
 
-/* How much the compute stream's running instruction slows a reduction or transfer of so many bytes, and is slowed. */
+/* How much the compute stream's running instruction slows a reduction or transfer of `bytes` bytes, and how much it is
+ * slowed. */
 struct slowdown {
     double compute, other;
 };
@@ -168,7 +169,7 @@ static void slowdowns(const struct machine_state *s, const struct actor *a, doub
     slow[GHP_STREAM_COMM] = mail ? fmax(f.other, s->overlap->link) : f.other;
 }
 
-/* Of the send that a worker has under way: by both ends. */
+/* The slowdown of the send that a worker has under way: that of the slower of its two ends. */
 static double mail_slowdown(const struct machine_state *s, const struct actor *a)
 {
     const struct actor *ends[2] = {a, &s->actors[a->match_actor[a->mail.carried]]};
@@ -195,7 +196,7 @@ static void unqueue(struct mail *mail, int index)
     mail->queued[index] = NOT_QUEUED;
 }
 
-/* Puts a posted send at the end of the queue, also where it waits there since the step before. */
+/* Puts a posted send at the end of the queue, even if it has waited there since the step before. */
 static void queue(struct mail *mail, int index)
 {
     if (mail->queued[index] != NOT_QUEUED) unqueue(mail, index);
@@ -360,7 +361,7 @@ static void advance_all(struct machine_state *s, double advance)
     }
 }
 
-/* Whether some worker has not done so many steps. */
+/* Whether some worker has done fewer than `steps` steps. */
 static bool lacks(const struct machine_state *s, int steps)
 {
     for (int k = 0; k < s->n_actors; k++)
@@ -368,7 +369,7 @@ static bool lacks(const struct machine_state *s, int steps)
     return false;
 }
 
-/* Runs until all have done `steps` steps; false if nothing can go on. */
+/* Runs until all have done `steps` steps; false if nothing can continue. */
 static bool run_until(struct machine_state *s, int steps)
 {
     while (lacks(s, steps)) {

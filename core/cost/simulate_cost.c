@@ -20,7 +20,7 @@ static enum ghp_status cost_program(const struct ghp_program *program,
     return GHP_OK;
 }
 
-/* Whoever is slow computes more slowly; what others send arrives as before. */
+/* Lengthens what a slow worker computes; what others send arrives as before. */
 static void slow_down(const struct ghp_program *program, double slow, struct ghp_cost *costs)
 {
     for (int i = 0; i < program->n_instrs; i++)

@@ -238,7 +238,7 @@ static void put_list(struct ghp_json_object at, const char *key, const int64_t *
     ghp_attribute_put(at, key, array);
 }
 
-/* One number where all are equal; two where what is behind equals what is before. */
+/* Writes one number if all are equal, and two if those after an axis equal those before it. */
 static void put_sizes(const struct ghp_layer *layer, const struct ghp_attribute *a,
                       struct ghp_json_object at)
 {

@@ -236,7 +236,7 @@ enum ghp_status ghp_model_lora(struct ghp_model *model, const struct ghp_lora *l
 
 /* ---- back ---- */
 
-/* The length of X in "X.lora_add" and the others; 0: the name is none of them. */
+/* The length of X in "X.lora_add" and the others; 0: the name is not one of them. */
 static size_t base_length(const char *name, int *suffix)
 {
     size_t n = strlen(name);

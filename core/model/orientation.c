@@ -37,7 +37,7 @@ void ghp_param_file_dims(const struct ghp_param *param, int64_t dims[GHP_MAX_DIM
     dims[1] = param->dims[0];
 }
 
-/* A matrix of so many rows and columns becomes one of so many columns and rows. */
+/* Transposes a matrix of rows x columns in place. */
 static enum ghp_status transpose(int64_t rows, int64_t columns, int element_bytes, void *values)
 {
     size_t bytes = (size_t)element_bytes, n = (size_t)rows, m = (size_t)columns;

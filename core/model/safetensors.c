@@ -20,9 +20,9 @@
 
 enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
 
-/* The checksum in a header: behind this key, as many digits as this text has. A quote within a text of the header has a
- * backslash before it, so the key is found where it is one. Another key says that there is a checksum, so that a file in
- * which one of the two is damaged is not taken for a file without checksum. */
+/* The checksum in a header follows this key, with as many digits as no_checksum has. A quote within a text of the
+ * header has a backslash before it, so what is found is a key. Another key says that there is a checksum, so that a
+ * file in which one of the two is damaged is not taken for a file without checksum. */
 static const char checksum_kind[] = "checksum", checksum_name[] = "xxh3",
                   checksum_key[] = "\"xxh3\":\"", no_checksum[] = "0000000000000000";
 enum { CHECKSUM_DIGITS = sizeof no_checksum - 1 };

@@ -1,5 +1,5 @@
-/* core/model/schema.c - see model/schema.h. Each maker gives a new value, or NULL without memory, which whoever puts it
- * into another passes on. */
+/* core/model/schema.c - see model/schema.h. Every function that makes a value returns a new reference, or NULL if
+ * memory is short. Jansson's functions fail on NULL, so only the outermost caller checks. */
 #include "core/model/schema.h"
 #include "core/base/json_lines.h"
 #include "core/model/attributes.h"

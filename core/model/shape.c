@@ -212,7 +212,7 @@ static void note_sharers(struct ghp_layer *owner, struct ghp_layer *layer)
         if (other == owner || other->tied == layer->tied) other->by_data = true;
 }
 
-/* Of a layer without parameters of its own: whether it can use the other's. */
+/* Checks that a layer without parameters of its own can use those of the layer it is tied to. */
 static enum ghp_status check_tied(struct ghp_model *model, struct ghp_layer *layer)
 {
     struct ghp_layer *owner = &model->layers[layer->tied - 1];

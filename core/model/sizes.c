@@ -13,7 +13,7 @@
 #define MOST_FLOPS (INT64_C(1) << 60)   /* of one layer's forward pass, for the whole batch */
 #define MOST_ALL_FLOPS (INT64_C(1) << 62) /* of all layers' forward passes, for one sample */
 
-/* Of a complete layer, which a sample's tensors are: at most 2^39 each. */
+/* The numbers of one sample in a complete layer's input and output tensors: at most 2^39 in each. */
 static int64_t layer_numbers(const struct ghp_model *model, const struct ghp_layer *layer)
 {
     int64_t sum = ghp_shape_elements(layer->out);

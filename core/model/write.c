@@ -1,7 +1,7 @@
 /* core/model/write.c - a network's description as text, from its layers: the counterpart of model/read.c.
  *
- * Writes each key only where it differs from its default, so that equal networks have equal texts and equal hashes,
- * whoever described them. */
+ * Writes a key only if it differs from its default, so that equal networks have equal texts and equal hashes, however
+ * they were described. */
 #include "core/base/json_lines.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
@@ -17,8 +17,8 @@ static void append(json_t *array, json_t *value, bool *whole)
 
 static int tied_bias(const struct ghp_model *model, int maker); /* below */
 
-/* Whether layer i is the bias that its maker has unless told not: directly behind, named after its maker, which
- * nobody else reads. */
+/* Whether layer i is the bias that the layer before it has by default: it follows directly, is named after that layer,
+ * and is its only reader. */
 static bool own_bias(const struct ghp_model *model, int i)
 {
     const struct ghp_layer *bias = &model->layers[i], *maker = bias - 1;

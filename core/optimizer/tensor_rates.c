@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 static const double trust = 0.001; /* of lars */
-static const double little = 1e-6; /* beside norms that may be 0 */
+static const double little = 1e-6; /* added to norms that may be 0 */
 static const double batches_of_mean =
     1000; /* worker batches over which adascale and lena average */
 

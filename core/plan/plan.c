@@ -146,7 +146,7 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
     return lowering;
 }
 
-/* Of all stages' costed seconds, the part that was measured. */
+/* The measured part of the costed seconds of all stages. */
 static double measured_share(const struct ghp_timing *timings, int n)
 {
     double measured_s = 0, all_s = 0;
@@ -353,7 +353,7 @@ static bool found_by_trial(const struct ghp_plan *plan)
            plan->staging.chunks > 1;
 }
 
-/* The certificate's numbers among themselves and beside the prediction. */
+/* Checks that the certificate's numbers agree with each other and with the prediction. */
 static enum ghp_status check_certificate(const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;

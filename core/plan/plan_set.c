@@ -24,7 +24,7 @@ enum ghp_status ghp_plan_check_alike(const struct ghp_plan *a, const struct ghp_
     return ghp_method_check_alike(&a->method, &b->method);
 }
 
-/* Of one training, from the most workers to the fewest. */
+/* Checks that all plans are for one training, from the most workers to the fewest. */
 static enum ghp_status check_order(const struct ghp_plan_set *set)
 {
     for (int i = 1; i < set->n; i++) {

@@ -136,7 +136,7 @@ static enum ghp_status read_stages(const struct ghp_node *root, struct ghp_plan 
     return GHP_OK;
 }
 
-/* Of the chunks that stages do not begin with: as many for each stage. */
+/* Reads the first layers of the chunks that stages do not begin with; there are equally many for each stage. */
 static enum ghp_status read_chunks(const struct ghp_node *root, struct ghp_plan *plan)
 {
     struct ghp_staging *s = &plan->staging;

@@ -1,9 +1,9 @@
 /* core/plan/predict_step.c - the step of a plan with many micro-batches, by a program with few of them.
  *
- * Between the first micro-batches and the last of one stage, a worker does the same work again and again. Where two
- * such micro-batches in a row take equally long and nothing is communicated beside them, the second leaves the streams
- * as the first did. A further one in between then adds its own seconds to the step, and nothing else changes. So the
- * step is exact, to rounding; where the condition does not hold, more micro-batches are simulated, at last all. */
+ * Between the first micro-batches and the last of one stage, a worker does the same work again and again. If two such
+ * micro-batches in a row take equally long and nothing is communicated during them, the second leaves the streams as
+ * the first did. A further one in between then adds its own seconds to the step, and nothing else changes. So the step
+ * is exact, to rounding. If the condition does not hold, more micro-batches are simulated, in the end all of them. */
 #include "core/cost/simulate.h"
 #include "core/plan/plan.h"
 
@@ -34,8 +34,8 @@ static double end_of(const struct ghp_program *program, const struct ghp_timing 
     return end_s;
 }
 
-/* Whether nothing is communicated beside the computation from one time of a step to another; what outlasts its step
- * goes beside the next one. */
+/* Whether nothing is communicated between two times of a step. What lasts beyond the end of its step runs at the start
+ * of the next one. */
 static bool is_quiet(const struct ghp_program *program, const struct ghp_timing *timing,
                      double from_s, double to_s)
 {

@@ -30,7 +30,7 @@ static enum ghp_status parse_layer(const char *name, const struct ghp_model *mod
                     name, model->name);
 }
 
-/* A further chunk, behind those that stages begin with; `n` so far. */
+/* Reads a further chunk, after those that stages begin with; `n` are there so far. */
 static enum ghp_status parse_chunk(const char *entry, const char *all,
                                    const struct ghp_model *model, struct ghp_staging *s, int *n)
 {

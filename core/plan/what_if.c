@@ -222,7 +222,7 @@ static enum ghp_status set_cores(struct ghp_machine *m, int cores)
     return GHP_OK;
 }
 
-/* Of the links that workers' messages cross. */
+/* Slows the links that the workers' messages cross. */
 static void slow_links(struct values *to)
 {
     bool crossed = to->v[KEY_NODES] > 1;
@@ -284,8 +284,8 @@ static double analytic_s(const struct ghp_machine *machine, const struct ghp_com
     return ghp_machine_comm_s(machine, e->op, e->bytes, ranks, workers);
 }
 
-/* Re-costs one measured collective; the workers that ran beside it are those of the profile, or where it was measured
- * with fewer than its span, those of the plan (as core/cost/profile_comm.c takes it). */
+/* Re-costs one measured collective. The workers that ran it at once are those of the profile. If the profile has fewer
+ * workers than the collective spans, they are those of the plan (as in core/cost/profile_comm.c). */
 static void update_comm_cost(const struct change *c, struct ghp_comm_entry *e)
 {
     int64_t span = (int64_t)e->count * e->stride;
@@ -350,7 +350,7 @@ static bool is_recorded(const struct ghp_what_if *w, const struct values *from,
 {
     bool differs = !same(from->v[k], to->v[k]);
 
-    if (k == KEY_NODES) /* not only where they are set: they may follow the workers */
+    if (k == KEY_NODES) /* even if they are not set, since they may follow the workers */
         return differs && (to->set[k] || w->machine == NULL);
     if (k == KEY_SLOW_FACTOR) return to->set[k];
     if (k == KEY_WORKERS_PER_NODE && to->set[k] && !same(from->v[KEY_NODES], to->v[KEY_NODES]))
@@ -518,7 +518,7 @@ int ghp_what_if_workers_per_node(const struct ghp_profile *profile,
 
     if (measured > 0 && (machine == NULL || m->gpus.count == 0)) room = measured;
     if (measured == 0 && ghp_machine_workers_per_node(m, workers) == room) return 0; /* they do */
-    /* another machine has so many nodes and no more */
+    /* a machine that is given cannot get more nodes than it has */
     return machine != NULL && (int64_t)room * m->nodes < workers
                ? ghp_machine_workers_per_node(m, workers)
                : room;

@@ -94,7 +94,7 @@ static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
     return buffer;
 }
 
-/* Where the buffer of a tensor is noted; NULL: it is made elsewhere, or is another tensor's. */
+/* The place that notes the buffer of a tensor; NULL: it is made elsewhere, or is another tensor's. */
 static int *slot_of(struct ghp_buffer_assignment *k, const struct ghp_instr *instr,
                     struct ghp_access access)
 {

@@ -55,7 +55,7 @@ struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignmen
     return buffer;
 }
 
-/* Of a weight, its gradient, a moment or a statistic. */
+/* A buffer for a weight, its gradient, a moment or a statistic. */
 struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
                                                            enum ghp_buffer_kind buffer_kind,
                                                            int layer, int64_t elements)
@@ -246,7 +246,7 @@ static enum ghp_status carve_at(struct ghp_buffer_assignment *k, int *slot,
     return GHP_OK;
 }
 
-/* A part of the layer's bucket, behind what it holds so far. */
+/* Takes a part of the layer's bucket, after what it holds so far. */
 static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer,
                              int index, int64_t *filled)
 {
@@ -500,7 +500,7 @@ static enum ghp_status make_squares(struct ghp_buffer_assignment *k)
         -1);
 }
 
-/* Copies of all weights, one behind the other, that a MIX needs. */
+/* Makes the copies of all weights that a MIX needs, one after the other. */
 static enum ghp_status make_copies(struct ghp_buffer_assignment *k)
 {
     for (int i = 0; i < k->program->n_instrs; i++) {

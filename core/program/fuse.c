@@ -168,7 +168,8 @@ static int addition_before(const struct ghp_program *program, const struct ghp_m
                : -1;
 }
 
-/* What the forward pass `first` does besides; *update: what makes the bias ready, right behind it, or -1. */
+/* What the forward pass of instruction `taker` also does. *update: the instruction right after it that makes the bias
+ * ready, or -1. */
 static struct ghp_epilogue find_forward(const struct ghp_program *program,
                                         const struct ghp_model *model, int taker, int *update)
 {
@@ -207,7 +208,7 @@ static int earlier(const struct ghp_program *program, int i, int layer, enum ghp
     return -1;
 }
 
-/* The backward pass of a ReLU right behind instruction i, in place on what that leaves in `gradient`; -1: none. */
+/* The backward pass of a ReLU right after instruction i, in place on what that leaves in `gradient`; -1: none. */
 static int relu_behind(const struct ghp_program *program, int i, int gradient)
 {
     const struct ghp_instr *next = &program->instrs[i + 1];
@@ -310,7 +311,7 @@ static bool is_made_before(const struct fusing *f, int i)
            place_of(program, maker->at.dy).storage != place_of(program, sum->at.dy).storage;
 }
 
-/* A ReLU behind a sum: its mask is the sum's. Else the kernel before it adds. */
+/* Fuses a sum of gradients. It takes the mask of a ReLU that follows; else the kernel before it does the sum. */
 static void fuse_sum(struct fusing *f, int i)
 {
     const struct ghp_instr *sum = &f->program->instrs[i];
@@ -326,7 +327,7 @@ static void fuse_sum(struct fusing *f, int i)
     note(f, i, does);
 }
 
-/* The backward pass of a ReLU right before a max pool, right behind that of the pool: `data`. */
+/* Fuses the backward pass of the ReLU before a max pool, if it follows right after the pool's, `data`. */
 static void fuse_pool(struct fusing *f, int data)
 {
     const struct ghp_program *program = f->program;
@@ -359,7 +360,7 @@ static bool has_local_stats(const struct ghp_program *program, int stats, int da
     return local;
 }
 
-/* The ReLU behind a batch norm whose backward pass ends right in its dy; -1: none, or a sum has it. */
+/* The ReLU after a batch norm whose backward pass writes the norm's dy; -1: none, or a sum has it. */
 static int relu_before(const struct fusing *f, int stats, const struct ghp_instr *norm)
 {
     int relu = reader_of(f->model, norm->layer, GHP_FUSES_RELU);
@@ -460,7 +461,7 @@ enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_progr
 
 /* ---- in a model ---- */
 
-/* The addition of two tensors that a norm right behind it takes. */
+/* The addition of two tensors that a norm right after it takes. */
 static int addition_of(const struct ghp_model *model, int taker)
 {
     int before = model->layers[taker].inputs[0];
@@ -546,7 +547,7 @@ static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pas
     const struct ghp_layer *l = &model->layers[layer];
 
     if (fuses(l->op, GHP_FUSES_STATS)) return scope.local_stats;
-    /* by the batch norm before it, or the max pool behind; or its last reader's gradient is added just before */
+    /* by the batch norm before it, or the max pool after it; or its last reader's gradient is added just before */
     if (pass != GHP_PASS_FORWARD)
         return pool_behind(model, layer) >= 0 ||
                (fuses(model->layers[l->inputs[0]].op, GHP_FUSES_STATS) &&

@@ -9,7 +9,7 @@ static const char *const names[GHP_GRAPH_KINDS] = {"ring", "torus", "complete", 
 
 /* ---- texts ---- */
 
-/* A worker's number, and what stands behind it; -1: there is none. */
+/* Reads a worker's number and moves *at past it; -1: there is no number. */
 static int read_number(const char **at)
 {
     char *end = NULL;

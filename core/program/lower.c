@@ -4,9 +4,9 @@
  * Forward, per layer: in-edge reshards, then UPDATE (of the previous step, or a wait for it), then the layer, then
  * sends to later stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that
  * became ready, data gradient, then in-edge reshards and sends to earlier stages. What updates and reduces, and how, is
- * the synchroniser's (program/sync.h). Where gradients are clipped, or rates follow norms, a step ends with these
- * norms. Receives of a schedule step are posted at the start of the schedule step before, sends waited for at the end
- * of a later schedule step. */
+ * the synchroniser's (program/sync.h). If gradients are clipped, or rates follow norms, a step ends with these norms.
+ * Receives of a schedule step are posted at the start of the schedule step before, sends waited for at the end of a
+ * later schedule step. */
 #include "core/program/buffer_assignment.h"
 #include "core/program/lower.h"
 #include "core/program/lower_points.h"
@@ -325,7 +325,7 @@ static enum ghp_status emit_all(struct ghp_emitter *e)
     return emit_metrics(e, e->splits[e->lowering->model->n_layers - 1]);
 }
 
-/* Where layers are recomputed, places in the list tell lifetimes apart that points cannot. */
+/* Makes each instruction's place in the list its point: if layers are recomputed, lifetimes differ within a point. */
 static void renumber_points(struct ghp_program *program)
 {
     for (int i = 0; i < program->n_instrs; i++)

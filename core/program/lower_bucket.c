@@ -109,8 +109,8 @@ struct ghp_ranks ghp_bucket_copies(const struct ghp_placement *placement,
                                                 placement->problem.workers));
 }
 
-/* Among how many of so many replicas, each of `tp_size` workers, a bucket is divided: all, where no smaller part of them
- * lies in a group of the method's. */
+/* The number of replicas, each of `tp_size` workers, among which a bucket is divided: all, unless a smaller part of
+ * them lies in a group of the method's. */
 static int shards_of(const struct ghp_method *method, int tp_size, int replicas)
 {
     int shards = method->shard_within % tp_size == 0 ? method->shard_within / tp_size : 0;

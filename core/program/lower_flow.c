@@ -12,7 +12,8 @@ bool ghp_lower_needs_gradient(const struct ghp_lowering *lowering, int layer)
     return lowering->input_gradient || lowering->model->layers[layer].learns;
 }
 
-/* Of two edges of one producer the one whose gradient comes first in backward order; -1: none yet. */
+/* The edge whose gradient comes first in backward order, of two edges of one producer; best is -1 if there is none
+ * yet. */
 static int earlier_gradient(const struct ghp_model *model, int best, int edge)
 {
     const struct ghp_edge *e = &model->edges[edge], *b = best < 0 ? NULL : &model->edges[best];

@@ -3,10 +3,10 @@
  *
  * Neither buffer lives always, so the list says when each is there and when it is free again. A *use* is one run of
  * COMPUTEs that read the same gathered weights: of a pass, a micro-batch or a step, as the layer's sharding says. A use
- * begins with a wait; its gather is posted before the heavy layer that is computed next before it, so that it runs
- * beside that one. What is gathered for two uses with no heavy layer between them is gathered once. In the same way a
- * reduction runs beside the heavy layer that is computed next, and is waited for behind that. Heavy is a layer with a
- * matrix of weights: a bias or a norm takes too little time for a gather to hide in. */
+ * begins with a wait; its gather is posted before the heavy layer that is computed next before it, so that both run at
+ * the same time. What is gathered for two uses with no heavy layer between them is gathered once. In the same way a
+ * reduction runs during the heavy layer that is computed next, and is waited for after it. A layer is heavy if it has a
+ * matrix of weights: a bias or a norm takes too little time to hide a gather. */
 #include "core/program/lower_gather.h"
 
 #include <stdlib.h>
@@ -83,7 +83,8 @@ static struct ghp_instr take_last(const struct gathering *g)
 
 /* ---- gathers ---- */
 
-/* Where a kernel does a bias along with the product before it, it reads the bias there. */
+/* The instruction at which i's weights are read. A kernel that does a bias along with the product before it reads the
+ * bias there. */
 static int reading_place(const struct gathering *g, int i)
 {
     const struct ghp_instr *instrs = g->e->program->instrs;
@@ -215,8 +216,8 @@ static enum ghp_status note_use(struct gathering *g, int i)
 
 /* ---- reductions ---- */
 
-/* The place behind the run of the heavy layer that computes next after reduction i; where there is none, or norms of
- * all gradients come first, before these or the end. */
+/* The place after the run of the heavy layer that computes next after reduction i. If there is none it is the end, and
+ * if norms of all gradients come first, the place before these. */
 static int place_behind(const struct gathering *g, int i)
 {
     const struct ghp_program *program = g->e->program;

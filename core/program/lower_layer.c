@@ -46,8 +46,8 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     return GHP_OK;
 }
 
-/* Who shares the statistics: all that hold other samples; or those that hold the same ghost batch. Of a loss: the
- * subgroup, whose workers have parts of the same rows. */
+/* The ranks that share the statistics: all that hold other samples, or those that hold the same ghost batch. For a loss
+ * it is the subgroup, whose workers have parts of the same rows. */
 static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp_local *local,
                                    int tp_size)
 {
@@ -303,7 +303,7 @@ enum ghp_status ghp_emit_layer_deferred(const struct ghp_emitter *e, int layer,
     return emit_ready(e, layer, split);
 }
 
-/* Of a piece whose weights are gathered for each pass. */
+/* Emits the gather before the backward pass, for a piece whose weights are gathered for each pass. */
 static enum ghp_status emit_backward_gather(const struct ghp_emitter *e, int layer,
                                             struct ghp_split split)
 {

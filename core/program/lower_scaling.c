@@ -1,5 +1,6 @@
-/* core/program/lower_scaling.c - what learning rates by norms (core/optimizer/lr_scaling.h) need of a program: what
- * cannot be had, and the norms of a worker batch's gradients, taken before anything is added to them. */
+/* core/program/lower_scaling.c - what learning rates by norms (core/optimizer/lr_scaling.h) need of a program: the
+ * check of what is not possible, and the norms of a worker batch's gradients, taken before anything is added to
+ * them. */
 #include "core/model/precision.h"
 #include "core/program/lower_scaling.h"
 

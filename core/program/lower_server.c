@@ -1,8 +1,8 @@
-/* core/program/lower_server.c - the program of a parameter server (core/program/sync/servers.c): of each bucket it has
- * one cut, with its moments, and room for that cut of each worker's gradients.
+/* core/program/lower_server.c - the program of a parameter server (core/program/sync/servers.c). It has one cut of each
+ * bucket, with its moments, and room for that cut of each worker's gradients.
  *
- * The sum of the gradients is where the first worker's lie. Where workers mix (core/program/sync/mixing.c) there are no
- * instructions, since no order of steps is common to all workers: buffers alone. */
+ * The sum of the gradients lies where the first worker's lie. If workers mix (core/program/sync/mixing.c) there are
+ * only buffers and no instructions, since no order of steps is common to all workers. */
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/lower.h"
 #include "core/program/lower_emitter.h"

@@ -120,8 +120,8 @@ enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_ste
     return status;
 }
 
-/* Schedule steps after which a send is waited for: to a neighbour one, past stages as many as its receiver may be
- * behind (docs/explanation/stages.md 3). */
+/* Schedule steps after which a send is waited for: one to a neighbour; past stages as many as its receiver may lag
+ * (docs/explanation/stages.md 3). */
 static int patience_of(const struct ghp_emitter *e, const struct ghp_sends *sends,
                        const struct ghp_instr *send, int slot)
 {

@@ -29,7 +29,7 @@ void ghp_method_write(const struct ghp_method *method, json_t *object, bool *fai
         ghp_json_put(object, "lr_scaling", json_string(method->scaling->name), failed);
 }
 
-/* Of a synchroniser that has them: one, where they are not said. */
+/* Reads the number of servers of a synchroniser that has them; one, if the key is absent. */
 static enum ghp_status read_servers(const struct ghp_node *object, struct ghp_sync *sync)
 {
     int64_t servers = sync->servers;

@@ -11,7 +11,7 @@
 
 enum { POINTS = 32 }; /* of a cell: more make searches longer, fewer make more nodes */
 
-/* Whether a buffer owns memory (is no alias and not a part of another). */
+/* Whether a buffer owns memory: it is neither an alias nor a part of another. */
 static bool owns(const struct ghp_program *program, int buffer)
 {
     return program->buffers[buffer].storage == buffer;

@@ -36,7 +36,7 @@ static uint64_t add_local(uint64_t hash, const struct ghp_instr *instr)
     return add(add(hash, instr->pass), ghp_local_repeat(local));
 }
 
-/* Of a transfer: between whom, in which layouts; its size is the instruction's. */
+/* Adds a transfer's stages and layouts; its size is in the instruction. */
 static uint64_t add_transfer(uint64_t hash, const struct ghp_transfer *transfer)
 {
     const int64_t values[] = {transfer->from_stage,   transfer->to_stage, transfer->from.kind,

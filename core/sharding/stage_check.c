@@ -3,7 +3,8 @@
 
 #include <inttypes.h>
 
-/* That a chunk, which is `what` of number `i`, starts behind the one before at a layer that a cut may stand before. */
+/* Checks that a chunk, which is `what` of number `i`, starts after the one before, at a layer that a cut may stand
+ * before. */
 static enum ghp_status check_start(const struct ghp_model *model, const char *what, int i,
                                    int first, int before)
 {

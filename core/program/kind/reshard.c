@@ -42,7 +42,8 @@ static enum ghp_status work(const struct ghp_lowering *lowering, const struct gh
     case GHP_RESHARD_CHANNEL_TO_BATCH:
     case GHP_RESHARD_POSITION_TO_BATCH:
     case GHP_RESHARD_POSITION_TO_CHANNEL: scratch->work_bytes = instr->bytes; break;
-    case GHP_RESHARD_CHANNEL_TO_POSITION: /* what is sent lies in y, or beside where that is less */
+    /* what is sent lies in y, or in scratch if y is smaller */
+    case GHP_RESHARD_CHANNEL_TO_POSITION:
         scratch->work_bytes = (pads ? 2 : 1) * instr->bytes;
         break;
     case GHP_RESHARD_SUM_TO_POSITION:

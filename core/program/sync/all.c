@@ -50,7 +50,7 @@ static enum ghp_status fail_argument(const struct ghp_sync_ops *ops, const char 
                     text, ops->argument, ops->least, GHP_SYNC_MOST, ops->name, word);
 }
 
-/* "0.01", behind the name and its colon. */
+/* Reads "0.01", after the name and its colon. */
 static bool read_chance(const char *text, struct ghp_sync *sync)
 {
     char *end = NULL;
@@ -61,7 +61,7 @@ static bool read_chance(const char *text, struct ghp_sync *sync)
     return sync->argument >= 1;
 }
 
-/* "8" or "8,free", behind the name and its colon. */
+/* Reads "8" or "8,free", after the name and its colon. */
 static bool read_argument(const struct ghp_sync_ops *ops, const char *text, struct ghp_sync *sync)
 {
     char *end = NULL;

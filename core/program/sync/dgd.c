@@ -1,4 +1,4 @@
-/* core/program/sync/dgd.c - dgd:GRAPH: decentralised gradient descent. Behind each step a worker takes the weighted
+/* core/program/sync/dgd.c - dgd:GRAPH: decentralised gradient descent. After each step a worker takes the weighted
  * mean of its own weights and its neighbours' (core/program/graph.h). Lowered as all that mix (mixing.c); what a mix
  * does is in executor/mixing/mix_neighbours.c. */
 #include "core/program/sync/mixing.h"
@@ -18,7 +18,7 @@ static enum ghp_status check(struct ghp_sync sync, int workers)
     return ghp_graph_check(&sync.graph, workers);
 }
 
-/* Of the worker with most neighbours, whose messages go side by side. */
+/* The traffic of the worker with most neighbours, whose messages travel at the same time. */
 static struct ghp_mix_traffic traffic(struct ghp_sync sync, int workers)
 {
     int degree = ghp_graph_most_degree(&sync.graph, workers);

@@ -2,7 +2,7 @@
  *
  *     gosgd:P   after a step, with probability P, a worker sends its weights to another one, who mixes them in at
  *               its next step; nobody waits
- *     ad-psgd   workers of even rank are passive, the others active, so that waits have no cycle: beside each step an
+ *     ad-psgd   workers of even rank are passive, the others active, so that waits have no cycle: during each step an
  *               active one and a passive one exchange weights, and both move to the middle */
 #include "core/program/sync/mixing.h"
 

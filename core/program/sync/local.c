@@ -1,12 +1,12 @@
-/* core/program/sync/local.c - each worker trains by its own samples, and every so many steps takes the mean of all
- * workers' weights and running statistics.
+/* core/program/sync/local.c - each worker trains by its own samples, and every TAU steps takes the mean of all workers'
+ * weights and running statistics.
  *
  * The updates of a bucket's layers stand at the start of a step, in the order in which the forward pass reads them, and
- * its average behind them: the averages run beside the forward pass, which waits for a bucket where it reads its first
+ * its average after them. The averages run during the forward pass, which waits for a bucket when it reads its first
  * layer. Moments are each worker's own and never sent. One worker has nothing to average: its steps are SGD. */
 #include "core/program/lower_layer.h"
 
-/* A bucket's average, behind the updates of all its layers. */
+/* Emits a bucket's average, after the updates of all its layers. */
 static enum ghp_status emit_average(const struct ghp_emitter *e, struct ghp_bucket_range range,
                                     int bucket, int point)
 {

@@ -1,8 +1,8 @@
 /* core/program/sync/lsgd.c - lsgd:GROUPS,TAU: each worker trains alone, drawn to leaders.
  *
- * Every TAU steps all tell the mean loss of their last TAU batches; whoever has the least in a group leads it, and its
- * weights go to the group; every 4 TAU steps the same of all workers. One group: all workers, every TAU steps. Lowered
- * as all that mix (mixing.c); what a mix does is in executor/mixing/mix_leaders.c.
+ * Every TAU steps all workers share the mean loss of their last TAU batches. The worker with the least loss leads its
+ * group, and the group gets its weights. Every 4 TAU steps the same is done among all workers. With one group that is
+ * done every TAU steps. Lowered as all that mix (mixing.c); what a mix does is in executor/mixing/mix_leaders.c.
  *
  * Source  Teng et al., NeurIPS 2019 */
 #include "core/program/sync/mixing.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A whole number and what stands behind it. */
+/* Reads a whole number and moves *at past it. */
 static bool read_number(const char **at, int least, int *value)
 {
     char *end = NULL;

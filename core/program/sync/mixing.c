@@ -1,8 +1,8 @@
-/* core/program/sync/mixing.c - synchronisers whose workers' weights meet others' between two steps, in one instruction.
+/* core/program/sync/mixing.c - synchronisers that mix workers' weights between two steps, in one instruction.
  *
- * All weights lie in one bucket, as their gradients do. A step begins with the updates by the gradients of the step
- * before, where workers update, and behind them the MIX; a CARRY stands for the messages that go beside the step, which
- * the next MIX waits for. What a mix does is the executor's (executor/mixing/mixer.h); here is what it costs. */
+ * All weights lie in one bucket, as their gradients do. If workers update, a step begins with the updates by the
+ * gradients of the step before. The MIX follows. A CARRY stands for the messages that travel during the step, which the
+ * next MIX waits for. What a mix does is the executor's (executor/mixing/mixer.h); here is what it costs. */
 #include "core/program/sync/mixing.h"
 
 #include "core/base/hash.h"

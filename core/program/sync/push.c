@@ -2,10 +2,11 @@
  * one of a directed graph, and adds what it receives.
  *
  *     sgp               it waits for what is sent to it in the same step
- *     sgp-overlap:TAU   it sends before a step's gradient, and takes what has arrived behind it; it waits only for
- *                       what was sent TAU steps ago
+ *     sgp-overlap:TAU   it sends before a step's gradient, and takes what has arrived after it; it waits only for what
+ *                       was sent TAU steps ago
  *
- * Beside the weights goes by how much they count, 4 bytes. Workers go in step: their metrics are summed in each. */
+ * With the weights it sends how much they count, in 4 bytes. Workers keep in step: their metrics are summed in each
+ * step. */
 #include "core/program/sync/mixing.h"
 
 enum { WORD_BYTES = 4 };

@@ -2,8 +2,8 @@
  *
  * A bucket is cut over the servers by bytes, so a cut may begin inside a tensor. A worker pushes a bucket when its
  * gradients are complete, and pulls it at the start of its next step, in the order in which the forward pass reads:
- * pulls run beside it, and it waits for a bucket before its first layer. What has global gradients on every worker (a
- * batch norm's) is no server's: each worker updates it. */
+ * pulls run during the forward pass, which waits for a bucket before its first layer. Parameters whose global gradients
+ * every worker has (a batch norm's) are not on a server: each worker updates them. */
 #include "core/program/lower_layer.h"
 
 static enum ghp_status emit(const struct ghp_emitter *e, enum ghp_instr_kind kind, int bucket,

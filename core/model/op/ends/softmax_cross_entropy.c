@@ -3,11 +3,11 @@
  *
  * With `smoothing` s the target is 1 - s at the label and s / K more at each of the K classes.
  *
- * Of a sequence each position has a label and a loss. A negative label is ignored: it has no loss and no gradient.
+ * Each position of a sequence has a label and a loss. A negative label is ignored: it has no loss and no gradient.
  *
- * The logits of a sequence may stay divided by classes. Then each worker says of its part of each row the few numbers
- * of enum ghp_row, and from all workers' it has the loss and its part of the gradient. Of one vector a sample they are
- * not worth a split of their own: gathered they are a thousandth of what a sequence's are. */
+ * The logits of a sequence may stay divided by classes. Then each worker makes the few numbers of enum ghp_row from its
+ * part of each row. From those of all workers it computes the loss and its part of the gradient. The logits of a single
+ * vector are not worth a split of their own: gathered they are a thousandth of those of a sequence. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"

@@ -1,4 +1,4 @@
-/* core/model/op/move/pad.c - elements added before and behind channels, rows and columns. */
+/* core/model/op/move/pad.c - elements added before and after channels, rows and columns. */
 #include "core/base/hash.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"

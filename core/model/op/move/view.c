@@ -70,7 +70,7 @@ static bool reach(const struct ghp_view *view, int first, int64_t *least, int64_
     return true;
 }
 
-/* Whether the first sizes multiply to `wanted`, beginning with *i, which moves behind them. */
+/* Whether the first sizes multiply to `wanted`, beginning with *i, which moves past them. */
 static bool takes(const struct ghp_view *view, int *i, int64_t wanted)
 {
     int64_t product = 1;

@@ -2,7 +2,7 @@
 #include "core/model/window.h"
 #include "core/model/model_private.h"
 
-/* Whether a last, incomplete window counts too: said by padding behind. */
+/* Reads whether a last, incomplete window counts too. If so, padding is added at the end of the axes. */
 static enum ghp_status read_ceil(const struct ghp_node *at, const struct ghp_attribute *attribute,
                                  struct ghp_layer *layer)
 {
@@ -33,7 +33,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     return ghp_window_shape(layer, true);
 }
 
-/* Where in its window each output was found. */
+/* Saved is, for each output, the place in its window where it was found. */
 static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
 {
     (void)element_bytes;

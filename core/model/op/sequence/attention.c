@@ -140,8 +140,8 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     return GHP_OK;
 }
 
-/* Twice the pairs of causal queries and keys among the first so many positions: a query sees half of them; of a window's
- * before it is full half of it, then all. */
+/* Twice the pairs of causal queries and keys among the first `positions` positions. A query sees half of them on
+ * average. With a window, the first queries see half of it on average, and later ones see all of it. */
 static int64_t pairs_before(const struct ghp_local *local, int64_t positions)
 {
     int64_t window = local->heads.window;
@@ -150,8 +150,9 @@ static int64_t pairs_before(const struct ghp_local *local, int64_t positions)
                                             : positions * positions;
 }
 
-/* Scores, and the mean of the values by them. Backward: scores again, and the gradients of probabilities, queries, keys
- * and values. Of divided positions those of the last worker, who waits for nobody: its causal queries see most. */
+/* Forward: the scores, and the mean of the values by them. Backward: the scores again, and the gradients of
+ * probabilities, queries, keys and values. If positions are divided, these are the last worker's, because its causal
+ * queries see most keys. */
 static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
 {
     int64_t keys = ghp_attention_keys(local);
@@ -163,7 +164,7 @@ static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
     return product * (pass == GHP_PASS_FORWARD ? 2 : 5);
 }
 
-/* Of each head and position, the logarithm of the sum of its exponentials; no less exact than weights. */
+/* For each head and position, the logarithm of the sum of its exponentials, in numbers no less exact than weights. */
 static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
 {
     return local->n * local->h * local->heads.n * ghp_parameter_bytes(element_bytes);

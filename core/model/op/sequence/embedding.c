@@ -1,7 +1,7 @@
 /* core/model/op/sequence/embedding.c - the row of a table that each token id names.
  *
- * Of a table whose rows are divided each worker adds up what its rows give; the others' are zeros. Where rows do not
- * come out even, the last parts end in rows of zeros, which no token names. */
+ * If the rows of the table are divided, each worker gives its own rows, and zeros for those of others; the results are
+ * added up. If the rows cannot be divided evenly, the last parts end in rows of zeros, which no token names. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
