@@ -17,13 +17,13 @@ enum {
     MOST_SEGMENTS = 1000,
     MOST_TASKS = 64 /* of a segment */
 };
-static const double round_samples =
-    8; /* a round lasts as long as so many samples of an operation */
-/* Of a short collective: a segment of computing is longer, else reductions would wait for each other. And no operation
- * of it is much longer: how unevenly workers get through a long one grows with its length, and is no delay. */
+static const double round_samples = 8; /* a round lasts as long as this many samples */
+/* In seconds of a short collective: the least length of a segment of computing, since reductions would wait for each
+ * other in a shorter one; and the greatest length of an operation in it. Workers get through longer ones unevenly, and
+ * that is not a delay. */
 static const double segment_exchanges = 4, longest_exchanges = 8;
 
-enum joint { NOTHING, EXCHANGE, REDUCTION, JOINTS }; /* what stands behind each segment */
+enum joint { NOTHING, EXCHANGE, REDUCTION, JOINTS }; /* what follows each segment */
 
 struct small_step {
     const struct ghp_measure *m;
@@ -100,7 +100,7 @@ static enum ghp_status run_segments(struct small_step *s, enum joint joint)
     return ghp_task_thread_wait(s->stream, ticket);
 }
 
-/* Seconds of a segment and what stands behind it, the slowest rank's mean over a round. */
+/* Seconds of a segment and what follows it, the slowest rank's mean over a round. */
 static enum ghp_status time_round(struct small_step *s, enum joint joint, double *seconds)
 {
     enum ghp_status status = ghp_control_barrier(s->m->transport->control, s->m->world);

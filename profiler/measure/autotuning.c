@@ -16,7 +16,7 @@ struct trial_rules {
     double lost;     /* the same on cold pages and caches */
 };
 static const struct trial_rules thorough = {3, 1.25, 4};
-/* Where a plan waits. Of runs as long as a trial what is cold counts for less. */
+/* The rules if a plan waits for it. In runs as long as a trial, cold caches count for less. */
 static const struct trial_rules named_short = {2, 1.1, 4}, named_long = {1, 1.1, 1.35};
 
 /* What else the machine does only adds. */

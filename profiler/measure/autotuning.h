@@ -34,8 +34,7 @@ struct ghp_kernel_spec ghp_autotuning_spec(const struct ghp_measure *m,
 void ghp_autotuning_note(struct ghp_worklist_variant *variant);
 
 /* Has the bench run the quickest of the backend's algorithms in the formats of op->ways[which]. The first time tries
- * them all, as long as rank 0's time reaches, and notes its name there; ways behind the first two must come after
- * these.
+ * them all, as long as rank 0's time reaches, and notes its name there; further ways must come after the first two.
  *
  * Collective over m->world */
 enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_opbench *bench,

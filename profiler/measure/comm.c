@@ -15,7 +15,7 @@ enum {
 static const double clear_s = 0.1;     /* of one collective */
 static const double least_s = 1e-7;    /* of one collective */
 static const double work_s = 300e-6;   /* of computing before each collective, as a layer's is */
-static const double most_rest_s = 0.1; /* that a link is waited for besides */
+static const double most_rest_s = 0.1; /* longest further wait for a link */
 
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 {
@@ -29,7 +29,7 @@ struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 /* One collective and its buffers on this rank. */
 struct exchange {
     const struct ghp_measure *m;
-    struct ghp_collectives *collectives; /* with whoever carries tensors */
+    struct ghp_collectives *collectives; /* of the transport that carries tensors */
     const struct ghp_worklist_comm *what;
     struct ghp_comm *comm; /* NULL: this rank is left over */
     void *in, *out, *scratch;
@@ -142,7 +142,7 @@ done:
     return status;
 }
 
-/* How long the link may be occupied behind a collective, the same on all ranks: what it takes at the rate of a long one,
+/* How long the link may be occupied after a collective, the same on all ranks: what it takes at the rate of a long one,
  * which is tried once for each kind. */
 static enum ghp_status rest_of(const struct ghp_measure *m, const struct ghp_worklist_comm *what,
                                struct ghp_comm_rest *rest, double *seconds)

@@ -33,8 +33,8 @@ struct ghp_comm_rest {
     double long_s;
 };
 
-/* Takes so many more samples of one collective, whose samples grow, with a pause between: 0.3 ms, or as long as the
- * link may be occupied behind each.
+/* Takes `samples` more samples of one collective and adds them to what->samples. Between them it pauses for 0.3 ms, or
+ * as long as the link may be occupied after each.
  *
  * rest   NULL: 0.3 ms
  *

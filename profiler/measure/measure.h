@@ -1,10 +1,10 @@
 /* profiler/measure/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, mean and spread.
  *
  * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
- * mean. Of work that each does alone, and workers of unlike speeds, it is what the slowest takes: the fastest one's
- * seconds times its speed, since a sample may be too short to meet the others on a shared core. What is only enqueued
- * on a device is timed by the device's own marks, played from a graph where it has any. All ranks see all ranks'
- * times, so all take the same decisions and none leaves another in a collective.
+ * mean. If workers of unlike speeds each work alone, it is what the slowest takes: the fastest one's seconds times its
+ * speed, since a sample may be too short to meet the others on a shared core. What is only enqueued on a device is
+ * timed by the device's own marks, played from a graph where it has any. All ranks see all ranks' times, so all take
+ * the same decisions and none leaves another in a collective.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_measure.c */
 #ifndef GHP_PROFILER_MEASURE_MEASURE_H
@@ -26,9 +26,9 @@ struct ghp_measure {
     int threads;                         /* of this rank; 0: one */
     double sample_s;                     /* how long one sample of an operation lasts, > 0 */
     bool shares_cores;                   /* more ranks than cores */
-    /* of rates and slowdowns, beside the usual number of rounds and samples, > 0 .. 1; 0: 1 */
+    /* share of the usual number of rounds and samples that rates and slowdowns get, > 0 .. 1; 0: 1 */
     double effort;
-    /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/cost/speeds.h) */
+    /* of this rank, and of the fastest, relative to the slowest; 0: all alike (core/cost/speeds.h) */
     double speed, fastest;
     /* a worker's share of the largest cache: a step that moves more finds nothing there again */
     int64_t cache_bytes;
@@ -51,7 +51,7 @@ struct ghp_task {
     bool alone;
 };
 
-/* Where the backend's tensors lie. */
+/* The device in whose memory the backend's tensors lie. */
 static inline struct ghp_device ghp_measure_device(const struct ghp_measure *m)
 {
     return m->backend != NULL ? ghp_backend_device(m->backend_ops, m->backend)
@@ -84,7 +84,7 @@ struct ghp_effort {
 enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,
                                  struct ghp_effort effort, struct ghp_timed *timed);
 
-/* Takes `more` samples of a task and puts them behind those that earlier calls took; what does not fit is not taken.
+/* Takes `more` samples of a task and puts them after those that earlier calls took; what does not fit is not taken.
  * Calls that lie minutes apart make samples that know how the machine drifts.
  *
  * sample_s   how long one sample should last, > 0
@@ -94,17 +94,17 @@ enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task ta
 enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                  int more, struct ghp_samples *samples);
 
-/* The two parts of a first call: one run on cold pages and caches, whose seconds are no sample but tell what is far too
- * slow; then the samples. */
+/* The two parts of a first call: one run on cold pages and caches, whose seconds do not count as a sample but show what
+ * is far too slow; then the samples. */
 enum ghp_status ghp_measure_cold(const struct ghp_measure *m, struct ghp_task task,
                                  double *seconds);
 enum ghp_status ghp_measure_warm(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                  int more, struct ghp_samples *samples);
 
-/* So many of the usual rounds or samples as the effort is, at least one. */
+/* The share of the usual rounds or samples that the effort asks for, at least one. */
 int ghp_measure_rounds(const struct ghp_measure *m, int usual);
 
-/* The same right behind a call that took the first samples: nothing is warmed up. samples->n > 0. */
+/* The same right after a call that took the first samples: nothing is warmed up. samples->n > 0. */
 enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                int more, struct ghp_samples *samples);
 

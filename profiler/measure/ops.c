@@ -47,7 +47,7 @@ struct walk {
     enum ghp_status own; /* this rank's alone, told to all before the next operation */
 };
 
-/* The same on rank 0 among background load, right behind. */
+/* Then measures the same on rank 0 alone, among background load. */
 static enum ghp_status measure_alone(const struct walk *walk, struct ghp_opbench *bench,
                                      struct ghp_worklist_op *op)
 {
@@ -99,8 +99,9 @@ static enum ghp_status sample_first(const struct walk *walk, struct ghp_task tas
     return GHP_OK;
 }
 
-/* Takes samples of the first way: as many as are wanted. Of the others, which are there to decide between formats, one;
- * where what to measure was named the winner's least trial is that one, and formats are compared by trials. */
+/* Takes as many samples of the first way as are wanted. The other ways only decide between formats, so it takes one
+ * sample of each. If what to measure was named, the winner's least trial is that one, and formats are compared by
+ * trials. */
 static enum ghp_status sample_variant(const struct walk *walk, struct ghp_opbench *bench,
                                       struct ghp_worklist_op *op, int which)
 {
@@ -215,8 +216,9 @@ static enum ghp_status enter(struct walk *walk, struct ghp_worklist_op *op,
     return ghp_profile_add_op(walk->profile, entry);
 }
 
-/* What was measured in each pair of formats, beside the first by the least of each, which the machine's other work
- * disturbs least; nothing as long as one is missing, for then nobody can choose. */
+/* Puts what was measured in each pair of formats into the entry, relative to the first. The least seconds of each are
+ * compared, which the machine's other work disturbs least. As long as one is missing it puts nothing, because there is
+ * no choice yet. */
 static void put_memory_formats(const struct ghp_worklist_op *op, struct ghp_op_entry *entry)
 {
     if (!op->memory_formats) return;

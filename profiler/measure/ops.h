@@ -20,7 +20,7 @@ bool ghp_measure_is_fused(const struct ghp_measure *m, const struct ghp_worklist
 struct ghp_ops_limits {
     int samples;          /* of each operation, >= 1 */
     double calm;          /* what spreads less is not visited again; 0: everything is */
-    bool alone;           /* one worker's seconds beside others' work are measured too */
+    bool alone;           /* one worker's seconds are measured, too, while others do other work */
     double deadline_s;    /* on rank 0's ghp_now_s */
     int64_t memory_bytes; /* for the buffers of one rank */
     /* of all rounds so far: what does not fit before the deadline is left out */

@@ -1,4 +1,4 @@
-/* profiler/measure/overlap.c - reductions on the communication thread beside computing, and beside exchanges. */
+/* profiler/measure/overlap.c - reductions on the communication thread during computing, and during exchanges. */
 #include "profiler/measure/overlap.h"
 #include "core/base/clock.h"
 #include "core/model/precision.h"
@@ -12,11 +12,11 @@
 enum {
     ROUNDS = 5,           /* at most GHP_MAX_SAMPLES; fewer with less effort */
     LONG_ROUNDS = 3,      /* of long reductions */
-    ALONE_SAMPLES = 4,    /* a measurement alone lasts as long as so many samples of an operation */
+    ALONE_SAMPLES = 4,    /* samples of an operation that a measurement alone lasts as long as */
     CYCLES = 3,           /* all the computing in turns, at least so often a round */
     SHORT_EXCHANGES = 16, /* a round */
     SHORT_BYTES = 1 << 10, /* of each rank: as statistics are */
-    ROUND_SAMPLES = 10,    /* a round lasts as long as so many samples of an operation; as ROUNDS */
+    ROUND_SAMPLES = 10,    /* samples of an operation that a round lasts as long as; as ROUNDS */
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
@@ -24,13 +24,13 @@ enum {
  * size */
 static const double slow_reduction = 1.05;
 
-/* Reductions of so many bytes over all ranks on the communication stream, exchanges over all ranks on the computing
+/* Reductions of `bytes` bytes over all ranks on the communication stream, exchanges over all ranks on the computing
  * one. */
 struct traffic {
     const struct ghp_measure *m;
     int64_t bytes;
     int64_t each;                        /* of an exchange, of each rank */
-    struct ghp_collectives *collectives; /* with whoever carries tensors */
+    struct ghp_collectives *collectives; /* of the transport that carries tensors */
     struct ghp_comm *comm;               /* communication stream */
     struct ghp_comm *exchanges;          /* compute stream */
     struct ghp_reduction sum;
@@ -224,8 +224,8 @@ static void span_close(struct ghp_device device, struct span *span)
     device.ops->event_close(device.backend, span->begin);
 }
 
-/* n reductions in the communication stream, and what `fill` puts into the compute stream beside them: seconds of
- * each. */
+/* Runs n reductions in the communication stream, and at the same time what `fill` puts into the compute stream. Gives
+ * the seconds of each. */
 static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill, int64_t runs,
                                  double seconds[2])
 {
@@ -310,8 +310,8 @@ static enum ghp_status alone(struct traffic *t, struct ghp_task task, double sam
     return GHP_OK;
 }
 
-/* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below
- * 0. */
+/* How long a short exchange waits during a reduction, without the slowdown by which it shares the link; may be below 0
+ * by chance. */
 static enum ghp_status measure_queueing(struct traffic *t, struct ghp_task_thread *stream, int n,
                                         double link, double *queueing_delay_s)
 {
@@ -329,8 +329,8 @@ static enum ghp_status measure_queueing(struct traffic *t, struct ghp_task_threa
     return status;
 }
 
-/* What is done alone and what beside each other are measured in the same round: what disturbs it disturbs both sides of
- * its ratio. */
+/* Work alone and work at the same time as other work are measured in the same round, so that a disturbance affects both
+ * sides of their ratio. */
 struct round {
     double compute, comm, link; /* slowdowns */
     double queueing_delay_s;    /* overlap.queueing_delay_s */
@@ -415,7 +415,7 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_task_thread *stream,
     return GHP_OK;
 }
 
-/* With reductions of so many bytes. */
+/* Measures the slowdowns with reductions of `bytes` bytes. */
 static enum ghp_status measure_with(const struct ghp_measure *m, const struct ghp_task *computes,
                                     int n, int64_t bytes, struct ghp_overlap *overlap)
 {

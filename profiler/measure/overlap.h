@@ -13,18 +13,16 @@ enum { GHP_OVERLAP_TASKS = 6 }; /* at most */
 
 /* Measures the slowdowns; one rank has none (all 1, queueing_delay_s 0).
  *
- *     compute   computing beside a reduction / computing alone
- *     comm      reduction beside computing / reduction alone
- *     link      c in  seconds of both = c min(a, b) + |a - b|,  a and b the seconds of each alone
- *     queueing_delay_s   what an exchange of a few KiB takes longer beside a reduction than link times its seconds
- *                        alone; 0 where the
- *               device transport enqueues
- *     comm_long comm of reductions of GHP_OVERLAP_LONG_BYTES, where those of GHP_OVERLAP_BYTES are slowed by 5 % or
- *     more;
- *               else 0
+ *     compute            computing during a reduction / computing alone
+ *     comm               reduction during computing / reduction alone
+ *     link               c in  seconds of both = c min(a, b) + |a - b|,  a and b the seconds of each alone
+ *     queueing_delay_s   how much longer an exchange of a few KiB takes during a reduction than link times its seconds
+ *                        alone; 0 if the device transport enqueues
+ *     comm_long          comm of reductions of GHP_OVERLAP_LONG_BYTES, if those of GHP_OVERLAP_BYTES are slowed by 5 %
+ *                        or more; else 0
  *
- * computes  n >= 1 tasks, typical work beside reductions, some milliseconds a run; they run in turns, and count as much
- *           as they take
+ * computes  n >= 1 tasks, typical work that runs during reductions, some milliseconds a run; they run in turns, and
+ *           count as much as they take
  * overlap   receives means over several rounds, slowdowns each >= 1
  *
  * Collective over m->world */

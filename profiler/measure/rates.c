@@ -11,7 +11,7 @@ enum {
     LARGE_BYTES = 16 << 20, /* of each tensor */
     WEIGHTS_BYTES =
         64 << 20,     /* of each: beyond what caches keep, as weights are when their update comes */
-    BEYOND_CACHE = 4, /* so many times a device's cache are its tensors */
+    BEYOND_CACHE = 4, /* size of its tensors in multiples of a device's cache */
     COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
     COPY_PARTS = 4,
     TENSORS = 2 + GHP_MAX_MOMENTS /* weights, gradients, moments */
@@ -133,7 +133,7 @@ static enum ghp_status measure_memory(struct job *job,
     return GHP_OK;
 }
 
-/* Of a tensor; on a device more than its cache keeps, which holds activations of small batches alone. */
+/* Bytes of a tensor. On a device that is more than its cache keeps, which holds only activations of small batches. */
 static int64_t tensor_bytes(const struct ghp_measure *m, int64_t least)
 {
     int64_t beyond = m->cache_bytes * BEYOND_CACHE / LARGE_BYTES * LARGE_BYTES;
@@ -214,7 +214,7 @@ static enum ghp_status run_load(void *context, int64_t repeats)
     return GHP_OK;
 }
 
-/* Of one sample. */
+/* Bytes of one sample. */
 static int64_t image_bytes(const struct ghp_model *model, const struct ghp_measure *m)
 {
     struct ghp_shape in = model->layers[0].out;

@@ -1,8 +1,9 @@
-/* profiler/measure/speed.h - whether the workers are equally fast, and if not, how fast each is beside the slowest.
+/* profiler/measure/speed.h - whether the workers are equally fast, and if not, how fast each is compared with the
+ * slowest.
  *
  * All time the compute job of executor/opbench/speed_probe.h at once, long enough to know their share of a core that
- * others use too. Only where the fastest is ahead of the slowest in each of three rounds, by more than machines
- * waver, do they count as unlike: the first round without that is the last.
+ * others use too. They count as unlike if the fastest is ahead of the slowest in each of three rounds, by more than
+ * machines waver. The first round without that is the last.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_speed.c, bench/lab/uneven */
 #ifndef GHP_PROFILER_MEASURE_SPEED_H
@@ -24,7 +25,7 @@ enum ghp_status ghp_measure_speed(const struct ghp_measure *m, struct ghp_speeds
 /* Whether the seconds of one round, of n ranks, lie further apart than machines waver. */
 bool ghp_speeds_unlike(const double *seconds, int n);
 
-/* The speeds that seconds of one job tell: none (all alike) but where each round has the workers unlike.
+/* The speeds that seconds of one job tell: none (all alike) unless the workers differ in each round.
  *
  * seconds   of n ranks, round after round: GHP_SPEED_ROUNDS * n
  * speeds    as above

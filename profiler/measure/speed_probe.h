@@ -8,8 +8,8 @@
 
 enum { GHP_SPEED_PROBE_JOBS = 2 }; /* compute, memory */
 
-/* Times the jobs of executor/opbench/speed_probe.h once, on all ranks at once, and puts their means over the ranks
- * behind the samples.
+/* Times the jobs of executor/opbench/speed_probe.h once, on all ranks at once, and appends their means over the ranks
+ * to the samples.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; as ghp_measure_mean
  * Collective over m->world */

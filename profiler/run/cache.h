@@ -1,13 +1,13 @@
-/* profiler/run/cache.h - measurements that are kept for a machine, whatever network they were made for.
+/* profiler/run/cache.h - measurements that are kept for a machine, for all networks.
  *
  * One file for each way of measuring: processor, cores, backend, numerics, precision, ranks and how they share cores,
- * threads, versions of the libraries and of ghp's kernels. Their text is the file's key, its hash the file's name. Kept
- * are operations at a shape, with the algorithm chosen for each pair of formats; collectives of ranks of one node by
- * their groups and bytes; rates and slowdowns. Collectives between nodes are not kept, since links change with who else
- * uses them; neither is anything of GPUs, nor of workers that are not equally fast.
+ * threads, versions of the libraries and of ghp's kernels. Their text is the file's key, its hash the file's name. A
+ * file holds operations at a shape, with the algorithm chosen for each pair of formats; collectives among ranks of one
+ * node by their groups and bytes; rates and slowdowns. Collectives between nodes are not kept, since links change with
+ * their other users. Nothing is kept of GPUs, nor of workers that are not equally fast.
  *
- * A file is read once and merged into under a lock, so several runs may keep theirs at a time. One that is damaged is
- * named and made anew. A cache that cannot be read or written is no reason to fail.
+ * A file is read once and merged into under a lock, so several runs may keep theirs at a time. A damaged file is named
+ * in a warning and made again. A cache that cannot be read or written does not make a run fail.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_cache.c, tests/tools/profile/test_profile_measured.sh */
 #ifndef GHP_PROFILER_RUN_CACHE_H
@@ -23,7 +23,7 @@ struct ghp_cache {
     struct ghp_profile known; /* operations by ghp_cache_op_key; zeroed: nothing yet */
 };
 
-/* Where measurements are kept.
+/* Finds the folder in which measurements are kept.
  *
  * option   a folder; "none"; NULL: `ghp` in $XDG_CACHE_HOME, or in ~/.cache
  * folder   receives its name, owned by the caller; NULL: nothing is kept

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a work list's operation is called beside its samples. */
+/* The key of a work list's operation without its number of samples. */
 struct family {
     char key[GHP_KEY_BYTES];
 };

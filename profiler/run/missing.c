@@ -26,7 +26,7 @@ static void turns_of_data(const struct ghp_profiling *run, int *turns)
     }
 }
 
-/* Of the collective's kind the sizes on both sides of what is missing. */
+/* Wants the sizes of the collective's kind on both sides of the missing one. */
 static void want_comm(const struct ghp_worklist *worklist, const struct ghp_missing_item *item,
                       int turn, int *turns)
 {

@@ -6,7 +6,7 @@
 
 #include "profiler/measure/measure.h"
 
-/* All ranks of the transport, for whoever only wants to talk: no backend, no sample length.
+/* Describes all ranks of the transport to callers that only communicate: no backend, no sample length.
  *
  * m   filled; borrows the transport
  *

@@ -1,4 +1,4 @@
-/* profiler/run/rates.c - rates, and slowdowns beside reductions, unless an earlier file has them. */
+/* profiler/run/rates.c - rates, and slowdowns during reductions, unless an earlier file has them. */
 #include "profiler/run/run_private.h"
 
 #include "core/base/log.h"

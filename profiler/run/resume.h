@@ -11,7 +11,7 @@
 /* Loads the file at `path` if there is one, and keeps its measured entries.
  *
  * fresh     a new profile that says how and where will be measured (backend, numerics, precision, workers, machine);
- *           on success it has become the one to go on with
+ *           on success it has become the one to continue with
  * resumed   receives whether there was a file
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (the file was measured otherwise: names the difference and --fresh); load failures

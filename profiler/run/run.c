@@ -130,7 +130,7 @@ static void count_all(struct ghp_profiling *run)
     result->comms_left = run->worklist.n_comms - result->comms_kept - result->comms_measured;
 }
 
-/* Of the rounds that measured the operations, perhaps an earlier file's. */
+/* Notes the speed probe of the rounds that measured the operations, unless an earlier file has one. */
 static void note_speed_probe(struct ghp_profile *profile,
                              const struct ghp_samples samples[GHP_SPEED_PROBE_JOBS])
 {
@@ -169,8 +169,8 @@ static void note_disturbed(struct ghp_profiling *run, double foreign, double dri
                                    fmax(drift > least_drift ? drift : 0, run->profile->disturbed));
 }
 
-/* Once more through everything while other programs have taken their share of all rounds, up to a few times: samples
- * far off then stand beside others. */
+/* Measures everything in rounds. While other programs have taken their share of all rounds there are further ones, up
+ * to a few, so that samples that are far off become few among many. */
 static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host_load *load,
                                       struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS])
 {

@@ -63,10 +63,9 @@ struct ghp_profiling_result {
 
 /* Measures and saves.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (more ranks than workers, a batch that is no multiple of the workers, a file that was
+ * Returns   GHP_OK; GHP_ERR_INPUT (more ranks than workers, a batch that the workers do not divide, a file that was
  *           measured otherwise, ranks not placed node by node); GHP_ERR_IO, GHP_ERR_FORMAT (the file); the backend's
- *           and
- *           the transport's failures. All ranks fail together; the rank that failed itself holds the message.
+ *           and the transport's failures. All ranks fail together; the rank that failed itself holds the message.
  * Collective over all ranks */
 enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
                                   struct ghp_transport *transport,

@@ -36,12 +36,14 @@ enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes);
 enum ghp_status ghp_profiling_settle(struct ghp_profiling *run);
 /* Who carries tensors: decided by all together, after every backend is open. */
 enum ghp_status ghp_profiling_open_device_transport(struct ghp_profiling *run);
-/* What a worker takes of a device beside its arena: the driver's, the libraries' and the communicators' memory. */
+/* Notes the memory of a device that a worker takes in addition to its arena: the driver's, the libraries' and the
+ * communicators'. */
 enum ghp_status ghp_profiling_note_concurrent(struct ghp_profiling *run);
 
 /* ---- run/worklist.c ---- */
 
-/* An earlier file first: its entries are by its workers' speeds, so the work list must be by these too. */
+/* Loads an earlier file, then collects the work list. The file's entries depend on its workers' speeds, so the work
+ * list must use these too. */
 enum ghp_status ghp_profiling_collect(struct ghp_profiling *run);
 
 /* ---- run/missing.c ---- */

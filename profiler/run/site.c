@@ -133,7 +133,7 @@ enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
                                         .exact = run->request->exact,
                                         .local_rank = run->m.rank % run->ranks_per_node};
     struct ghp_binding binding = {0};
-    int planned = /* of a plan for so many workers, which more ranks than measure may be */
+    int planned = /* in a plan for all the workers, which may be more than the ranks that measure */
         ghp_machine_place(&run->profile->machine, run->result->workers, 0).n_cores;
 
     GHP_TRY(ghp_binding_set(&run->profile->machine, request, run->request->bind, &binding));

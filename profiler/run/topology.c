@@ -265,7 +265,7 @@ enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, 
     return GHP_OK;
 }
 
-/* Of a cache's bytes, what is each one's of so many workers that are spread evenly over the machine. */
+/* The bytes of a cache that each worker has, if the workers are spread evenly over the machine. */
 static int64_t share_of(hwloc_topology_t topology, hwloc_obj_t cache, int workers)
 {
     int all = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);

@@ -1,6 +1,6 @@
 /* profiler/run/topology.h - hwloc -> machine: what the nodes of the cluster look like.
  *
- * The only place that knows hwloc in this room. Links are no matter of topology: they are measured, or given.
+ * The only place that knows hwloc in this room. Links do not belong to the topology: they are measured, or given.
  *
  * Tested  tests/profiler/run/test_topology.c */
 #ifndef GHP_PROFILER_RUN_TOPOLOGY_H
@@ -47,8 +47,8 @@ void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_mach
  * particular is meant. Local. */
 void ghp_topology_limit(const struct ghp_limits *limits, struct ghp_machine *machine);
 
-/* Of the first core's caches the most that each of so many workers, spread evenly over this machine, has for itself
- * [bytes]; 0 where hwloc knows none. Local. */
+/* The most cache that each of `workers` workers, spread evenly over this machine, has for itself among the first core's
+ * caches [bytes]; 0 if hwloc does not know any. Local. */
 int64_t ghp_topology_cache_bytes(int workers);
 
 #endif

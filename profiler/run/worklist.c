@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What measurements are kept by: all that they depend on beside the operation or the collective. */
+/* The key that measurements are kept by: all that they depend on, except for the operation or the collective. */
 static void cache_key(const struct ghp_profiling *run, char *key, size_t n)
 {
     const struct ghp_machine *machine = &run->profile->machine;
@@ -28,8 +28,8 @@ static void cache_key(const struct ghp_profiling *run, char *key, size_t n)
              ghp_bind_names[request->bind], request->libraries);
 }
 
-/* Rank 0's, of what equally fast workers compute on processors; what was kept is used unless all is to be measured
- * anew.
+/* Opens the cache on rank 0, for equally fast workers that compute on processors. Kept measurements are used unless all
+ * is to be measured again.
  *
  * known   the profile has an earlier file's rates */
 static enum ghp_status open_cache(struct ghp_profiling *run, bool known)

@@ -54,8 +54,8 @@ static int64_t fitting(const struct ghp_worklist_comm *comm, int element_bytes, 
     return n * unit;
 }
 
-/* Two sizes between a and b, the second at `part` of the way on the axis of logarithms. None where a and b are next to
- * each other on purpose, before and behind a jump. */
+/* Two sizes between a and b, the second at `part` of the way on the axis of logarithms. There are none if a and b are
+ * next to each other on purpose, before and after a jump. */
 static enum ghp_status add_gap(struct ghp_validation *validation, struct ghp_worklist_comm comm,
                                int element_bytes, const int64_t gap[2], double part)
 {

@@ -3,9 +3,9 @@
  * A plan asks for sizes between those that were measured, and, for other worker counts, for groups that were not. Here
  * both are measured and held against their prices:
  *     sizes    between each two neighbouring sizes of a table (op, count, stride) the geometric middle, and another one
- *              at a place that changes from gap to gap (an all-reduce's is no multiple of the ranks);
- *     groups   the same messages priced by a copy of the profile without their table, its links fitted anew, and groups
- *              that the profile has no table for, such as 3 of 4 ranks.
+ *              at a place that changes from gap to gap (an all-reduce's is not a multiple of the ranks);
+ *     groups   the same messages priced by a copy of the profile without their table, its links fitted again, and
+ *              groups that the profile has no table for, such as 3 of 4 ranks.
  * Measured as a profile is: all groups of a kind at once, samples in rounds that lie apart. In a shuffled order, so
  * that neither drift nor the end of the time falls on one kind. No file is written.
  *

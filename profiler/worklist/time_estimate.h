@@ -11,11 +11,10 @@
 
 #include "profiler/worklist/worklist.h"
 
-/* How long a trial's samples last beside those that are entered: only who is quickest counts. */
+/* How long a trial's samples last compared with those that are entered: they only have to tell which is quickest. */
 #define GHP_AUTOTUNING_SHARE 0.25
 
-/* First visits try algorithms, where there is a choice, and those behind them the algorithms of pairs of formats that
- * are left. */
+/* First visits try algorithms, if there is a choice. Later ones try those of the pairs of formats that are left. */
 enum ghp_visit {
     GHP_VISIT_AUTOTUNING,
     GHP_VISIT_FIRST,
@@ -32,7 +31,7 @@ struct ghp_time_estimate {
     } visits[GHP_VISIT_COUNT];
     double scratch_s; /* spent on asking for operations' scratch */
     int scratches;    /* operations that were asked */
-    /* the longest visit, for whoever must say where the time went */
+    /* the longest visit, for reports of where the time went */
     double longest_s;
     char longest[GHP_KEY_BYTES + 32];
 };

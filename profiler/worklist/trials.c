@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum { SIZES = 4, FIRST_TRIALS = 64 };
-/* Of each size, between operations that are alike: samples, channels in and out, pixels. What is quickest changes from
- * one side of an image to half of it. */
+/* The most doublings of each size between operations that are alike: samples, channels in and out, pixels. If the side
+ * of an image is halved, another algorithm may be quickest. */
 static const double most_doublings[SIZES] = {2, 2, 2, 1};
 static const double lost = 1.25;      /* times the quickest one's seconds, of the same operation */
 static const double lost_more = 0.25; /* for each doubling */

@@ -18,7 +18,7 @@ struct ghp_trials { /* zeroed: none yet */
     struct ghp_trial *of; /* owned */
 };
 
-/* Notes that an algorithm took so many seconds in the formats of op->variants[which], and the quickest one best_s.
+/* Notes the seconds of an algorithm, and those of the quickest one, in the formats of op->variants[which].
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_trials_add(struct ghp_trials *trials, const struct ghp_worklist_op *op,

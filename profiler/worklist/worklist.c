@@ -11,8 +11,8 @@ enum {
     /* steps of 2 between these: there messages begin to go by rendezvous */
     GRID_FINE = 32 << 10,
     GRID_COARSE = 1 << 20,
-    /* from so many on, a message between two ranks goes by rendezvous (Open MPI's btl_tcp_eager_limit): a jump, so the
-     * last size before it is measured as well */
+    /* from this size on, a message between two ranks goes by rendezvous (Open MPI's btl_tcp_eager_limit): a jump, so
+     * the last size before it is measured as well */
     GRID_RENDEZVOUS = 64 << 10,
     GRID_EAGER = 63 << 10,
     /* shorter messages may pass a limited link as a burst, faster than its rate: weights of workers go in one message,

@@ -52,7 +52,7 @@ struct ghp_worklist_op {
     int turn;
     struct ghp_epilogue epilogue; /* layers that it fuses (core/program/fuse.h) */
     bool fused;                   /* others take it along, wherever it is */
-    /* rank 0: scratch_bytes is known, of an entry with so many formats */
+    /* rank 0: scratch_bytes is known for an entry with asked_memory_formats formats */
     bool asked;
     int asked_memory_formats;
     int64_t scratch_bytes;
@@ -64,7 +64,7 @@ struct ghp_worklist_op {
     struct ghp_samples alone; /* of one worker while the others wait */
 };
 
-/* Sizes of a table of collectives are at most so many times each other; a straight line costs what is between. */
+/* The largest ratio of neighbouring sizes in a table of collectives; a straight line costs what lies between. */
 enum { GHP_COMM_GRID_STEP = 4 };
 
 /* One collective to measure. */
@@ -103,7 +103,7 @@ struct ghp_worklist_request {
 
 /* Collects and orders.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a batch that is no multiple of the workers); GHP_ERR_NO_MEMORY
+ * Returns   GHP_OK; GHP_ERR_INPUT (a batch that the workers do not divide); GHP_ERR_NO_MEMORY
  * Local; equal requests give equal work lists on all ranks */
 enum ghp_status ghp_worklist_collect(const struct ghp_worklist_request *request,
                                      struct ghp_worklist *worklist);
