@@ -18,7 +18,7 @@
 
 enum { MOST_ARGS = 14, CANNOT_RUN = 127 };
 
-/* Solvers are told to work to 1e-9 in their variables. A choice that is 1e-9 beside 0 lets a step be shorter by that
+/* Solvers are told to work to 1e-9 in their variables. A choice that is off 0 by 1e-9 lets a step be shorter by that
  * share of all reductions, and reductions can last 1000 times as long as the step. */
 static const double tolerance = 1e-5;
 

@@ -1,4 +1,4 @@
-/* inspect/checkpoint.c - see inspect.h: what a training left on disk, and whether it can be gone on from.
+/* inspect/checkpoint.c - see inspect.h: what a training left on disk, and whether training can continue from it.
  *
  * Reads the file's own words (docs/reference/formats.md, ghp.checkpoint/1); values are read for the checksum, and for whether they
  * are finite. */
@@ -71,8 +71,8 @@ static int64_t bytes_of(const struct ghp_safetensors *file)
     return sum;
 }
 
-/* How many tensors have a number that is not finite, and the name of the first; those that are no floating-point
- * numbers, or cannot be read, have none. */
+/* How many tensors have a number that is not finite, and the name of the first; tensors of other kinds of numbers, or
+ * that cannot be read, are not counted. */
 static int count_not_finite(struct ghp_safetensors *file, const char **first)
 {
     int count = 0;
@@ -93,7 +93,7 @@ static int count_not_finite(struct ghp_safetensors *file, const char **first)
     return count;
 }
 
-/* Of a whole file. */
+/* The state of a complete file. */
 static const char *state_of(struct ghp_safetensors *file, char text[STATE_BYTES])
 {
     const char *first = NULL, *state = ghp_safetensors_has_checksum(file)

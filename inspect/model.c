@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What the operation is beside its shapes: "3x3 stride 2 pad 1". */
+/* The operation's attributes other than its shapes: "3x3 stride 2 pad 1". */
 static const char *window_text(const struct ghp_layer *layer, char text[128])
 {
     const struct ghp_window *w = &layer->window;

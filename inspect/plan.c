@@ -1,4 +1,4 @@
-/* inspect/plan.c - tables of one plan: splits, predictions beside the baselines, phases, memory, certificate. */
+/* inspect/plan.c - tables of one plan: splits, predictions compared with the baselines, phases, memory, certificate. */
 #include "inspect/inspect.h"
 
 #include "core/base/embed.h"

@@ -1,6 +1,6 @@
 /* inspect/profile.c - tables of a profile: operations (or a model's layers), collectives, rates.
  *
- * A key is read back into the shapes it names, so that bytes stand beside seconds. */
+ * A key is read back into the shapes it names, so that bytes stand next to seconds. */
 #include "inspect/inspect.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void read_list(const char *text, int n, int64_t *const out[])
     }
 }
 
-/* One token of a key behind the operation's name. */
+/* Reads one token of a key, after the operation's name. */
 static void read_token(const char *token, struct ghp_local *local)
 {
     struct ghp_window *w = &local->window;

@@ -1,8 +1,8 @@
 /* inspect/run.c - the tables of a file of ghp-run, whatever lists of records it holds.
  *
  * A run file is one object: single values, and lists of records. Each list becomes a table whose columns are the
- * records' keys; the unit in a key's ending heads its column. Where a record has predicted_s and measured_s but no
- * error, the error is added. */
+ * records' keys; the unit in a key's ending heads its column. If a record has predicted_s and measured_s but no error,
+ * the error is added. */
 #include "inspect/inspect.h"
 
 #include "core/base/json_lines.h"
@@ -103,7 +103,7 @@ static void put_record(struct ghp_table *table, json_t *record, const char *cons
     }
 }
 
-/* Whether any record has a text there: null stands for what a record has not. */
+/* Whether any record has a text there: null stands for what a record does not have. */
 static bool is_text(json_t *list, const char *key)
 {
     json_t *record;
@@ -178,7 +178,7 @@ static enum ghp_status print_lists(json_t *root, FILE *out)
     return GHP_OK;
 }
 
-/* Where the error sits, if the file says enough for that. */
+/* Prints where the error of the prediction comes from, if the file says enough for that. */
 static enum ghp_status print_prediction_error(struct ghp_display *report,
                                               const struct ghp_json *doc, const char *path)
 {

@@ -308,7 +308,7 @@ static enum ghp_status write_files(struct ghp_display *display, const struct ghp
     return status;
 }
 
-/* Whether the profile of --profile is one, also where nothing of it is shown. */
+/* Checks that --profile names a profile, even if nothing of it is shown. */
 static enum ghp_status check_profile(const struct ghp_plan *plan, const char *path)
 {
     struct ghp_profile profile;

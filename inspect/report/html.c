@@ -1,4 +1,4 @@
-/* inspect/report/html.c - the page: its head and figures, the strategies beside each other, the certificate. */
+/* inspect/report/html.c - the page: its head and figures, the strategies next to each other, the certificate. */
 #include "inspect/report/report_private.h"
 
 #include "core/plan/staging_text.h"

@@ -64,7 +64,7 @@ static void put_nodes(struct ghp_page *page, const struct ghp_report *report)
         ghp_page_add(page, "<p class=\"small\">The machine's other nodes have no workers.</p>\n");
 }
 
-/* Where the group's exchanges run. */
+/* Writes where the group's exchanges run. */
 static void put_span(struct ghp_page *page, const struct ghp_plan *plan)
 {
     const struct ghp_machine *machine = &plan->profile.machine;

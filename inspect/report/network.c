@@ -12,11 +12,11 @@
 /* Measures of the drawing, in its own pixels. */
 enum {
     BLOCK = 184,  /* width of a block that stands alone in its rank */
-    NARROW = 148, /* and where others stand beside it */
+    NARROW = 148, /* the same, if others stand next to it */
     HEIGHT = 46,
     GAP = 30,    /* between ranks */
     LANE = 16,   /* between lanes */
-    TRACK = 12,  /* of a tensor beside the lanes */
+    TRACK = 12,  /* of a tensor next to the lanes */
     GUTTER = 48, /* between columns */
     MARGIN = 14,
     WIDEST = 1128, /* of the page's inner width */
@@ -88,7 +88,7 @@ static int block_y(const struct ghp_blocks *b, const struct ghp_block *block)
     return rank_y(b, block->column, block->rank);
 }
 
-/* x of a link's track, counted from the right edge of the lane beside it. */
+/* x of a link's track, counted from the right edge of the lane next to it. */
 static int track_x(const struct ghp_blocks *b, const struct ghp_wire *link)
 {
     return lane_x(b, b->blocks[link->from].column, link->beside) + wide(b) +
@@ -119,7 +119,7 @@ static void put_lane_path(const struct drawing *d, const struct ghp_wire *link)
     }
 }
 
-/* Beside the lanes of one column. */
+/* Draws a tensor's path next to the lanes of one column. */
 static void put_track_path(const struct drawing *d, const struct ghp_wire *link)
 {
     const struct ghp_blocks *b = d->blocks;

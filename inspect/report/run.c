@@ -1,4 +1,4 @@
-/* inspect/report/run.c - a run's measured instructions beside the plan's program.
+/* inspect/report/run.c - a run's measured instructions joined with the plan's program.
  *
  * Both list the same instructions in the same order, so the join is by index; each is compared by name, layer and
  * stream, so that a run of another plan is refused. */

@@ -1,7 +1,7 @@
 /* inspect/report/run_page.c - a run as a page: figures, the curve of its loss, where a step's time went, its layers.
  *
- * Everything comes from the run's file alone, so it can be drawn where the plan is not. A step over time is the plan's
- * page beside the run (report/timeline.c). */
+ * Everything comes from the run's file alone, so it can be drawn without the plan. A step over time is on the plan's
+ * page (report/timeline.c). */
 #include "inspect/report/report_private.h"
 
 #include "core/base/units.h"

@@ -1,6 +1,6 @@
 /* inspect/report/timeline.c - the steady step's two streams over time, predicted and, with a run, measured.
  *
- * Drawings stretch to the window (or to the zoom), so their texts stand beside them. What is too short to be seen is
+ * Drawings stretch to the window (or to the zoom), so their texts stand next to them. What is too short to be seen is
  * drawn together with its neighbours of the same phase. */
 #include "inspect/report/report_private.h"
 

@@ -1,8 +1,8 @@
 /* inspect/report/torch.c - the plan as a Python file, which divides a PyTorch module by it (page/torch.py).
  *
- * PyTorch divides linear layers by columns and rows, and all else by samples. Where the plan leaves a tensor in parts
- * between a column-parallel layer and a row-parallel one, so does the file; every other layer that has no weights is
- * done by samples there, whatever the plan says of it: the values are the same. What PyTorch cannot do is refused by
+ * PyTorch divides linear layers by columns and rows, and all else by samples. If the plan leaves a tensor in parts
+ * between a column-parallel layer and a row-parallel one, so does the file. Every other layer without weights is done
+ * by samples there, whatever the plan says of it, because the values are the same. What PyTorch cannot do is refused by
  * the layer's name. */
 #include "inspect/report/report_private.h"
 

@@ -136,7 +136,7 @@ static void add_predicted(struct events *events, const struct ghp_report *of, in
     }
 }
 
-/* Starts are of one step and lengths are means: where they would overlap, an event is moved behind the one before. */
+/* Starts are of one step and lengths are means: if they would overlap, an event is moved after the one before. */
 static void add_measured(struct events *events, const struct ghp_report *report)
 {
     double before_s[GHP_STREAM_COUNT] = {-INFINITY, -INFINITY, -INFINITY};

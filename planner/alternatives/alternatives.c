@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Instructions that all trials of single changes may lower and simulate: some tenths of a second. Where all splits of
- * all layers would take more, few of each are tried. A count, not a clock, so that a plan is the same on every
+/* Instructions that all trials of single changes may lower and simulate: some tenths of a second. If all splits of all
+ * layers would take more, few of each are tried. It is a count and not a time, so that a plan is the same on every
  * machine. */
 static const double all_instrs = 3e5, few_instrs = 2e5;
-/* The same where the strategy was asked for, so that no second best can become the plan: few splits of the layers that
+/* The same if a strategy was asked for, so that a second best cannot become the plan: few splits of the layers that
  * promise most, and of no others. */
 static const double asked_instrs = 5e4;
 enum { LEAST_LAYERS = 8 };
@@ -238,7 +238,7 @@ static bool shares_parameters(const struct second_best *r, int v)
     return ghp_model_owner(r->model, v) == ghp_model_owner(r->model, r->layer);
 }
 
-/* Takes back the changes of other layers that the second best is no faster for. */
+/* Takes back the changes of other layers that do not make the second best faster. */
 static enum ghp_status drop_idle_changes(struct second_best *r)
 {
     for (int v = 0; v < r->job->instance->n_layers; v++) {

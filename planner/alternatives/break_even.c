@@ -163,7 +163,7 @@ static bool is_inverse(enum ghp_quantity quantity)
 
 /* A bracket of the turn; x is the factor, or one over it where that is what seconds are piecewise linear in. */
 struct bracket {
-    double x[2], f[2]; /* [0] before the turn, [1] behind it */
+    double x[2], f[2]; /* [0] before the turn, [1] after it */
 };
 
 static enum ghp_status set_end(struct pair *p, enum ghp_quantity quantity, double x,
@@ -185,8 +185,8 @@ static bool is_flat(const struct pair *p, const struct bracket *b)
     return fabs(b->f[1]) <= zero_step * p->plan->predicted.step_s;
 }
 
-/* Closes in on the turn, which ends as the far end: by the line through both ends, every third time and on flat
- * stretches by halves. A zero that has none beside it is the turn. */
+/* Closes in on the turn, which becomes the far end. The next point is where the line through both ends is zero; every
+ * third time, and on flat stretches, it is the middle. A zero without another zero next to it is the turn. */
 static enum ghp_status close_in(struct pair *p, enum ghp_quantity quantity, struct bracket *b)
 {
     for (int k = 0; k < TRIALS && fabs(b->x[1] - b->x[0]) > same_value * fabs(b->x[0]); k++) {

@@ -1,4 +1,4 @@
-/* planner/cli/ghp-plan.c - the tool: reads a model and a profile, makes a plan, prints it beside the baselines.
+/* planner/cli/ghp-plan.c - the tool: reads a model and a profile, makes a plan, prints it together with the baselines.
  *
  * Only options, files and exit codes; plans are made by planner/make/make.h. */
 #include "core/base/log.h"
@@ -224,8 +224,7 @@ static enum ghp_status read_bucket(int64_t *bytes)
     return GHP_OK;
 }
 
-/* The profile as the options want it, for so many workers. */
-/* Zeroed: the one to choose. */
+/* Reads --sync. *sync stays zeroed if ghp is to choose the synchroniser. */
 static enum ghp_status read_sync(struct ghp_sync *sync)
 {
     bool open =
@@ -430,7 +429,7 @@ static enum ghp_status make_sweep(const char *model_path)
     return status;
 }
 
-/* Last of all: the profile is none any more. */
+/* Writes the list of missing measurements. It is called last, because it changes the profile. */
 static enum ghp_status write_missing(const struct ghp_plan_request *request,
                                      struct ghp_profile *profile)
 {
@@ -510,7 +509,7 @@ static enum ghp_status try_weights(const char *model_path)
     enum ghp_status status = ghp_network_check_weights(model_path);
 
     if (status == GHP_OK || status == GHP_ERR_NO_MEMORY) return status;
-    if (access(model_path, R_OK) != 0) return GHP_OK; /* whoever loads the network says so */
+    if (access(model_path, R_OK) != 0) return GHP_OK; /* loading the network reports it */
     ghp_warn("%s; the plan does not depend on it, but ghp-run refuses to train these weights: mend "
              "them, or give ghp-run --init FILE or --init random",
              ghp_status_message());

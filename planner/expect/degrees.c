@@ -79,7 +79,8 @@ enum ghp_status ghp_degrees_splits(const struct ghp_model *model, struct ghp_pro
     return GHP_OK;
 }
 
-/* Of each block all but its last sum, which is kept as the next block's input. Returns how many layers. */
+/* Marks all layers of each block for recomputation, except for its last sum, which is kept as the next block's input.
+ * Returns how many layers it marks. */
 static int set_recompute(const struct ghp_model *model, bool *recompute)
 {
     bool inside = false;

@@ -14,7 +14,7 @@ bool ghp_candidate_fits(const struct ghp_plan_context *context, int64_t peak_byt
     return context->request->memory_bytes == 0 || peak_bytes <= context->request->memory_bytes;
 }
 
-/* A copy of a list of n items of so many bytes; NULL of NULL. */
+/* Copies a list of n items of `bytes` bytes each; a copy of NULL is NULL. */
 static enum ghp_status copy_list(const void *from, size_t n, size_t bytes, void **to)
 {
     if (from == NULL) return GHP_OK;

@@ -103,7 +103,8 @@ static enum ghp_status note_reason(struct ghp_baseline_found *found, enum ghp_st
     return found->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-/* Of the time limit, for a baseline that a plan is only compared with: its search, and what to recompute. */
+/* Shares of the time limit for a baseline that a plan is only compared with: for its search, and for what to
+ * recompute. */
 static const double compared_share = 0.01, recomputed_share = 0.05;
 
 /* When the search for a baseline ends. One that a plan is only compared with needs no proof, and its best plan is found
@@ -242,7 +243,7 @@ static void keep_better(const struct ghp_plan_context *s, struct ghp_candidate *
     ghp_candidate_release(second);
 }
 
-/* Of the network with local statistics. */
+/* Finds the best plan by data of the network with local statistics. */
 static enum ghp_status find_local(const struct ghp_plan_context *s, const struct ghp_model *local,
                                   struct ghp_candidate *found)
 {

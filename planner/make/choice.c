@@ -10,7 +10,7 @@
 
 /* ---- the lead ---- */
 
-/* Whether a gain is sure, beside what one prediction may be off by; any gain, where simpler plans are not preferred. */
+/* Whether a gain is larger than the error of the predictions. If simpler plans are not preferred, any gain counts. */
 static bool is_sure(const struct ghp_plan_context *s, double gain_s,
                     const struct ghp_prediction *off)
 {

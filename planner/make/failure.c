@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-/* Where a layer can take no split at all: why it cannot be split by data. GHP_OK: each can. */
+/* If a layer cannot take any split, says why it cannot be split by data. GHP_OK: each layer can take one. */
 static enum ghp_status fail_splits(const struct ghp_plan_context *s)
 {
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the time limit, at least: for a plan made again in other formats, and within the machine's memory. */
+/* Least shares of the time limit for a plan that is made again: in other formats, and within the machine's memory. */
 static const double least_share = 0.05, again_share = 0.5;
 
 /* One way through the steps. */
@@ -169,7 +169,7 @@ static enum ghp_status next_formats(const struct attempt *a, int attempt, bool *
     return *nchw16c == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-/* Seconds of data parallelism in a plan's own formats; INFINITY where it cannot be had, or something else was asked
+/* Seconds of data parallelism in a plan's own formats; INFINITY if it is not possible, or something else was asked
  * for. */
 static double data_s(const struct attempt *a)
 {
@@ -180,8 +180,8 @@ static double data_s(const struct attempt *a)
                : INFINITY;
 }
 
-/* Of the time limit, what the next attempt may take: half of what is left, if a plan may be made again in other
- * formats. */
+/* The part of the time limit that the next attempt may take: what is left, or half of it if a plan may be made again in
+ * other formats. */
 static double attempt_s(const struct ghp_plan_request *request, double began_s)
 {
     double all = request->time_limit_s, left = all - (ghp_now_s() - began_s);

@@ -6,7 +6,7 @@
 
 enum { RIVALS = 3 }; /* of the search's fastest plans */
 
-/* What takes longer than most_s is no rival. */
+/* Adds what a plan lacks, unless the plan takes longer than most_s and so is not a rival. */
 static enum ghp_status add_plan(const struct ghp_plan_context *s, const struct ghp_candidate *plan,
                                 double most_s, struct ghp_missing *missing)
 {

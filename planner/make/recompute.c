@@ -76,7 +76,7 @@ static enum ghp_status look_at(struct recompute_search *r, const struct ghp_stag
     return status;
 }
 
-/* Whether the splits can be in so many micro-batches. */
+/* Whether the splits are possible with the staging's micro-batches. */
 static bool can_be(const struct recompute_search *r, const struct ghp_staging *staging)
 {
     struct ghp_problem problem = r->lowering->problem;

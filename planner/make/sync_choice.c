@@ -67,7 +67,8 @@ static enum ghp_status predict_allreduce(const struct ghp_plan_request *request,
     return ghp_plan_predict(&lowering, plan->splits, request->profile, predicted);
 }
 
-/* What the sharded update saves and costs beside an all-reduce of the same splits; `why`: behind it, may be empty. */
+/* Notes what the sharded update saves and costs compared with an all-reduce of the same splits. `why` is appended, and
+ * may be empty. */
 static enum ghp_status note_gain(const struct ghp_plan_request *request, double deadline_s,
                                  const char *why, struct ghp_plan *plan)
 {

@@ -63,7 +63,8 @@ static int find_cut(const struct interleave *a, const double *work, struct cut w
     return best;
 }
 
-/* Cuts the network into n x chunks parts of about the same computation. Returns whether there are so many. */
+/* Cuts the network into n x chunks parts of about the same computation. Returns whether there are enough places to
+ * cut. */
 static bool cut(const struct interleave *a, const double *work, struct ghp_staging *s)
 {
     int parts = s->n * s->chunks, n_layers = a->job->lowering->model->n_layers, last = 0;
@@ -136,7 +137,7 @@ static enum ghp_status try_staging(struct interleave *a, struct ghp_staging *s, 
     return GHP_OK;
 }
 
-/* All numbers of chunks and micro-batches for so many groups and stages. */
+/* Tries all numbers of chunks and micro-batches with these groups and stages. */
 static enum ghp_status try_stages(struct interleave *a, int groups, int stages)
 {
     const struct ghp_problem problem = a->job->lowering->problem;

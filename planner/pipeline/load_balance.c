@@ -12,8 +12,8 @@
 static const double worth = 0.01;  /* of a step: what shares must gain over those in proportion */
 static const double narrow = 1e-4; /* of a step: where the bisection ends */
 /* Libraries' kernels cut a batch into blocks: over a prime number of samples some take twice as long and more, which
- * costs between the numbers measured do not know. So shares are levelled by so many samples, where that is little of
- * the least. */
+ * interpolated costs do not show. So shares are multiples of up to MOST_QUANTUM samples, if that is a small part of the
+ * least share. */
 enum { MOST_QUANTUM = 4, QUANTA = 8 };
 /* of the time that is left: what one block size's splits may take */
 static const double time_share = 0.5;
@@ -69,7 +69,7 @@ static int slowest_of(const struct balance *b, int block)
     return rank;
 }
 
-/* The step of a block, with so many samples for each of its workers. */
+/* The step of a block, with `samples` samples for each of its workers. */
 static enum ghp_status step_of(const struct balance *b, int block, int64_t samples, double *step_s)
 {
     double *known = &b->step_s[b->like[block]][samples];
@@ -253,7 +253,8 @@ static enum ghp_status find_splits(const struct ghp_partition_job *job, int bloc
     return ghp_partition_one(&own, staging, NULL, a);
 }
 
-/* Where few samples come out equal, splits may reach over several blocks: then these are no plan of this block size. */
+/* Whether the splits stay within blocks. With few samples, blocks may get equal shares, and splits may then reach over
+ * several of them; that is not a plan of this block size. */
 static bool within_blocks(const struct ghp_partition *a, int layers, int block)
 {
     for (int v = 0; v < layers; v++)

@@ -9,7 +9,7 @@ static bool in_line(const struct ghp_instr *instr)
     return instr->stream == GHP_STREAM_COMPUTE && !ghp_instr_sends(instr);
 }
 
-enum { WORK, UPDATE, DATA, PARTS }; /* DATA: what of WORK is no weight gradient */
+enum { WORK, UPDATE, DATA, PARTS }; /* DATA: WORK without weight gradients */
 
 static bool makes_weights(const struct ghp_instr *instr)
 {

@@ -312,7 +312,7 @@ static enum ghp_status try_candidate(struct partition_search *a, const struct ca
     return status;
 }
 
-/* Of the time left, what the search of one candidate may take. */
+/* When the search of one candidate ends, by its part of the time left. */
 static double slice_end_s(const struct partition_search *a)
 {
     double now_s = ghp_now_s(), left_s = a->job->deadline_s - now_s;

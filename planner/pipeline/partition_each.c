@@ -14,7 +14,7 @@ struct walk {
     const struct ghp_partition_visitor *visitor;
 };
 
-/* The least divisor of a group that leaves at most so many units. */
+/* The least divisor of a group that leaves at most GHP_PARTITION_UNITS units. */
 static int unit_of(int group)
 {
     int unit = 1;
@@ -69,7 +69,7 @@ static enum ghp_status is_pruned(const struct walk *w, int stage, int end, bool 
     return w->visitor->prune(w->visitor->context, &part, pruned);
 }
 
-/* Stage `stage` and those after it, with so many workers of the group left. */
+/* Visits stage `stage` and those after it, with `left` workers of the group left. */
 static enum ghp_status visit_stages(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];

@@ -158,8 +158,8 @@ static int by_worth(const void *x, const void *y)
     return a->layer - b->layer;
 }
 
-/* No set is faster than all kept: where nothing is slowed by what runs beside it and no stage waits for another, work
- * that is added only delays. Else no more is said than that all of it has to be done. */
+/* A step that no set undercuts. If concurrent work slows nothing and no stage waits for another, added work only
+ * delays, so it is the step with all layers kept. Else it is only the work that has to be done. */
 static double floor_s(const struct sets *s, const struct ghp_timing *timings, int n)
 {
     const struct ghp_overlap *o = &s->job->profile->overlap;
@@ -253,7 +253,7 @@ static enum ghp_status find_first(struct sets *s)
 
 /* ---- all sets ---- */
 
-/* Of a stage so far: seconds of what is recomputed, bytes that this frees at most. */
+/* For each stage so far: the seconds of what is recomputed, and the most bytes that this frees. */
 struct sums {
     double recompute_s[GHP_MAX_STAGES], freed_bytes[GHP_MAX_STAGES];
 };

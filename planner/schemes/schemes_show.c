@@ -103,7 +103,7 @@ static void add_scheme(struct ghp_table *t, const struct ghp_schemes *s,
     if (scheme->chosen) ghp_table_cell(t, "chosen");
 }
 
-/* Where the plan is of which the table is about many. */
+/* Prints where the plan is: the table is about many, but only one is written. */
 static enum ghp_status print_where(const char *path, FILE *out)
 {
     if (path != NULL)

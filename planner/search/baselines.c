@@ -147,7 +147,8 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
     return GHP_OK;
 }
 
-/* Where parameters cannot be sharded as a split's text says, or are not to be: why. GHP_OK: it does not say so. */
+/* If parameters cannot be sharded as a split's text says, or --shard does not allow it, says why. GHP_OK: that is not
+ * the reason. */
 static enum ghp_status fail_sharding(const struct ghp_instance *in, int v, const char *text)
 {
     const struct ghp_model *model = in->lowering->model;

@@ -1,5 +1,5 @@
-/* planner/search/branch.c - over domains: depth first, the more promising child first, but where the way down has come
- * near the best plan and leaves nothing to gain, on at the node of the least bound. */
+/* planner/search/branch.c - over domains: depth first, the more promising child first. If the way down has come near
+ * the best plan and leaves nothing to gain, the search continues at the node of the least bound. */
 #include "planner/search/branch_private.h"
 
 #include "core/base/clock.h"
@@ -132,11 +132,12 @@ static bool promises_more(struct search *s, double *least)
     return true;
 }
 
-/* Where blocks repeat, the mean plan mixes plans that treat all of them alike, and better ones treat some so and some
- * so. Of the plans that are `a` in a run of layers and `b` elsewhere, evaluates the one whose constraints promise most.
+/* If blocks repeat, the mean plan mixes plans that treat all blocks alike, while better plans treat some blocks in one
+ * way and some in the other. Among the plans that are `a` in a run of layers and `b` elsewhere, evaluates the one whose
+ * constraints promise most.
  *
- * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere. Of a deep
- *          network not every layer is tried, but about MOST_CUTS of them */
+ * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere. In a deep
+ *          network about MOST_CUTS of the layers are tried */
 static enum ghp_status cross(struct search *s, const int *a, const int *b, int length)
 {
     const int n = s->job->in->n_layers;
@@ -268,7 +269,7 @@ static bool has_plans(const struct ghp_domain *domain)
     return true;
 }
 
-/* Where few plans of a node are left below the cutoff, evaluates them all; whether that was so. */
+/* If few plans of a node are left below the cutoff, evaluates them all. *done: whether that was so. */
 static enum ghp_status list_plans(struct search *s, const struct ghp_domain *domain, bool *done)
 {
     double combinations = 1;
@@ -280,8 +281,8 @@ static enum ghp_status list_plans(struct search *s, const struct ghp_domain *dom
     return ghp_dual_list(&s->dual, s->cutoff, LIST_MOST, done);
 }
 
-/* Looks for a node's best plan by prefixes; `bound` becomes what is then known. Where they were too many, which still
- * gives a good plan, the next time more are allowed, once, and then ever fewer nodes are tried. */
+/* Looks for a node's best plan by prefixes; `bound` becomes what is then known. If there were too many, which still
+ * gives a good plan, more are allowed the next time, once. After that ever fewer nodes are tried. */
 static enum ghp_status try_prefixes(struct search *s, const struct ghp_domain *domain,
                                     double *bound)
 {
@@ -372,8 +373,8 @@ static enum ghp_status try_nodes(struct search *s, int base)
     return status;
 }
 
-/* Of a wide root first searches the part whose TP sizes stay inside a node, where sweeps are quick: the plans found and
- * the weights of its bound then serve the whole. */
+/* First searches the part of a wide root whose TP sizes stay inside a node, because sweeps are quick there. The plans
+ * found and the weights of its bound then serve the whole. */
 static enum ghp_status visit_narrow(struct search *s, const struct ghp_domain *root)
 {
     const struct ghp_lowering *lowering = s->job->in->lowering;

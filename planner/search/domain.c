@@ -123,7 +123,7 @@ void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice)
     domain->choice[domain->instance->first_choice[layer] + choice] = 0;
 }
 
-/* Where bits are written or read. */
+/* A place at which bits are written or read. */
 struct bits {
     unsigned char *byte;
     size_t n;

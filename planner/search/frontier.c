@@ -338,8 +338,8 @@ static void lower_to(double *restrict least, const double *restrict row, double 
     }
 }
 
-/* One node of the backward sweep: the least sum of the rest before each state, from the same after it. `behind` is
- * NULL for the first node, before which there is nothing. */
+/* One node of the backward sweep: the least sum of the rest before each state, from the same after it. The last
+ * argument receives it. It is NULL for the first node, before which there is nothing. */
 static void untake_node(struct ghp_frontier *f, int at, double *behind)
 {
     static const double nothing = 0;

@@ -7,13 +7,13 @@
 
 enum { LEAST_PARALLEL = 3 }; /* branches with nodes inside, from which on they are folded */
 
-/* A graph while it is reduced: a node between one node before it and one behind it becomes an edge between these two,
- * until no such node is left. Edges are the graph's, and behind them those made. */
+/* A graph while it is reduced: a node between one node before it and one after it becomes an edge between these two,
+ * until no such node is left. The graph's edges come first, then those that are made. */
 struct reduction {
     const struct ghp_frontier_graph *graph;
     int n;              /* edges by now */
     int *from, *to;     /* an edge's ends */
-    int *node, *in;     /* of an edge made: the node, and the first edges before it and behind it */
+    int *node, *in;     /* of an edge made: the node, and the first edges before it and after it */
     int *out;           /* the others follow by next_in and next_out */
     int *first_in;      /* a node's edges, -1: none */
     int *first_out;     /* the same */
@@ -78,7 +78,7 @@ static void unlink_edges(int *first, int *next, const int *end, int node)
             e = &next[*e];
 }
 
-/* Makes an edge of a node that has one before it and one behind it; whether it had. */
+/* Makes an edge of a node that has one node before it and one after it. Returns whether it has them. */
 static bool reduce_node(struct reduction *r, int v)
 {
     int in = r->first_in[v], out = r->first_out[v], e;
@@ -109,7 +109,7 @@ static void take(struct reduction *r, int e)
         take(r, o);
 }
 
-/* Of a list of edges, takes those that are parallel to enough others. */
+/* Takes those edges of a list that are parallel to enough others. */
 static void take_parallel(struct reduction *r, int first, const int *next, const int *end)
 {
     for (int e = first; e >= 0; e = next[e]) {
@@ -121,7 +121,7 @@ static void take_parallel(struct reduction *r, int first, const int *next, const
     }
 }
 
-/* Links a fold's edges before (or behind) its node, by the frontier's numbers; the first. */
+/* Links a fold's edges before its node, or those after it, by the frontier's numbers. Returns the first. */
 static int link_edges(struct ghp_frontier *f, int first, const int *next, const int *number)
 {
     for (int e = first; e >= 0; e = next[e])
@@ -129,7 +129,7 @@ static int link_edges(struct ghp_frontier *f, int first, const int *next, const 
     return number[first];
 }
 
-/* The folds, each behind those that it is made of. */
+/* Makes the folds, each after those that it is made of. */
 static void make_folds(struct ghp_frontier *f, struct reduction *r)
 {
     for (int e = 0; e < r->n; e++) {
@@ -212,7 +212,7 @@ enum ghp_status ghp_frontier_fold(struct ghp_frontier *f)
     return status;
 }
 
-/* The sums of the edges behind a fold's node, from its choice j to each of `to`. */
+/* The sums of the edges after a fold's node, from its choice j to each choice of `to`. */
 static const double *cost_behind(const struct ghp_frontier *f, const struct ghp_frontier_fold *fold,
                                  int j)
 {

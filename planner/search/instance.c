@@ -119,7 +119,7 @@ static void place_routes(struct ghp_instance *in)
     }
 }
 
-/* Whether the layer may be split over so many; where each worker has all weights it is not split at all. */
+/* Whether the layer may be split over `tp_size` workers. If each worker has all weights, it is not split at all. */
 static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
     if (tp_size > 1 && (ghp_sync_wants_data(in->lowering->method.sync) ||

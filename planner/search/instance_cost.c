@@ -109,8 +109,8 @@ static int leaves_out_first(const struct ghp_instance *in, const struct ghp_inst
            !ghp_lower_has_sharer_after(in->lowering, instr->layer);
 }
 
-/* In how many micro-batches a layer's instruction is found, besides the forward part of the first and the backward part
- * of the last: updates in none, sums of gradients in all but the first. */
+/* In how many micro-batches a layer's instruction is found, other than the forward part of the first and the backward
+ * part of the last: updates in none, sums of gradients in all but the first. */
 static double others(const struct ghp_instance *in, const struct ghp_instr *instr)
 {
     int u = in->micro_batches;

@@ -1,5 +1,5 @@
 /* planner/search/memory.c - spans of memory.h, piece by piece: from what the pieces' instructions access
- * (core/program/liveness.h), and what they have beside (ghp_lower_scratch). */
+ * (core/program/liveness.h), and the scratch that they need (ghp_lower_scratch). */
 #include "planner/search/memory.h"
 
 #include "core/sharding/schedule.h"
@@ -215,8 +215,9 @@ static enum ghp_status add_kept(struct maker *m, struct ghp_spans *spans, int64_
     return add_span(m, spans, bytes, first.first, last.last);
 }
 
-/* Of sharded gradients, and weights that are gathered: what lasts, and what is whole at the layer's own passes. That it
- * is so for longer, from a heavy layer to the next, is left out: a bound from below. */
+/* Adds the spans of sharded gradients, and of weights that are gathered: what lasts, and what is whole at the layer's
+ * own passes. It is whole for longer, from a heavy layer to the next. That is left out, so this is a bound from
+ * below. */
 static enum ghp_status sharded_spans(struct maker *m, enum ghp_param_sharding sharding, int64_t all)
 {
     const struct ghp_instr *reduce = instr_of(m, GHP_INSTR_REDUCE_SCATTER);

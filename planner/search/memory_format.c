@@ -56,7 +56,7 @@ static void make_pieces(struct deciding *d)
         if (ghp_op_of(l->op)->chooses_format) continue;
         for (int i = 0; i < l->n_inputs; i++) {
             tie(d, l->inputs[i], v);
-            tie(d, l->inputs[i], l->inputs[0]); /* also where its output has one pixel */
+            tie(d, l->inputs[i], l->inputs[0]); /* even if its output has one pixel */
         }
     }
 }
@@ -115,8 +115,8 @@ static bool touches(const struct ghp_operands *at)
     return at->x[0] >= 0 || at->dx[0] >= 0 || at->y >= 0 || at->dy >= 0;
 }
 
-/* A pass between its inputs' piece and its output's. A slice of channels that is no whole blocks lies plain under
- * either label. */
+/* A pass between its inputs' piece and its output's. A slice of channels that does not fill whole blocks lies plain
+ * under either label. */
 static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &d->model->layers[instr->layer];

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* entries of one table of the frontier, in which nothing is folded; prefixes made for a layer at once, for each of
- * those that may go on */
+/* entries of one table of the frontier, in which nothing is folded; prefixes made for a layer at once, for each prefix
+ * that may be continued */
 enum { MOST_STATES = 1 << 18, MADE = 3 };
 
 static const double same = 1e-12; /* of the cutoff: paths that differ by less are equal */
@@ -17,11 +17,11 @@ static const double same = 1e-12; /* of the cutoff: paths that differ by less ar
 struct entry {
     struct ghp_prefix prefix;
     double bound;
-    int state; /* of the frontier behind its last layer */
+    int state; /* of the frontier after its last layer */
     int parent, digit;
 };
 
-struct trace { /* how a prefix that went on was made */
+struct trace { /* how a prefix that was continued was made */
     int parent, digit;
 };
 
@@ -31,7 +31,7 @@ struct ghp_prefix_search {
     struct ghp_prefix_bound bound;
     struct entry *now, *next; /* sorted by state and then by their paths */
     int n_now, n_next, max_entries;
-    struct trace **trace; /* a layer: of its prefixes that went on */
+    struct trace **trace; /* for each layer: of its prefixes that were continued */
     int *choice;
     bool complete;
     double cutoff_s;
@@ -154,7 +154,7 @@ static void drop_longer(struct ghp_prefix_search *s)
     s->n_next = kept;
 }
 
-/* Drops the longer ones; where still more than `room` are left, all but the most promising that may go on. */
+/* Drops the longer ones. If more than `room` are left, keeps only the most promising. */
 static void keep_most(struct ghp_prefix_search *s, int room)
 {
     drop_longer(s);
@@ -176,7 +176,7 @@ static void read_state(const struct ghp_frontier *f, const struct ghp_frontier_s
     }
 }
 
-/* What choice j of layer v adds behind a state; false: one of the pairs is not in play. */
+/* What choice j of layer v adds to a state; false: one of the pairs is not in play. */
 static bool piece_of(const struct ghp_prefix_search *s, int v, const int *digit, int j,
                      struct ghp_prefix_piece *piece)
 {

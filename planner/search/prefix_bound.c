@@ -56,7 +56,7 @@ void ghp_prefix_bound_release(struct ghp_prefix_bound *bound)
 
 /* ---- weights ---- */
 
-/* The layer where a constraint's path turns; all computation turns before the first, all reductions behind the last. */
+/* The layer where a constraint's path turns; all computation turns before the first, all reductions after the last. */
 static int turn_of(const struct ghp_instance *in, const struct ghp_constraint *c)
 {
     if (c->waiting_update >= 0) return in->n_layers - 1 - c->from_item;

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the time, for the search without the limit; and where parameters may be sharded, which is for the limit's sake. */
+/* Share of the time for the search without the memory limit. It is smaller if parameters may be sharded, since the
+ * limit is the reason for that. */
 static const double free_share = 0.4, sharded_free_share = 0.1;
 static const double least_share = 0.1; /* of the time then left, for the least memory */
 
@@ -266,7 +267,7 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
     return status;
 }
 
-/* Where a gap is enough, no other search is worth its time. */
+/* Chooses among equally fast plans. If a gap was allowed, the longer one of the two searches is left out. */
 static enum ghp_status break_ties(struct evaluate *j, const struct ghp_goal *goal,
                                   struct ghp_branch_result *best)
 {

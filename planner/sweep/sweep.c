@@ -35,7 +35,7 @@ static enum ghp_status add_number(const char *text, int64_t value, struct ghp_sw
     return GHP_OK;
 }
 
-/* Goes on from the last three numbers to `last`, which must be met. */
+/* Continues from the last three numbers to `last`, which must be reached. */
 static enum ghp_status go_on(const char *text, int64_t last, struct ghp_sweep_range *range)
 {
     int64_t a, b, c;
