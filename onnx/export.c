@@ -37,7 +37,8 @@ static enum ghp_status put_layer(struct ghp_onnx_export *ex, int i)
 
     ex->names[i] = l->name;
     ex->ranks[i] = l->n_inputs > 0 ? ex->ranks[l->inputs[0]] : rank_of(l->out);
-    if (facts->is_input || facts->is_loss) return GHP_OK; /* the ends are no nodes */
+    /* the network's two ends do not become nodes */
+    if (facts->is_input || facts->is_loss) return GHP_OK;
     if (row == NULL)
         return GHP_FAIL(
             GHP_ERR_INPUT,

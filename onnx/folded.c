@@ -10,8 +10,8 @@
 bool ghp_network_takes_folded_norms;
 
 /* Whether a node is a convolution or product that a batch norm went into: by what its optimizer wrote, or by tensors
- * that are no module's. The exporter without dynamo calls what it computed by its node. The one with dynamo calls a
- * bias that it made by the weight. */
+ * that do not belong to a module. The exporter without dynamo names a tensor that it computed after its node. The one
+ * with dynamo names a bias that it made after the weight. */
 static bool is_folded(const struct ghp_onnx_node *node)
 {
     if (node->rules != NULL && strstr(node->rules, "FuseBatchNorm") != NULL) return true;

@@ -60,7 +60,7 @@ static bool names_node(const struct ghp_onnx_import *im)
            strncmp(ghp_status_message() + n, ": node '", 8) == 0;
 }
 
-/* Whether a node reads what is computed from samples and is no score of an attention. */
+/* Whether a node reads what is computed from samples and is not a score of an attention. */
 static bool reads_samples(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {

@@ -125,7 +125,7 @@ static bool is_softmax(struct ghp_onnx_import *im, const char *name)
     return false;
 }
 
-/* Whether there is an attention, as one node or by the product behind its softmax. */
+/* Whether there is an attention, as one node or as the product after its softmax. */
 static bool attends(struct ghp_onnx_import *im)
 {
     for (int i = 0; i < im->file->n_nodes; i++) {
@@ -170,7 +170,7 @@ static bool is_known(const struct ghp_onnx_value *value)
            (strcmp(value->name, "attention_mask") == 0 || strcmp(value->name, "position_ids") == 0);
 }
 
-/* Such an input beside token ids as a constant: ones, or 0, 1, 2 and so on. */
+/* Makes such an input, which comes with token ids, a constant: ones, or 0, 1, 2 and so on. */
 static enum ghp_status put_known(struct ghp_onnx_import *im, const struct ghp_onnx_value *value)
 {
     int64_t positions = im->model.layers[0].out.h;

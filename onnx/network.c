@@ -198,7 +198,7 @@ enum ghp_status ghp_network_keep(const char *path, char **kept)
     return GHP_OK;
 }
 
-/* Whether a network is there. A folder without its config.json is none. */
+/* Whether a network is there. A folder without its config.json does not count. */
 static bool is_there(const char *path)
 {
     return (access(path, F_OK) == 0 && !ghp_file_is_folder(path)) || ghp_onnx_is_there(path) ||

@@ -110,7 +110,7 @@ bool ghp_network_names(const char *path);
  * Returns   GHP_OK; GHP_ERR_IO (the working directory has no path); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_network_keep(const char *path, char **kept);
 
-/* Where the network of a plan is now: where it was planned, or by its name in the plan's folder.
+/* Finds the network of a plan: at the path where it was planned, or by its name in the plan's folder.
  *
  * kept    as the plan has it, or NULL
  * found   the caller frees it; NULL if the network is not there and had no weights: a description in JSON, or a known

@@ -16,7 +16,7 @@ static const struct ghp_onnx_source *source_at(const struct ghp_onnx_import *im,
     return NULL;
 }
 
-/* Of one number that the file says once, however many there are to be: they are not made to be compared. */
+/* Whether all values are one number, which the file says once. They are not made just to be compared. */
 static bool is_fill(const struct ghp_onnx_source *source)
 {
     return source->array.base->tensor == NULL && source->array.base->values == NULL;
@@ -54,8 +54,8 @@ static enum ghp_status tie(struct ghp_onnx_import *im, int layer, int owner)
     return ghp_model_complete_layer(&im->model, layer);
 }
 
-/* Ties those of the layers behind an embedding that have its values (NULL: a fill); its tensor itself, where those are
- * one number. */
+/* Ties those of the layers after an embedding that have its values (NULL: a fill). If the values are all one number,
+ * only layers with its tensor itself are tied. */
 static enum ghp_status tie_to(struct ghp_onnx_import *im, int owner, const float *values)
 {
     const struct ghp_param *table = &im->model.layers[owner].params[0];

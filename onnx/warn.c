@@ -26,8 +26,8 @@ static void warn_of_pixels(const struct ghp_onnx_import *import)
             import->file->path, import->output.name);
 }
 
-/* Of several outputs, such as those of auxiliary classifiers and heads, one is trained. Keys and values that a language
- * model hands to its next call are no head. */
+/* Warns if there are several outputs, such as those of auxiliary classifiers and heads: one is trained. Keys and values
+ * that a language model hands to its next call do not count. */
 static void warn_of_outputs(const struct ghp_onnx_import *import)
 {
     const struct ghp_onnx_file *file = import->file;

@@ -118,8 +118,8 @@ static const ProtobufCMessageDescriptor *message_of(const ProtobufCMessageDescri
     return NULL;
 }
 
-/* Whether messages nest at most `depth` deep, so that the library's recursion ends in time. What is malformed besides
- * the library finds itself. */
+/* Whether messages nest at most `depth` deep, so that the library's recursion ends in time. The library itself finds
+ * whatever else is malformed. */
 static bool shallow(const uint8_t *at, const uint8_t *end,
                     const ProtobufCMessageDescriptor *message, int depth)
 {

@@ -1,4 +1,4 @@
-/* onnx/file/metadata.c - what PyTorch's exporter says of graphs, nodes and values beside the network.
+/* onnx/file/metadata.c - what PyTorch's exporter says of graphs, nodes and values in addition to the network.
  *
  * Releases of the format before 1.16 do not know these fields, so they are found by their numbers. */
 #include "onnx/file/file_private.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One entry as it lies in a file: its length, and then its fields. Returns NULL where it is none; the caller frees. */
+/* One entry as it lies in a file: its length, and then its fields. Returns NULL if it is not an entry; the caller
+ * frees. */
 static Onnx__StringStringEntryProto *parse(const ProtobufCMessageUnknownField *field)
 {
     size_t begin = 0;

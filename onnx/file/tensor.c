@@ -180,7 +180,7 @@ static enum ghp_status check_place(const char *model, const char *path)
                     "'%s' is a link out of the model's folder; put the file itself there", path);
 }
 
-/* Raw values of a tensor, from the message or from the file beside the model (then *owned is to be freed); NULL where
+/* Raw values of a tensor, from the message or from the file next to the model (then *owned is to be freed); NULL if
  * they are in a typed field. */
 static enum ghp_status raw_values(const struct ghp_onnx_file *file,
                                   const struct ghp_onnx_tensor *tensor, const unsigned char **raw,

@@ -140,7 +140,7 @@ static enum ghp_status must(const struct ghp_node *at, const char *name, const c
     return check_must(at, &key);
 }
 
-/* Of pairs between fast and slow turns. */
+/* Reads yarn's scaling, which interpolates pairs between fast and slow turns. */
 static enum ghp_status read_yarn(const struct ghp_node *at, struct ghp_heads *r)
 {
     double mscale = 0, all = 0, amplitude = 0;
@@ -194,8 +194,8 @@ static enum ghp_status read_scaling(const struct ghp_node *at, struct ghp_hf_con
     return chosen == GHP_ROTARY_YARN ? read_yarn(at, r) : GHP_OK;
 }
 
-/* Of rotary positions: newer files have all of it in an object, rope_parameters, older ones theta outside and the rest
- * in rope_scaling. */
+/* Reads rotary positions. Newer files have all of it in an object, rope_parameters; older ones have theta outside and
+ * the rest in rope_scaling. */
 static enum ghp_status read_rope_object(const struct ghp_node *root, const char *name,
                                         struct ghp_hf_config *config)
 {
@@ -267,7 +267,8 @@ static enum ghp_status read_layer_types(const struct ghp_node *root, struct ghp_
     return GHP_OK;
 }
 
-/* Of a mistral and a phi3 all blocks have the window, of a gemma2 every second, of a qwen those from one on. */
+/* Reads which blocks have a window: all blocks of a mistral and a phi3, every second one of a gemma2, and those of a
+ * qwen from a certain block on. */
 static enum ghp_status read_window(const struct ghp_node *root, struct ghp_hf_config *config)
 {
     bool qwen = config->family == GHP_HF_QWEN2 || config->family == GHP_HF_QWEN3, on = !qwen;

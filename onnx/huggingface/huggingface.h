@@ -64,7 +64,7 @@ enum ghp_status ghp_hf_weights_read_tensor(struct ghp_hf_weights *weights, int t
 
 /* ---- writing ---- */
 
-/* Where a written folder gets its weights: fills `values` (param->elements floats) with one tensor. */
+/* The source of the weights of a folder that is written: fills `values` (param->elements floats) with one tensor. */
 struct ghp_hf_source {
     enum ghp_status (*read)(void *context, const struct ghp_param *param, float *values);
     void *context;

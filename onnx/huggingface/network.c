@@ -85,7 +85,7 @@ static bool is_there(const struct ghp_hf_config *c, const struct ghp_hf_row *row
     return !is_dropout(row) || ratio_of(c, row) > 0;
 }
 
-/* The function of a row that is an activation, but for "act", and what it multiplies by; NULL: it is none. */
+/* The function of a row that is an activation, except for "act", and what it multiplies by; NULL: it is not one. */
 static const char *function_of(const struct ghp_hf_config *c, const struct ghp_hf_row *row,
                                double *factor)
 {
@@ -118,8 +118,8 @@ static const char *op_of(const struct ghp_hf_config *c, const struct ghp_hf_row 
     return is(row, "act") ? functions[c->activation] : row->op;
 }
 
-/* Of the first weights, where none are read. A gpt2 begins with smaller ones in the layers that end a branch of a
- * block, so that the sum of all branches is no larger with more blocks. */
+/* The deviation of the first weights, if none are read. A gpt2 begins with smaller ones in the layers that end a branch
+ * of a block, so that the sum of all branches does not grow with the number of blocks. */
 static double deviation(const struct ghp_hf_config *c, const struct ghp_hf_row *row)
 {
     bool ends_branch = c->family == GHP_HF_GPT2 && strstr(row->name, "c_proj") != NULL;
@@ -301,7 +301,8 @@ static struct ghp_hf_part *add_part(const struct maker *m, struct ghp_hf_tensor 
     return part;
 }
 
-/* Says where a part's rows are: all behind `first`, or a head at a time in turn with the other two. */
+/* Sets where a part's rows are: all together from `first` on, or one head at a time in turn with the other two
+ * parts. */
 static void place_part(const struct maker *m, const struct ghp_hf_row *row,
                        struct ghp_hf_part *part, int64_t first)
 {

@@ -67,7 +67,7 @@ static enum ghp_status differ(const struct ghp_hf_files *files, int a, int b, bo
 }
 
 /* What the files hold counts: an output layer that is not the embedding's is one of its own, whatever config.json says.
- * Weights that cannot be opened say nothing here. Whoever loads them says why. */
+ * Weights that cannot be opened are ignored here; loading them reports why. */
 static enum ghp_status check_tied(const char *folder, struct ghp_hf_config *config)
 {
     struct ghp_hf_files *files = NULL;

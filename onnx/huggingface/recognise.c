@@ -125,7 +125,7 @@ static enum ghp_status recognise(const struct ghp_model *model, struct ghp_hf_re
                     model->name);
 }
 
-/* ---- what the folder that it came from has besides ---- */
+/* ---- other files of the folder that it came from ---- */
 
 /* What is written into a folder for good must not be what it was made of. */
 static enum ghp_status check_apart(const char *folder, const struct ghp_hf_origin *origin)

@@ -84,8 +84,8 @@ static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
                     dims_text(entry->dims, entry->n_dims, have), dims_text(shape, n_shape, want));
 }
 
-/* What files hold besides weights of the network: masks, tables that are computed, the output layer once more if it is
- * tied, and of a bert what it was pretrained with and no masked word needs. */
+/* Whether a tensor of the files is not a weight of the network. Such are masks, tables that are computed, the output
+ * layer once more if it is tied, and parts of a bert's pretraining that masked words do not need. */
 static bool is_beside(const struct ghp_hf_weights *w, const char *name)
 {
     static const char *const ends[] = {".attn.bias",

@@ -307,7 +307,7 @@ static enum ghp_status write_silu(struct ghp_onnx_export *ex, int i)
     return GHP_OK;
 }
 
-/* Of whole samples or channels: times a dropout of ones, one a sample or a channel. */
+/* Writes a dropout of whole samples or channels: a product with a dropout of ones, one for each sample or channel. */
 static enum ghp_status write_dropped_parts(struct ghp_onnx_export *ex, int i)
 {
     static const int64_t once = 1;

@@ -291,7 +291,7 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
 
 /* ---- tensors with tensors ---- */
 
-/* Where all inputs are sequences alike, an operation on their layers; *done is false where they are not. */
+/* If all inputs are sequences of one shape, makes an operation on their layers. *done is false if they are not. */
 static enum ghp_status of_sequences(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     enum ghp_op op, bool *done)
 {
@@ -360,7 +360,7 @@ static enum ghp_status read_neg(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_unary(im, node, &like);
 }
 
-/* Where no input is a tensor, or one of two; *done is false where all are tensors. */
+/* Reads a node of which no input is a tensor, or one of two. *done is false if all are tensors. */
 static enum ghp_status of_constants(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     enum kind kind, bool *done)
 {

@@ -123,7 +123,7 @@ static enum ghp_status check_unused(struct ghp_onnx_import *im, const struct ghp
 
 /* ---- the layer ---- */
 
-/* Where a layer of heads only scales another, that one: the scale is the attention's. */
+/* If a layer of heads only scales another, takes that one instead, and the scale becomes the attention's. */
 static void take_scale(const struct ghp_onnx_import *im, struct ghp_onnx_array *x, double *scale)
 {
     const struct ghp_layer *layer = &im->model.layers[x->layer];

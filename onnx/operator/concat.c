@@ -1,4 +1,4 @@
-/* onnx/operator/concat.c - tensors one behind another along an axis. */
+/* onnx/operator/concat.c - tensors one after another along an axis. */
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/embedding.h"
@@ -54,7 +54,7 @@ static enum ghp_status concat_constants(struct ghp_onnx_import *im,
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Channels of sequences one behind another; *done is false where the inputs are others. */
+/* Joins the channels of sequences, one after another. *done is false if the inputs are others. */
 static enum ghp_status concat_sequences(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_node *node, int *layers, bool *done)
 {

@@ -45,7 +45,7 @@ static enum ghp_status read_conv(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_window_define(im, node, layer, x->n);
 }
 
-/* output_padding takes so much of the padding behind. */
+/* Takes output_padding off the padding at the end of each axis. */
 static enum ghp_status read_output_pads(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_node *node, struct ghp_onnx_pixels *p)
 {

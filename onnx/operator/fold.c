@@ -247,7 +247,7 @@ enum ghp_status ghp_onnx_fold_function(struct ghp_onnx_import *im, const struct 
                          f->truth || first->base->whole);
 }
 
-/* Of weights of an attention nothing is no number: each position sees itself. */
+/* Weights of an attention are always numbers, since each position sees itself. */
 static enum ghp_status read_is_nan(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_onnx_array *x, made;

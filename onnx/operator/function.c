@@ -93,7 +93,7 @@ static struct ghp_layer elu(double alpha)
     return (struct ghp_layer){.op = GHP_OP_ACTIVATION, .activation = {GHP_FUNCTION_ELU, alpha, 0}};
 }
 
-/* Where x is multiplied by `by` first and divided by it at the end, or not at all if that is 1. */
+/* Makes the layer on x, which is multiplied by `by` before it and divided by `by` after it, unless that is 1. */
 static enum ghp_status scaled(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               double by, struct ghp_layer like)
 {
@@ -205,7 +205,7 @@ static enum ghp_status read_prelu(struct ghp_onnx_import *im, const struct ghp_o
     return run(im, node, "Add", above, part, NULL, NULL);
 }
 
-/* Of a tensor and a number: a clip on one side. */
+/* Reads Max or Min of a tensor and a number: a clip on one side. */
 static enum ghp_status clip_by(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                int constant, bool max)
 {
@@ -230,8 +230,8 @@ static enum ghp_status clip_by(struct ghp_onnx_import *im, const struct ghp_onnx
     return ghp_onnx_define(im, node, 0, &out);
 }
 
-/* Max, Min: max(a, b) = b + relu(a - b), min(a, b) = a - relu(a - b). Where both are equal, the gradient is b's of a max
- * and a's of a min; PyTorch gives each a half. */
+/* Max, Min: max(a, b) = b + relu(a - b), min(a, b) = a - relu(a - b). If both are equal, the gradient goes to b in a
+ * max and to a in a min; PyTorch gives each a half. */
 static enum ghp_status read_extreme(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     bool max = strcmp(node->op, "Max") == 0;

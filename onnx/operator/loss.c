@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Of each position by itself, as the loss is. */
+/* Makes the loss layer, which takes each position of the sequence by itself. */
 static enum ghp_status of_positions(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     int from)
 {

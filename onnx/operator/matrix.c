@@ -52,8 +52,8 @@ static bool has_attention(const struct ghp_onnx_import *im)
     return false;
 }
 
-/* Over the last axis: of vectors and sequences a linear layer, of more axes a convolution of one pixel. w is [K][C];
- * the output has the axes of x, also where samples and positions are joined. */
+/* Makes a product over the last axis: a linear layer for vectors and sequences, a convolution of one pixel for more
+ * axes. w is [K][C]. The output has the axes of x, even if samples and positions are joined. */
 static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
 {
@@ -138,8 +138,8 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Of a sequence, where ONNX has no product with a bias. Nodes are called as the layers, so that these keep their names
- * when the file is read. */
+/* Writes the product of a sequence, for which ONNX does not have one with a bias. Nodes are named after the layers, so
+ * that these keep their names when the file is read. */
 static enum ghp_status write_at_positions(struct ghp_onnx_export *ex, int i)
 {
     static const int64_t turned[2] = {1, 0};

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Of ghp's own files: a frozen one says its mode, and others do not. */
+/* Whether a node of one of ghp's own files is frozen: such a node says its mode, and others do not. */
 static bool is_frozen(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     return strcmp(im->file->producer, "ghp") == 0 &&

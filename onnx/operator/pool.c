@@ -278,8 +278,8 @@ static enum ghp_status read_sum(struct ghp_onnx_import *im, const struct ghp_onn
                         (struct reduction){.op = GHP_OP_GLOBAL_AVG_POOL, .sum = true});
 }
 
-/* The root of the sum of squares. Its derivative at zeros alone is 0, as PyTorch's is: what is added is far below
- * anything that a float has beside it. */
+/* The root of the sum of squares. Its derivative at zeros alone is 0, as PyTorch's is: what is added is far below the
+ * rounding of a float. */
 static enum ghp_status read_length(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     return reduce_input(

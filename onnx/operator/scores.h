@@ -23,7 +23,7 @@ enum ghp_status ghp_onnx_scores_over(struct ghp_onnx_import *im, const struct gh
 /* Scores and a mask that is added (sign 1) or subtracted (-1). */
 enum ghp_status ghp_onnx_scores_plus(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      int at, int sign);
-/* Where: scores where the condition says `keeps`, and elsewhere a constant that hides. */
+/* Reads the operator Where: scores if the condition says `keeps`, and elsewhere a constant that hides. */
 enum ghp_status ghp_onnx_scores_where(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                       const struct ghp_onnx_array *condition, bool keeps);
 /* Softmax over the keys; the input is scores. */

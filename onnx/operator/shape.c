@@ -53,7 +53,7 @@ static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp
     return ghp_onnx_reshaped(im, node, x, n, dims);
 }
 
-/* Of a whole image a flatten layer, as a description in ghp's own words has one; else as Reshape. */
+/* Makes a flatten layer of a whole image, as a description in ghp's own format has one; else does as Reshape. */
 static enum ghp_status read_flatten(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_FLATTEN, .n_inputs = 1};

@@ -188,7 +188,7 @@ static bool is_even(const double *places, int64_t n)
     return true;
 }
 
-/* The same of a constant by any table of places: axes before, those of the table, axes behind. */
+/* The same of a constant by any table of places: axes before, those of the table, axes after. */
 static enum ghp_status gather_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                        const struct ghp_onnx_array *places, int axis)
 {

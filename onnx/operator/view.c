@@ -1,8 +1,8 @@
 /* onnx/operator/view.c - a view as ONNX says it: Reshape into digits, Slice, Transpose, Expand, Reshape.
  *
  * A view's strides, the greatest first, are a system of digits where each divides the one before; then every element of
- * the input has one digit for each, and the view takes a run of each digit. Views whose strides are no such system
- * (steps that do not divide a row) are refused. */
+ * the input has one digit for each, and the view takes a run of each digit. Views whose strides do not form such a
+ * system (steps that do not divide a row) are refused. */
 #include "onnx/operator/operator.h"
 
 #include "onnx/read/attribute.h"
@@ -153,7 +153,7 @@ static enum ghp_status repeat(struct ghp_onnx_import *im, const struct ghp_onnx_
     return put_pixels(im, node, &six);
 }
 
-/* How ghp has what the node says; GHP_RESIZE_COUNT: it has not. */
+/* The resize of ghp that does what the node says; GHP_RESIZE_COUNT: there is not one. */
 static enum ghp_resize way_of(const struct ghp_onnx_node *node, const int64_t pixels[2])
 {
     static const struct {
@@ -196,7 +196,7 @@ static enum ghp_status put_resized(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Means over areas, said by onnx/pattern/adaptive.c: from so many pixels to so many. */
+/* Means over areas, said by onnx/pattern/adaptive.c: `pixels` has the numbers before and after. */
 static enum ghp_status read_area(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  struct ghp_onnx_array *x)
 {

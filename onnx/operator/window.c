@@ -28,7 +28,7 @@ static enum ghp_status read_axes(struct ghp_onnx_import *im, const struct ghp_on
     return GHP_OK;
 }
 
-/* Padding that gives ceil(size / stride) outputs, the odd pixel behind or in front. */
+/* Padding that gives ceil(size / stride) outputs, the odd pixel at the end or in front. */
 static void same_pads(struct ghp_onnx_pixels *p, bool lower)
 {
     for (int i = 0; i < 2; i++) {

@@ -121,7 +121,7 @@ static const char *term_of(struct ghp_onnx_import *im, const char *name, double 
     return name;
 }
 
-/* The tensor of which a sum has each element of the windows once, the last one first; NULL: it has not. */
+/* The tensor of which a sum has each element of the windows once, the last one first; NULL: there is not one. */
 static const char *summed(struct ghp_onnx_import *im, const char *name, double rows, double columns)
 {
     const char *all = NULL, *of;

@@ -4,7 +4,7 @@
 #include "onnx/pattern/question.h"
 #include "onnx/read/attribute.h"
 
-/* What Squeeze of an axis of 1 is of: also where a file asks first whether it is 1. */
+/* The input of a Squeeze of an axis of 1, even if the file first asks whether it is 1. */
 static const char *squeezed_from(struct ghp_onnx_import *im, const char *name)
 {
     static const char *const asks[] = {"If", "Equal", "Gather", "Shape"};
@@ -20,7 +20,7 @@ static const char *squeezed_from(struct ghp_onnx_import *im, const char *name)
     return of;
 }
 
-/* Whether a tensor is the mean of x^2 over so many channels. */
+/* Whether a tensor is the mean of x^2 over a number of channels, which *size receives. */
 static bool is_mean(struct ghp_onnx_import *im, const char *name, const char *x, int64_t *size)
 {
     const struct ghp_onnx_node *node = ghp_onnx_made_by(im, name, "Reshape", 1);

@@ -13,7 +13,7 @@ static void scaled_by(struct ghp_onnx_import *im, const char *name, const char *
         if (!ghp_onnx_scaled(im, name, of, by)) *of = name;
 }
 
-/* Where(beta x > threshold, x, Softplus(beta x) / beta) */
+/* Matches Where(beta x > threshold, x, Softplus(beta x) / beta). */
 static bool match_threshold(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                             struct ghp_onnx_found *found)
 {

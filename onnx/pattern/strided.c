@@ -1,6 +1,6 @@
-/* onnx/pattern/strided.c - PyTorch's as_strided as its exporter writes it, where it only names axes: an array is made flat,
- * and a table of places gathered from it, the sum over axes of Range(0, size, 1) times a stride. Where the strides are
- * those of the sizes in order, with the batch in front, it is a Reshape. */
+/* onnx/pattern/strided.c - PyTorch's as_strided as its exporter writes it, if it only names axes. An array is made
+ * flat, and a table of places is gathered from it: the sum over axes of Range(0, size, 1) times a stride. If the
+ * strides are those of the sizes in order, with the batch in front, it is a Reshape. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 

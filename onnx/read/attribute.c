@@ -1,4 +1,4 @@
-/* onnx/read/attribute.c - what a node says beside its tensors, and of which kind those are. */
+/* onnx/read/attribute.c - what a node says in addition to its tensors, and of which kind those are. */
 #include "onnx/read/attribute.h"
 
 #include "onnx/read/constant.h"

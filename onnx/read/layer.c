@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name has at most NAME_BYTES of its hint, the hint's part behind it, and "_" with a number of at most 7 digits,
+/* A name has at most NAME_BYTES of its hint, then the hint's part, and "_" with a number of at most 7 digits,
  * which is below the number of names taken: 96 in all, as many as a description may have. */
 enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 80, PART_BYTES = 8, NAME_ROOM = 96 + 1 };
 
@@ -69,7 +69,7 @@ static bool take_name(json_t *names, const char *name)
     return json_object_set_new(names, name, json_true()) == 0;
 }
 
-/* Names and completes the layer behind the last one, so that neither it nor its tensors are called as any before. */
+/* Names and completes the layer after the last one. Neither it nor its tensors get the name of an earlier one. */
 static enum ghp_status name_layer(struct ghp_onnx_import *im, struct ghp_onnx_hint hint, int index)
 {
     struct ghp_layer *layer = &im->model.layers[index];
@@ -192,8 +192,8 @@ static const char *weight_name(const struct ghp_onnx_import *im,
     return weight->name != NULL ? weight->name : "";
 }
 
-/* Whether a tensor's name is the module's for a parameter. Where the file lists none, a name with a dot, or that begins
- * with a letter, is not made by the exporter, but for such as onnx::MatMul_12. */
+/* Whether a tensor's name is the module's for a parameter. If the file does not list any, a name with a dot, or that
+ * begins with a letter, is the module's, unless it is like onnx::MatMul_12, which the exporter makes. */
 static bool is_module_name(const struct ghp_onnx_array *weight, const char *name)
 {
     enum ghp_onnx_role role = weight->base != NULL ? weight->base->role : GHP_ONNX_AS_USED;

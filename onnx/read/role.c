@@ -57,7 +57,8 @@ static enum ghp_status find_list(struct ghp_onnx_import *im)
         &im->parameters);
 }
 
-/* Of the n bytes of a name in the exporter's list: "p_c_weight: PARAMETER target='c.weight'" a line. */
+/* The role of a name of n bytes by the exporter's list, which has lines such as "p_c_weight: PARAMETER
+ * target='c.weight'". */
 static enum ghp_onnx_role in_signature(const char *signature, const char *name, size_t n)
 {
     static const char target[] = "target='", parameter[] = ": PARAMETER ";
@@ -75,7 +76,8 @@ static enum ghp_onnx_role in_signature(const char *signature, const char *name, 
     return GHP_ONNX_UNKNOWN;
 }
 
-/* Of a tensor that an optimizer computed from those of a list "['a', 'b']": fixed where no parameter is among them. */
+/* The role of a tensor that an optimizer computed from those of a list "['a', 'b']": fixed if no parameter is among
+ * them. */
 static enum ghp_onnx_role of_folded(const struct ghp_onnx_file *file, const char *name)
 {
     const char *list = "";
