@@ -1,11 +1,11 @@
 /* tests/check.h - the few macros that ghp's tests are written in.
  *
  * Not a framework: test_NAME.c says CHECK_TEST(NAME) { ... } where a program says main; what stands there makes checks
- * and returns check_end(). A failed check prints its place and both values on stderr, is counted, and the test goes
- * on. A test that cannot run here calls SKIP with the reason, which ends it with 77 (CTest's "skipped").
- * All tests of a room are one program (tests/driver.c), but each run of it is of one test.
- * A first line that contains `ghp-test: np=2,3 timeout=120` makes the test run under mpirun at each of those rank
- * counts (see cmake/GhpTest.cmake). */
+ * and returns check_end(). A failed check prints its place and both values on stderr and is counted; the test
+ * continues. A test that cannot run here calls SKIP with the reason, which ends it with 77 (CTest's "skipped"). All
+ * tests of a room are one program (tests/driver.c), but each run of it is of one test. A first line that contains
+ * `ghp-test: np=2,3 timeout=120` makes the test run under mpirun at each of those rank counts (see
+ * cmake/GhpTest.cmake). */
 #ifndef GHP_TESTS_CHECK_H
 #define GHP_TESTS_CHECK_H
 
@@ -28,7 +28,7 @@ extern int check_count_, check_failures_; /* of this process, helpers' checks am
 
 /* Whether all cases are wanted (GHP_TEST_FULL=1, set by `./check --full`), or the few that prove each property. */
 bool check_full(void);
-/* How many of so many random cases to take: all in full runs, else a tenth; fewer than ten are not cut. */
+/* How many random cases to take out of `full`: all in full runs, else a tenth; fewer than ten are not cut. */
 int check_cases(int full);
 
 /* A new folder of this process, the same one for every call. It goes at the process's end, with all that is in it. */

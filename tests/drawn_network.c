@@ -1,7 +1,7 @@
 /* tests/drawn_network.c - writes the network of tests that new operations are in by themselves: drawn_network BASE OUT.
  *
  * BASE (tests/executor/gated.json) has what has to be fitted to its place: joins, sizes, views. Every other operation
- * whose output is as large as its input comes behind BASE's layer "conv2", by each of its choices, as drawn from its
+ * whose output is as large as its input comes after BASE's layer "conv2", by each of its choices, as drawn from its
  * table of attributes: so a new one is in the network, and in the tests that train it. Left out is what other networks
  * have: operations with sizes, and those with statistics of a batch, because BASE is also cut into micro-batches. */
 #include "tests/op_draw.h"

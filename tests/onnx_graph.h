@@ -40,7 +40,7 @@ static inline void begin(int64_t opset, int64_t batch, int64_t c, int64_t h, int
                                    .n_outputs = 1};
 }
 
-/* Token ids for samples, so many positions each. */
+/* Token ids for samples of `positions` positions each. */
 static inline void begin_ids(int64_t opset, int64_t batch, int64_t positions)
 {
     begin(opset, batch, positions, 0, 0);

@@ -158,9 +158,8 @@ struct ghp_cost {
     double seconds;
     double spread;
     enum ghp_source source;
-    double
-        /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
-        contention_s;
+    /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
+    double contention_s;
     bool crosses;  /* a collective's: goes from node to node, and begins when that link is free */
     double owed_s; /* how long the link is occupied after it, while nobody waits for that */
 };

@@ -54,7 +54,7 @@ int cuLibraryGetKernel(void **kernel, void *library, const char *name)
     return TAKEN;
 }
 
-/* What cuDNN looks up besides, and here never calls with success. */
+/* What cuDNN also looks up, but never calls with success here. */
 #define NOT_HERE(name)                                                                             \
     int name(void);                                                                                \
     int name(void)                                                                                 \

@@ -204,7 +204,7 @@ void emulated_barrier()
     w.wait(w.whole, w.threads);
 }
 
-// Of the running thread's warp, whose last one may be smaller.
+// Threads in the running thread's warp; the last warp may be smaller.
 unsigned threads_of_warp(const walker &w, unsigned warp)
 {
     unsigned left = w.threads - warp * 32;

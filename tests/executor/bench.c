@@ -155,7 +155,7 @@ bool bench_trains_like_reference(struct bench *b, struct ghp_worker *worker,
     return passed;
 }
 
-/* Goes on with the hash of a whole copy. */
+/* Continues the hash with a whole copy. */
 static uint64_t hash_copy(struct ghp_worker *worker, const struct ghp_tensor *t,
                           enum ghp_buffer_kind buffer_kind, uint64_t hash)
 {

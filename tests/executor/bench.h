@@ -22,7 +22,7 @@ struct bench {
  * caller's. */
 enum ghp_status bench_open(struct bench *bench, struct ghp_transport *transport,
                            const char *model_path, const char *backend, int element_bytes);
-/* The same on a backend that is no part of the build, with another global batch, or by the quickest algorithms. */
+/* The same on a backend that is not part of the build, with another global batch, or by the quickest algorithms. */
 struct bench_numbers {
     const struct ghp_backend_ops *ops;
     int element_bytes;
@@ -31,7 +31,7 @@ struct bench_numbers {
 };
 enum ghp_status bench_open_by(struct bench *bench, struct ghp_transport *transport,
                               const char *model_path, struct bench_numbers numbers);
-/* Of the test set only the first samples: so many. */
+/* Cuts the test set to its first `samples` samples. */
 void bench_cut_test_set(struct bench *bench, int64_t samples);
 /* One label is ignored: the first that the first step's workers, by data, do not have equally often. */
 void bench_ignore(struct bench *bench);
@@ -50,7 +50,7 @@ enum ghp_status bench_steps(struct bench *bench, struct ghp_worker *worker, int6
 
 /* The first n of all workers, of whom the others may do something else. */
 struct ghp_comm *bench_workers(struct ghp_transport *transport, int n);
-/* Of what each of them says: the sum. Nobody goes on before all have. */
+/* The sum of what each of n workers says. No one continues before all have said theirs. */
 double bench_sum(struct ghp_transport *transport, int n, double mine);
 
 /* A folder of their own for a test's checkpoints; and its end, with the checkpoints in it, when all have come there.

@@ -16,7 +16,7 @@ void locked_memory_unmap(void *base);
 void locked_memory_enter(void);
 void locked_memory_leave(void);
 
-/* Of all regions. */
+/* Bytes of all regions. */
 int64_t locked_memory_bytes(void);
 
 #endif

@@ -9,8 +9,8 @@ struct onnx_pass {
     const struct ghp_onnx_import *import;
     int64_t batch;
     bool training;
-    const float *
-        samples; /* [batch][values of a sample], in ONNX's order, several inputs one behind another */
+    /* [batch][values of a sample], in ONNX's order, several inputs one after another */
+    const float *samples;
 };
 
 /* The output layer's values, NHWC; the caller frees them. */

@@ -117,7 +117,7 @@ static void add_pools(void)
     for (size_t i = 0; i < sizeof uneven / sizeof uneven[0]; i++)
         add_window((struct ghp_local){
             .op = max, .n = 3, .c = uneven[i], .h = 6, .w = 36, .window = tiles});
-    for (size_t i = 0; i < sizeof uneven / sizeof uneven[0]; i++) /* also where windows overlap, */
+    for (size_t i = 0; i < sizeof uneven / sizeof uneven[0]; i++) /* even if windows overlap, */
         add_window((struct ghp_local){
             .op = max, .n = 3, .c = uneven[i], .h = 7, .w = 35, .window = WINDOW(3, 3, 2, 1)});
     tiles.r = tiles.stride_h = 3;

@@ -32,7 +32,7 @@ const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass);
 int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass,
                     struct op_tensor *tensors);
 
-/* Runs a pass with its outputs and scratch full of NaN, and checks that nothing behind the scratch was touched. The
+/* Runs a pass with its outputs and scratch full of NaN, and checks that nothing after the scratch was touched. The
  * kernel's algorithm goes to `algorithm` (64 bytes) unless NULL. Ends the test program on failure. */
 void op_case_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                  struct ghp_backend *backend, enum ghp_pass pass, char *algorithm);
@@ -41,7 +41,7 @@ void op_case_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
 void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                      struct ghp_backend *backend);
 
-/* A loss whose 11 classes lie on 3 workers, of 4 columns each with padding behind the last, is that of whole rows:
+/* A loss whose 11 classes lie on 3 workers, of 4 columns each with padding after the last, is that of whole rows:
  * metrics, y and dx of the divided one are the whole one's within `bound`, and 0 where padding is. */
 void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                      int element_bytes, double bound);

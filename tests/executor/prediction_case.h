@@ -14,7 +14,8 @@ struct prediction_case {
     struct ghp_step_timer *timer; /* of no step yet */
 };
 
-/* Opens it for a model by its file and so many workers of one core each over a link, with these slowdowns, batch 8. */
+/* Opens it for a model by its file, and for `workers` workers of one core each over a link, with these slowdowns, batch
+ * 8. */
 void prediction_case_open(const char *path, int workers, struct ghp_link link,
                           struct ghp_overlap overlap, struct prediction_case *c);
 

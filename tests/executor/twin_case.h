@@ -31,7 +31,7 @@ void twin_case_close(struct twin_case *c);
 /* Puts the reference's numbers to the tested backend, and NaN into what the pass writes and does not read. */
 enum ghp_status twin_case_send(struct twin_case *c, enum ghp_pass pass);
 enum ghp_status twin_case_fetch(struct twin_case *c);
-/* Runs the kernel on them, with scratch full of NaN. GHP_ERR_INTERNAL where it writes behind its scratch. */
+/* Runs the kernel on them, with scratch full of NaN. GHP_ERR_INTERNAL if it writes beyond its scratch. */
 enum ghp_status twin_case_run(struct twin_case *c, const struct ghp_backend_ops *ops,
                               struct ghp_kernel *kernel);
 /* After a pass: rounds what the reference wrote to the precision, as later passes get it. */

@@ -15,7 +15,7 @@
 
 /* Reads one input.
  *
- * path   a file that holds the input's n bytes; other bytes are behind the same path at the next call
+ * path   a file that holds the input's n bytes; the same path holds other bytes at the next call
  *
  * Returns   whether the reader accepts it: it must accept at least one of its seeds */
 bool fuzz_read(const char *path, const unsigned char *bytes, size_t n);

@@ -1,5 +1,5 @@
 /* tests/fuzz/replay.c - the main of a harness without libFuzzer: reads every file of the folders it is given, once.
- * A folder of which the reader accepts no file tests refusals alone: that is a failure, but behind the word --any. */
+ * A folder of which the reader accepts no file tests refusals alone: that is a failure, except after the word --any. */
 #include "core/base/file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -82,7 +82,7 @@ static void check_graphs(void)
     begin(13, -1, 4, 0, 0); /* missing */
     node("MatMul", "y", "x", "nowhere");
     refused(path, "y", GHP_ERR_INPUT, "reads 'nowhere'");
-    begin(13, -1, 4, 0, 0); /* sizes whose product is no number */
+    begin(13, -1, 4, 0, 0); /* sizes whose product is not a number */
     constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){2}, huge);
     node("ConstantOfShape", "w", "shape", NULL);
     node("MatMul", "y", "x", "w");

@@ -73,7 +73,7 @@ static void check_turned(void)
              "\"softmax_cross_entropy\"}]}");
 }
 
-/* A bias of zeros that is spread, as PyTorch's exporter gives convolutions without one, is none; one that the file
+/* A bias of zeros that is spread, as PyTorch's exporter gives convolutions without one, is left out; one that the file
  * holds is a parameter, whatever its values. */
 static void check_no_bias(void)
 {
@@ -239,13 +239,13 @@ static void check_places(void)
     node("Add", "v", "w", "w");
     node("MatMul", "y", "x", "v");
     refused_at("y", "node 'v' (Add, opset 13) ", "fold it in the file");
-    for (int i = 0; i < 2; i++) { /* numbers that are no sizes */
+    for (int i = 0; i < 2; i++) { /* numbers that are not sizes */
         begin(13, -1, 4, 0, 0);
         constant("sizes", GHP_ONNX_FLOAT, 1, two, i == 0 ? (float[]){NAN, 4} : (float[]){.5f, 4});
         node("Reshape", "y", "x", "sizes");
         refused_at("y", "node 'y' (Reshape, opset 13) has ", "among whole numbers");
     }
-    begin(13, -1, 4, 0, 0); /* what is behind the last node */
+    begin(13, -1, 4, 0, 0); /* what is after the last node */
     constant("w", GHP_ONNX_FLOAT, 2, column, floats);
     node("MatMul", "y", "x", "w");
     refused_at("y", "the output 'y' ", "2 to 2^24 classes");
@@ -321,7 +321,7 @@ static void check_shuffle(void)
 
 static const char loss_text[] = "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
 
-/* The same with the loss behind. */
+/* The same with the loss at the end. */
 static void layers_are(const char *output, const char *layers)
 {
     char text[1024];

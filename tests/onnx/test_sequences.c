@@ -177,7 +177,7 @@ static void check_masks(void)
     wte[0] = kept;
 }
 
-/* Heads of a linear layer on x1, so many of one channel each. */
+/* Heads of a linear layer on x1, of one channel each. */
 static void put_heads(const char *const names[3], const char *weight, const char *shape)
 {
     static const int64_t turn[4] = {0, 2, 1, 3};
@@ -248,7 +248,7 @@ static void check_refusals(void)
     node("Add", "sum", "x1", "a");
     refused(path, "sum", GHP_ERR_INPUT, "a table of 4 rows, where another has 7");
 
-    begin(17, -1, S, 0, 0); /* ids that are no whole numbers */
+    begin(17, -1, S, 0, 0); /* ids that are not whole numbers */
     constant("wte.weight", GHP_ONNX_FLOAT, 2, (int64_t[]){V, C}, wte);
     number(node("Cast", "ids", "x", NULL), "to", GHP_ONNX_INT64);
     node("Gather", "y", "wte.weight", "ids");
@@ -262,7 +262,7 @@ static void check_refusals(void)
     refused(path, "y", GHP_ERR_INPUT, "joins samples with their positions");
 }
 
-/* A mask of padding and the places of positions are inputs beside the ids; others are refused. */
+/* A mask of padding and the places of positions are inputs next to the ids; others are refused. */
 static void check_other_inputs(void)
 {
     struct ghp_onnx_value inputs[3];

@@ -271,7 +271,7 @@ static void check_scales(void)
     }
 }
 
-/* What PyTorch's exporter leaves of detach(): the name of an Identity. Of the network's input none is missed. */
+/* What PyTorch's exporter leaves of detach(): the name of an Identity. At the network's input none is missed. */
 static void check_detached(void)
 {
     for (int way = 0; way < 3; way++) {

@@ -228,7 +228,7 @@ struct subject {
     const char *name;
     enum ghp_status (*run)(const char *path);
     const char *path; /* below the sources; NULL: of the test's folder */
-    int share;        /* fast runs fail about so many of its allocations */
+    int share;        /* how many of its allocations fast runs fail, about */
 };
 
 #define SEEDS "tests/fuzz/seeds/"
@@ -253,7 +253,7 @@ static const struct subject subjects[] = {
     {"planning, with break-even values", plan_with_break_even, "", 60},
 };
 
-/* What a child counts for its parent, which goes on after a crash. */
+/* What a child counts for its parent, which continues after a crash. */
 struct tally {
     long at, runs, crashes, hangs, silent, leaks, unsaid;
 };

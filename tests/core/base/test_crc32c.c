@@ -1,4 +1,5 @@
-/* tests/core/base/test_crc32c.c - the vectors of RFC 3720, and bytes drawn by rule beside the division bit by bit. */
+/* tests/core/base/test_crc32c.c - the vectors of RFC 3720, and bytes drawn by rule compared with the division bit by
+ * bit. */
 #include "core/base/crc32c.h"
 
 #include "tests/check.h"

@@ -1,5 +1,5 @@
 /* One number that is not finite among many is seen at every place and in every length, as NaN and as either infinity;
- * the largest and smallest finite numbers are none of them. */
+ * the largest and smallest finite numbers count as finite. */
 #include "core/base/finite.h"
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-/* tests/core/base/test_hash_table.c - items are found again by all their bytes, in the order they came, also where all
+/* tests/core/base/test_hash_table.c - items are found again by all their bytes, in the order they came, even if all
  * hashes are one and after every growth; a failed allocation leaves the table as it was. */
 #include "core/base/hash.h"
 #include "core/base/hash_table.h"
@@ -18,7 +18,7 @@ static uint64_t own_hash(const int *item)
 static uint64_t one_hash(const int *item)
 {
     (void)item;
-    return UINT64_MAX; /* the last slot of every size: probing goes on at the first */
+    return UINT64_MAX; /* the last slot of every size: probing continues at the first */
 }
 
 static uint64_t few_hashes(const int *item)

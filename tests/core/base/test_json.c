@@ -208,7 +208,7 @@ static void test_saving(void)
     ghp_json_release(&loaded);
     ghp_json_release(NULL);
     CHECK_STATUS(ghp_json_load("/nonexistent/x.json", NULL, &loaded), GHP_ERR_IO);
-    /* Jansson takes a zero byte behind a number for a space: the search for an error's line then never ended */
+    /* Jansson takes a zero byte after a number for a space: the search for an error's line then never ended */
     CHECK_STATUS(ghp_file_write_atomic(path, "{\"a\": 1\0}", 9), GHP_OK);
     CHECK_STATUS(ghp_json_load(path, NULL, &loaded), GHP_ERR_FORMAT);
     CHECK_MESSAGE("zero byte");

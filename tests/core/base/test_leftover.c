@@ -1,5 +1,5 @@
-/* Temporary files of writers that were killed go; those of living ones, of other hosts, and what is no such file
- * stay. */
+/* tests/core/base/test_leftover.c - temporary files of killed writers are removed. Those of living writers and of other
+ * hosts stay, as do other files. */
 #include "core/model/safetensors.h"
 #include "tests/check.h"
 
@@ -35,7 +35,7 @@ static void make(const char *suffix)
     close(file);
 }
 
-/* A process that begins a file and goes on living; returns once it has begun. */
+/* Starts a process that begins a file and stays alive; returns once it has begun. */
 static pid_t start_writer(void)
 {
     int said[2];

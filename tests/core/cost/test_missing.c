@@ -40,7 +40,7 @@ static void open_profile(struct ghp_profile *profile)
     CHECK_STATUS(ghp_profile_finalize(profile), GHP_OK);
 }
 
-/* Whether an all-reduce of so many bytes is missing, by the table of a profile. */
+/* Whether an all-reduce of `bytes` bytes is missing, by the table of a profile. */
 static bool is_wanted(const struct ghp_profile *profile, int64_t bytes)
 {
     struct ghp_instr instr = {.kind = GHP_INSTR_ALL_REDUCE,

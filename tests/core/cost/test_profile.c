@@ -118,7 +118,7 @@ static void test_ops(void)
     CHECK_NEAR(cost.seconds, (double)ghp_local_bytes(&local, GHP_PASS_FORWARD, 4), 1e-9);
 
     add_op(&profile, conv_key(8, key), 3e-3, 800);
-    add_op(&profile, "conv2d n4 c9 h4 w4 k16", 1.0, 0); /* other shapes beside it */
+    add_op(&profile, "conv2d n4 c9 h4 w4 k16", 1.0, 0); /* other shapes as well */
     add_op(&profile, "conv2d n7", 1.0, 0);
     add_op(&profile, "conv2d nx c8", 1.0, 0);
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
@@ -220,7 +220,8 @@ static void test_comms(void)
     ghp_profile_release(&profile);
 }
 
-/* A table of short messages goes on at the rate of long ones, and what a short one has passed faster by is owed. */
+/* A table of short messages continues at the rate of long ones, and the time by which a short one passed faster is
+ * owed. */
 static void test_queue(void)
 {
     struct ghp_profile profile = empty();
@@ -255,8 +256,8 @@ static void test_queue(void)
     ghp_profile_release(&profile);
 }
 
-/* Without a table of its own an operation is read from the same groups where it exchanges as often, else over other
- * groups that cross the same link; between halves and wholes only where nothing else is near. */
+/* Without a table of its own an operation is read from the same groups if it exchanges as often, else from other groups
+ * that cross the same link. Halves and wholes stand in for each other only if nothing else is near. */
 static void test_stand_ins(void)
 {
     static const struct ghp_comm_entry entries[] = {
@@ -442,7 +443,7 @@ static void test_subset(void)
     ghp_model_release(&model);
 }
 
-/* Of conv(17), as add_memory_formats() says. */
+/* Checks the formats of conv(17), as add_memory_formats() made them. */
 static void check_memory_formats(const struct ghp_profile *profile)
 {
     char key[GHP_KEY_BYTES];

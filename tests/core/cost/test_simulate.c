@@ -137,9 +137,9 @@ static void test_period(void)
     ghp_profile_release(&profile);
 }
 
-/* A slow worker: as a step whose computing alone is longer. Where nothing hides behind anything (one layer, no data
- * gradient) it is the law of what goes in step, T(r) = T(1) + (r - 1) computing; elsewhere more computing hides more,
- * so that is a bound. */
+/* A slow worker makes a step in which only computing is longer. If nothing is hidden (one layer, no data gradient),
+ * that is the law of workers in step, T(r) = T(1) + (r - 1) computing. Else more computing hides more, so the law is a
+ * bound. */
 static void test_slow_worker(void)
 {
     struct ghp_profile profile;
@@ -301,8 +301,8 @@ static void test_queue(void)
 }
 
 /* Delays where the streams meet: a blocking exchange has its own for each, and a reduction takes one from what is
- * computed where it begins, unless it follows another at once. The first reduction begins beside data 5, which lasts 8;
- * the second stands behind the first. */
+ * computed when it begins, unless it follows another at once. The first reduction begins during data 5, which lasts 8;
+ * the second comes after the first. */
 static void test_delays(void)
 {
     struct ghp_profile profile;
@@ -332,9 +332,9 @@ static void test_delays(void)
     ghp_profile_release(&profile);
 }
 
-/* A sharded update of two layers, seconds in brackets: updates [1, 1], gathers [5, 6] beside them, forward [4, 4], and
- * backward [3, 3] with reduce-scatters [4, 7] behind. From the first update: its gather 1-6, forward 6-10, the other
- * gather 6-12, forward 12-16, backward 16-19 and 19-22, reduce-scatters 19-23 and 23-30, then the next update. */
+/* A sharded update of two layers, seconds in brackets: updates [1, 1], gathers [5, 6] at the same time, forward [4, 4],
+ * and backward [3, 3] with reduce-scatters [4, 7] after it. From the first update: its gather 1-6, forward 6-10, the
+ * other gather 6-12, forward 12-16, backward 16-19 and 19-22, reduce-scatters 19-23 and 23-30, then the next update. */
 static void test_sharded_update(void)
 {
     enum { U1, A1, U2, A2, W1, F1, W2, F2, B2, R2, B1, R1, N };
@@ -373,7 +373,7 @@ static void test_sharded_update(void)
     ghp_profile_release(&profile);
 }
 
-/* An average of 10 s in every fourth step, behind an update [1] and beside a forward pass [2]; the layer that waits for
+/* An average of 10 s in every fourth step, after an update [1] and during a forward pass [2]; the layer that waits for
  * it [3]. Steps of 14 s and of 6 s: 8 s in the mean, of which it shows 8 s in every fourth. */
 static void test_average(void)
 {

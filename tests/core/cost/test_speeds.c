@@ -1,5 +1,5 @@
-/* tests/core/cost/test_speeds.c - speeds beside the slowest, shares in proportion, and what they mean to placements and
- * programs. */
+/* tests/core/cost/test_speeds.c - speeds relative to the slowest, shares in proportion, and what they mean to
+ * placements and programs. */
 #include "core/program/program.h"
 #include "core/cost/speeds.h"
 #include "core/cost/stragglers.h"
@@ -24,7 +24,7 @@ static void test_slow(void)
                  GHP_OK); /* still ahead of worker 1 */
     CHECK_NEAR(slower, 1, 1e-15);
     CHECK_NEAR(speeds.of[0], 4.0 / 3, 1e-15);
-    CHECK_STATUS(ghp_speeds_slow(&speeds, 3, 0, 2, &slower), GHP_OK); /* now behind it */
+    CHECK_STATUS(ghp_speeds_slow(&speeds, 3, 0, 2, &slower), GHP_OK); /* now slower than it */
     CHECK_NEAR(slower, 1.5, 1e-15);
     CHECK_NEAR(speeds.of[1], 1.5, 1e-15);
     CHECK_NEAR(speeds.of[2], 3, 1e-15);
@@ -58,8 +58,8 @@ static void test_stragglers(void)
         CHECK_STATUS(ghp_stragglers_parse(wrong[i], &s), GHP_ERR_USAGE);
 }
 
-/* All samples are dealt, blocks are alike, and none is further from its due than one sample, but where one is the
- * least. */
+/* All samples are dealt, blocks are alike, and none is further from its due than one sample, unless that is because one
+ * is the least. */
 static void check_deal(const double *speed, int block, int64_t samples)
 {
     int64_t shares[WORKERS], sum = 0;

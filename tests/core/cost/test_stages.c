@@ -54,7 +54,7 @@ static void draw_splits(struct staged *c)
     }
 }
 
-/* The first layer behind another that a cut may stand before; the number of layers where there is none. */
+/* The first layer after another that a cut may stand before; the number of layers if there is none. */
 static int cut_behind(const struct ghp_model *model, int layer)
 {
     do
@@ -303,7 +303,8 @@ static void check_cuts(void)
 
 /* ---- numbers ---- */
 
-/* In bfloat16 weights' gradients have four bytes a number, those of further micro-batches beside the sum among them. */
+/* In bfloat16 weights' gradients have four bytes a number, even those of further micro-batches that are added to the
+ * sum. */
 static void check_gradients(void)
 {
     struct staged *c = calloc(1, sizeof *c);

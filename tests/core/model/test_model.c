@@ -264,7 +264,7 @@ static enum ghp_status parse_sequence(const char *input, const char *layers,
     return ghp_model_parse(text, "t.json", model);
 }
 
-/* A sequence of one position is no vector, though it has as many numbers. */
+/* A sequence of one position is not a vector, though it has as many numbers. */
 static void test_sequences(void)
 {
     static const struct refusal cases[] = {
@@ -401,7 +401,7 @@ static void test_largest(void)
     free(text);
 }
 
-/* 2^27 outputs a sample in the convolution, and as many inputs of the next layer, and few besides. */
+/* 2^27 outputs a sample in the convolution, and as many inputs of the next layer, and few others. */
 static void test_sizes(void)
 {
     struct ghp_model model;

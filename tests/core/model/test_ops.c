@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where an operation's attributes are sizes: keys of a layer on 4 channels (tests/op_draw.h). */
+/* Keys of a layer on 4 channels, for operations whose attributes are sizes (tests/op_draw.h). */
 static const struct op_keys {
     enum ghp_op op;
     const char *keys;

@@ -96,7 +96,7 @@ static void check_each(void)
     CHECK_NEAR(out[1], 2 / 1.25, 1e-9);
 }
 
-/* Of one tensor with gradients, and of one without. */
+/* Checks the rates of one tensor with gradients, and of one without. */
 static void check_weights(const struct ghp_rate_rule *rule, double first, double second)
 {
     const struct ghp_hyperparameters h = {.weight_decay = 0.1};

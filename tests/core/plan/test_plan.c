@@ -295,7 +295,7 @@ static void test_set(void)
     CHECK_STATUS(ghp_plan_set_save(path, &set), GHP_OK);
     CHECK_STATUS(ghp_plan_set_load(path, &again), GHP_ERR_INPUT);
     CHECK_MESSAGE("from the most workers");
-    /* a file of one plan is a set of one, whoever asks */
+    /* a file of one plan is a set of one, for any number of workers */
     CHECK_STATUS(ghp_plan_save(path, &set.plans[0]), GHP_OK);
     CHECK_STATUS(ghp_plan_load_for(path, 8, &one), GHP_OK);
     CHECK_EQ(one.problem.workers, 2);

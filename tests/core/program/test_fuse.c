@@ -89,7 +89,7 @@ static void check_names(const struct ghp_program *program)
     }
 }
 
-/* Of the layer's forward pass: "stats add bias relu update", what is there of it. */
+/* What the layer's forward pass takes along: those of "stats add bias relu update" that are there. */
 static const char *taken_by(const struct ghp_program *program, int layer)
 {
     static char text[64];
@@ -236,7 +236,7 @@ static void check_norms(struct ghp_split of_relu, bool fuses)
     release(&l);
 }
 
-/* Where a worker has its statistics for itself: dx right behind the sums. */
+/* If a worker has its statistics for itself, dx comes right after the sums. */
 static void check_own(void)
 {
     struct lowered l;
@@ -347,7 +347,7 @@ static void check_joined(struct ghp_split split, int expected)
     release(&l);
 }
 
-/* The bias behind each layer norm and each linear layer, and no ReLU behind a norm. */
+/* The bias after each layer norm and each linear layer, and no ReLU after a norm. */
 static void check_biases(void)
 {
     static const char text[] =
@@ -397,7 +397,7 @@ static void check_residual(void)
     }
 }
 
-/* A layer beside an addition reads the gradient that its own is added to. */
+/* A layer next to an addition reads the gradient that its own is added to. */
 static void check_alias(void)
 {
     static const char text[] =

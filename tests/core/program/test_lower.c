@@ -244,7 +244,7 @@ static void test_memory_by_hand(void)
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_COMM), 0);
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 0);
     ghp_program_release(&program);
-    lowering.prefetch = true; /* the next step's input beside it, at all points */
+    lowering.prefetch = true; /* the next step's input is in memory too, at all points */
     if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
     CHECK_EQ(count_buffer_kind(&program, GHP_BUFFER_PREFETCH), 1);

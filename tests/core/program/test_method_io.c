@@ -29,7 +29,7 @@ static struct ghp_method read_back(const struct ghp_method *method)
     return back;
 }
 
-/* Of `changed`, one part is not as in `plain`. */
+/* Checks that one part of `changed` is not as in `plain`. */
 static void check_part(const struct ghp_method *changed, const char *what, const char *text)
 {
     struct ghp_method_difference rows[GHP_METHOD_PARTS];

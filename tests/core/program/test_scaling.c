@@ -1,6 +1,6 @@
 /* tests/core/program/test_scaling.c - what learning rates by norms need of a program: norms of each layer's own
- * gradients once a micro-batch, before anything is added to them; one reduction of two doubles a tensor; and what
- * cannot be had is refused by name. */
+ * gradients once a micro-batch, before anything is added to them; one reduction of two doubles a tensor; and what is
+ * not possible is refused by name. */
 #include "core/program/lower.h"
 #include "tests/check.h"
 
@@ -55,7 +55,7 @@ static int tensors_of(const struct ghp_model *model)
     return n;
 }
 
-/* Of each layer with parameters one for each micro-batch, right behind its pass. */
+/* Checks that each layer with parameters has one for each micro-batch, right after its pass. */
 static void check_norms(const struct lowered *l, int micro_batches)
 {
     int own = 0, all = 0, learning = 0;

@@ -1,9 +1,9 @@
-/* tests/core/program/test_sync.c - synchronisers as texts; what is refused where workers' weights differ, by name; and
- * the program that averages: each average behind the updates of its bucket and before their layers, bytes of an
- * all-reduce in every so many steps, all of the weights and statistics once. One worker averages nothing.
+/* tests/core/program/test_sync.c - synchronisers as texts; what is refused by name if workers' weights differ; and the
+ * program that averages: each average after the updates of its bucket and before their layers, with the bytes of an
+ * all-reduce once in each period, all of the weights and statistics once. One worker averages nothing.
  *
- * Of servers: each bucket is pushed once and pulled once, in cuts that are all of it together; a worker has no moments
- * and updates nothing of it; a server has its cut of the weights, one moment of it and room for each worker's
+ * With servers, each bucket is pushed once and pulled once, in cuts that are all of it together; a worker has no
+ * moments and updates nothing of it; a server has its cut of the weights, one moment of it and room for each worker's
  * gradients, and updates a bucket after its push and before its pull. */
 #include "core/program/lower.h"
 #include "tests/check.h"

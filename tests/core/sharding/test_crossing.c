@@ -1,9 +1,9 @@
-/* tests/core/sharding/test_crossing.c - how much goes through a node's link: the closed form beside a walk over all
- * members.
+/* tests/core/sharding/test_crossing.c - how much goes through a node's link: the closed form compared with a walk over
+ * all members.
  *
  * With latency 0 and bandwidth p - 1 a collective's analytic model is its bytes by p times the messages that leave a
  * node, all whole numbers but for the last division. All-to-alls send one for every pair; gathers and sums one for
- * every node, where groups fill their nodes. */
+ * every node, if groups fill their nodes. */
 #include "core/cost/profile.h"
 #include "tests/check.h"
 
@@ -31,8 +31,8 @@ static int64_t leaving_by_walk(const struct ghp_machine *machine, struct ghp_ran
     return most;
 }
 
-/* The same for one piece a node: each member sends to the nodes where others of its group are. Returns -1 where some
- * group has not as many members in each of its nodes, or its nodes others than members of such groups. */
+/* The same for one piece a node: each member sends to the nodes where others of its group are. Returns -1 if some group
+ * has different numbers of members in its nodes, or its nodes have others than members of such groups. */
 static int64_t leaving_by_node(const struct ghp_machine *machine, struct ghp_ranks kind,
                                int workers)
 {

@@ -83,7 +83,7 @@ static float bias_of(int64_t channel)
     return 0.25f * (float)(channel % 7 - 3);
 }
 
-/* What a fused kernel does to its output besides. */
+/* What a fused kernel also does to its output. */
 static void finish(struct twin_case *c, struct ghp_kernel_spec spec)
 {
     const struct ghp_local *l = &c->right.local;
@@ -95,7 +95,7 @@ static void finish(struct twin_case *c, struct ghp_kernel_spec spec)
     }
 }
 
-/* The reference's pass on the dy that the ReLU behind a batch norm leaves. */
+/* The reference's pass on the dy that the ReLU after a batch norm leaves. */
 static void run_masked(struct twin_case *c, enum ghp_pass pass)
 {
     int64_t n = ghp_local_out_elements(&c->right.local);

@@ -119,7 +119,7 @@ static float *make_bias(const struct ghp_local *l)
     return bias;
 }
 
-/* On plain tensors, number by number: what a fused kernel does to its output besides. */
+/* What a fused kernel also does to its output, number by number on plain tensors. */
 static void finish(struct ghp_operand_set *set, struct ghp_kernel_spec spec)
 {
     const struct ghp_local *l = &set->local;
@@ -284,7 +284,7 @@ static void mask(struct ghp_operand_set *set)
         if (!(y[i] > 0)) dy[i] = 0;
 }
 
-/* What the addition behind a batch norm adds. */
+/* What the addition after a batch norm adds. */
 static float *make_other(const struct ghp_local *local)
 {
     int64_t n = ghp_local_out_elements(local);
@@ -300,7 +300,7 @@ static struct ghp_kernel_spec in_pass(struct ghp_kernel_spec spec, const struct 
 {
     bool forward = pass == GHP_PASS_FORWARD;
     spec.relu = spec.relu && ghp_backend_fuses(ops, fast, local->op, pass) &&
-                (forward || !spec.add); /* else the ReLU is not behind the batch norm */
+                (forward || !spec.add); /* else the ReLU does not follow the batch norm */
     spec.stats = spec.stats && (forward || pass == GHP_PASS_BACKWARD_DATA);
     spec.add = spec.add && forward;
     return spec;
@@ -455,7 +455,7 @@ static void check_kernels(void)
         }
     }
     CHECK(ghp_backend_blocks_weights(ops, fast, &convs[0]));
-    CHECK(!ghp_backend_blocks_weights(ops, fast, &convs[1])); /* 3 channels are no block */
+    CHECK(!ghp_backend_blocks_weights(ops, fast, &convs[1])); /* 3 channels do not fill a block */
     CHECK(ghp_backend_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_FORWARD));
     CHECK(!ghp_backend_fuses(ops, fast, GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA));
     CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));

@@ -66,7 +66,7 @@ struct image {
     int64_t n, pixels, c, element; /* bytes of an element */
 };
 
-/* Where a channel of a pixel lies, in elements. */
+/* The place of a channel of a pixel, in elements. */
 static int64_t place(struct image z, bool nchw16c, int64_t n, int64_t p, int64_t c)
 {
     if (!nchw16c) return (n * z.pixels + p) * z.c + c;

@@ -1,5 +1,5 @@
-/* Folders of images: order, classes and sets, what is left out; samples that are the same whoever makes them, in
- * whichever order; and damaged files, which others stand in for. */
+/* Folders of images: order, classes and sets, what is left out; samples that are the same in any order and from any
+ * thread; and damaged files, which others stand in for. */
 #include "executor/data/class_folders.h"
 #include "executor/data/samples.h"
 #include "tests/check.h"
@@ -203,7 +203,8 @@ static bool equal(const float *a, const float *b)
     return memcmp(a, b, VALUES * sizeof(float)) == 0;
 }
 
-/* A batch by three threads beside one sample after the other, from a source of its own; channels alone; epochs. */
+/* A batch by three threads compared with one sample after the other, from a source of its own; channels alone;
+ * epochs. */
 static void check_samples(const char *augment)
 {
     struct ghp_data_request request = request_for(augment);
@@ -293,7 +294,7 @@ static void check_damage(void)
     CHECK_STATUS(make(data, 0, 4, stood_in), GHP_OK); /* the next one */
     CHECK(equal(images, stood_in));
     CHECK_STATUS(make(data, 0, 7, stood_in),
-                 GHP_OK); /* behind the last the first, and as that is damaged the second */
+                 GHP_OK); /* after the last comes the first, and as that is damaged the second */
     CHECK(equal(images, stood_in));
     CHECK_EQ(ghp_data_skipped(data), 2);
     CHECK_EQ(ghp_data_skipped(sound), 0);

@@ -199,7 +199,7 @@ static void check_files(void)
     CHECK_EQ(ghp_data_count(data, GHP_DATA_TEST), 2);
     ghp_data_close(data);
     *strrchr(list, ',') = '\0';
-    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_IO); /* a file is no folder */
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_IO); /* a file is not a folder */
     write_npy("train-images.npy", "|u1", "6, 10", bytes, sizeof(bytes));
     write_all_labels("train-labels.npy", "<i8", 8);
     write_npy("val-images.npy", "|u1", "6, 10", bytes, sizeof(bytes));

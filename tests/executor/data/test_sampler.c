@@ -116,7 +116,7 @@ static double dot(const double *a, const double *b)
     return sum;
 }
 
-/* Of sample i, without decay: its gradient is that times x_i. */
+/* The slope of sample i, without decay: its gradient is the slope times x_i. */
 static double slope(const struct problem *p, int64_t i, const double *w)
 {
     return -p->y[i] / (1 + exp(p->y[i] * dot(p->x[i], w)));

@@ -1,4 +1,4 @@
-/* Files of tokens: every kind of them, their windows beside the definition, and every way in which they can be
+/* Files of tokens: every kind of them, their windows compared with the definition, and every way in which they can be
  * wrong. */
 #include "executor/data/tokens.h"
 #include "tests/check.h"
@@ -81,7 +81,7 @@ static void check_window(const struct ghp_tokens *tokens, int64_t window, int fi
     CHECK(memcmp(alone, ids, sizeof ids) == 0);
 }
 
-/* Files whose lengths end in, just before and just behind a window. */
+/* Files whose lengths end in, just before and just after a window. */
 static void check_kind(enum kind kind)
 {
     static const int lengths[] = {S + 1, 2 * S, 2 * S + 1, 2 * S + 2, 31};

@@ -1,6 +1,6 @@
 /* ghp-test: np=2 np_full=1,4 timeout=300
  *
- * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played
+ * Training on a device: the same bits as in host memory, with each transport, with steps enqueued one by one and played
  * from graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms
  * over the whole batch and over ghost batches, in stages and micro-batches by both schedules; on a device whose memory
  * nobody but itself can touch (tests/executor/locked.h), so a stray access anywhere would end the test. */
@@ -162,7 +162,7 @@ static void check_case(struct bench *host, struct bench *device, const struct ca
         }
 }
 
-/* Batch norms over so many samples each; 0: over the global batch. */
+/* Sets the samples that each batch norm is over; 0: the global batch. */
 static void norm_over(struct bench *b, int ghost_batch)
 {
     for (int l = 0; l < b->model.n_layers; l++)
@@ -262,7 +262,7 @@ static void check_staged(const char *model, int element_bytes)
     close_all(&carriers, &device, &host);
 }
 
-/* A device that says no graphs: the training goes on without. */
+/* A device without graphs: the training does without them. */
 static void check_no_tapes(const char *model)
 {
     struct bench host, device;

@@ -1,10 +1,11 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120
  *
- * Fast numerics: plans train like one worker that computes by direct algorithms; weights that lie blocked between
- * steps are read and written in the field's order, and replicas hold the same bits; biases that convolutions fuse are
- * updated before they run: flushing after every step changes no bit. So do plans that say which tensors lie blocked,
- * and have what is exchanged among them. Of a plain network, and of a residual one, whose batch norms take additions
- * and ReLUs along, their sums too where no other worker shares them: one worker, or each over ghost batches of its own.
+ * Fast numerics: plans train like one worker that computes by direct algorithms; weights that lie blocked between steps
+ * are read and written in the field's order, and replicas hold the same bits; biases that convolutions fuse are updated
+ * before they run: flushing after every step changes no bit. So do plans that say which tensors lie blocked, and have
+ * what is exchanged among them. This holds for a plain network and for a residual one. The latter's batch norms take
+ * additions and ReLUs along, and their sums too if no other worker shares them: with one worker, or with ghost batches
+ * of each worker's own.
  *
  * Bounds of the first step's gradients: 1e-4 of a tensor's size. Winograd's transforms multiply by up to 25 what
  * cancels again, so its rounding errors are some ten times those of direct sums (3e-7 to 8e-7 of a tensor's size each
@@ -143,7 +144,7 @@ static void norm_over(struct bench *b, int ghost_batch)
             b->model.layers[l].norm.ghost_batch = ghost_batch;
 }
 
-/* ghost: batch norms are over so many samples each; 0: over the global batch */
+/* ghost: samples that each batch norm is over; 0: the global batch */
 static void check_model(const char *path, int ghost_batch)
 {
     struct bench fast, exact;

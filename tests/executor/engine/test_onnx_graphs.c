@@ -84,7 +84,7 @@ struct reach {
 };
 
 /* PyTorch's AvgPool2d along one axis: the window is cut at the padded image, and padding counts; what ceil_mode adds
- * behind that does not. */
+ * after it does not. */
 static struct reach reach_of(int64_t i, int64_t size, int64_t kernel, int64_t stride, int64_t pad)
 {
     struct reach r = {i * stride - pad, i * stride - pad + kernel, 0};

@@ -65,7 +65,7 @@ static float *floats_of(const struct ghp_onnx_file *file)
 
 /* ---- the forward pass ---- */
 
-/* Samples, each all its inputs one behind another. */
+/* Samples, each with all its inputs one after another. */
 static float *samples_of(const struct vector *v, int64_t batch)
 {
     int64_t all = 0, offset = 0;

@@ -73,7 +73,7 @@ static void check_erf(void)
     node("Mul", "both", "x", "share");
     node("Mul", "y", "both", "half");
     means("y", GHP_OP_GELU, 1, by_erf);
-    put_erf_share("Mul", 0.70710678f); /* (0.5 x) (1 + erf), behind an Identity */
+    put_erf_share("Mul", 0.70710678f); /* (0.5 x) (1 + erf), after an Identity */
     node("Mul", "halved", "half", "x");
     node("Identity", "same", "share", NULL);
     node("Mul", "y", "halved", "same");

@@ -75,7 +75,7 @@ static struct ghp_kernel_spec spec_at(const struct lowered *l, const char *layer
     return (struct ghp_kernel_spec){0};
 }
 
-/* Blocks from the first convolution's output to the last one's input: 3 and 40 channels are no whole blocks. */
+/* Blocks from the first convolution's output to the last one's input: 3 and 40 channels do not fill whole blocks. */
 static void check_one_worker(void)
 {
     struct lowered l;

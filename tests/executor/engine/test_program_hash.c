@@ -4,8 +4,8 @@
  * that a worker opens on a backend, for its own scratch and kernels. The example plans; and plans drawn by chance:
  * groups, splits, stages, micro-batches, shares of the samples, recomputed layers, bucket sizes, synchronisers, memory
  * formats, precisions and numerics, with fused kernels and without. Each drawn one is also saved and loaded, stands up
- * to what `ghp-inspect --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it.
- * So does tensor with sequence parallelism, in double. Of plans with servers a server opens the program that is costed,
+ * to what `ghp-inspect --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it. So
+ * does tensor with sequence parallelism, in double. In plans with servers a server opens the program that is costed,
  * too. */
 #include "core/base/hash.h"
 #include "core/plan/plan.h"
@@ -126,7 +126,8 @@ static void draw_staging(struct ghp_plan *plan)
     if (s->n == 0 && draw(3) == 0) draw_shares(plan);
 }
 
-/* Of each layer, one of those that its stage takes; false: a layer takes none (ghost batches do not come out). */
+/* Draws for each layer one of the splits that its stage takes; false: a layer takes none (ghost batches do not come
+ * out). */
 static bool draw_splits(struct ghp_plan *plan)
 {
     const struct ghp_staging *s = &plan->staging;

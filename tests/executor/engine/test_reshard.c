@@ -23,13 +23,13 @@ static double truth(int64_t n, int64_t pixel, int64_t c)
     return (double)((n * 31 + pixel * 7 + c * 3) % 64);
 }
 
-/* Where a channel of a pixel lies in a blocked tensor of so many. */
+/* The place of a channel of a pixel in a blocked tensor of `all` channels. */
 static int64_t place(int64_t all, int64_t n, int64_t p, int64_t c)
 {
     return ((n * (all / LANES) + c / LANES) * PIXELS + p) * LANES + c % LANES;
 }
 
-/* This rank's part of a layout; of partial: its share. padding: of channels that the tensor has not. */
+/* This rank's part of a layout; of partial: its share. padding: in channels that the tensor does not have. */
 static void cut(struct ghp_layout layout, bool nchw16c, double padding, double *out)
 {
     struct ghp_window_at at =
@@ -92,8 +92,7 @@ static bool has_positions(const struct ghp_reshard_step *step)
     return step->from.kind == GHP_LAYOUT_SEQUENCE || step->to.kind == GHP_LAYOUT_SEQUENCE;
 }
 
-/* Whether the tensor before step `s`, and so as it is behind a step that does not pack, can be blocked where that is
- * wanted. */
+/* Whether the tensor before step `s` can be blocked if that is wanted; after a step that does not pack it stays so. */
 static bool can_block(const struct ghp_reshard *reshard, int s, bool wanted)
 {
     int last = reshard->n_steps - 1;
@@ -106,7 +105,7 @@ static bool can_block(const struct ghp_reshard *reshard, int s, bool wanted)
     return wanted && ghp_whole_blocks(ghp_layout_channels(layout, channels));
 }
 
-/* wanted: bit s of the tensor before step s, the next of the one behind it. */
+/* wanted: bit s for the tensor before step s, the next bit for the one after it. */
 static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned wants)
 {
     struct ghp_reshard reshard;

@@ -1,10 +1,10 @@
 /* ghp-test: np=3 np_full=4,5 timeout=300
  *
- * Parameter servers: by `bsp` workers train like one worker, and to the same bits as by an all-reduce, with one server
- * and with several, whose cuts begin inside tensors; with and without buckets, with batch norm, in double on the
+ * Parameter servers: with `bsp` workers train like one worker, and to the same bits as with an all-reduce, with one
+ * server and with several, whose cuts begin inside tensors; with and without buckets, with batch norm, in double on the
  * reference backend and in float on the fast one, by SGD and by AdamW. Gradients that a server leaves out are seen. A
- * server's arena is its program's. A training goes on from a checkpoint by servers, and from one by an all-reduce, with
- * moments, to the bits of a training that nobody interrupted. */
+ * server's arena is its program's. A training continues from a checkpoint with servers, and from one with an
+ * all-reduce, with moments, to the bits of a training that nobody interrupted. */
 #include "executor/engine/server.h"
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
@@ -17,7 +17,7 @@
 static struct ghp_transport *transport;
 static char folder[BENCH_FOLDER];
 
-struct run {     /* how a worker trains, and what of: steps before and behind a checkpoint */
+struct run {     /* how a worker trains, and the steps before and after a checkpoint */
     int servers; /* 0: an all-reduce */
     int64_t bucket_bytes;
     int64_t first, end;
@@ -142,7 +142,7 @@ static void check_model(const char *path, struct bench_numbers numbers,
     bench_close(&b);
 }
 
-/* Without servers before or behind the checkpoint, and with them on both sides. */
+/* Without servers before or after the checkpoint, and with them on both sides. */
 static void check_resume(struct ghp_comm *world, struct bench_numbers numbers)
 {
     int size = transport->control->size;

@@ -1,7 +1,8 @@
 /* ghp-test: timeout=60
  *
  * tests/executor/launcher/test_job.c - a command is watched to its end, however it ends: by itself, by a signal,
- * because it is silent, because it is asked to stop; what it leaves behind is killed; which of its words are kept. */
+ * because it is silent, because it is asked to stop; processes that it leaves are killed; which of its words are
+ * kept. */
 #include "executor/launcher/process_tree.h"
 #include "executor/launcher/job.h"
 

@@ -16,7 +16,7 @@ static struct ghp_restart begun(int most)
     return (struct ghp_restart){.workers = workers, .n = 3, .most_failures = most, .pause_s = 1.5};
 }
 
-/* The same plan once more, then smaller ones; the pause doubles; progress begins anew but keeps the plan. */
+/* The same plan once more, then smaller ones; the pause doubles; progress resets the count but keeps the plan. */
 static void check_without_count(void)
 {
     static const int plans[] = {0, 1, 2, 2};
@@ -54,7 +54,7 @@ static void check_with_count(void)
     CHECK_EQ(ghp_restart_next(&r, true, 1), GHP_RESTART_TOO_FEW_LEFT);
 }
 
-/* Larger than the present one alone; and only where it makes up for the restart. */
+/* Only a larger plan than the present one is taken, and only if it makes up for the restart. */
 static void check_larger(void)
 {
     struct ghp_restart r = begun(3);
@@ -96,7 +96,7 @@ static void check_endless(void)
     CHECK(ghp_now_s() - begin_s < 30);
 }
 
-/* Asked when it is time, answered without waiting; what is no number is no answer. */
+/* Asked when it is time, answered without waiting; an answer that is not a number does not count. */
 static void check_worker_count(void)
 {
     struct ghp_worker_count worker_count = {.command = "echo 7", .every_s = 0, .limit_s = 60};

@@ -10,7 +10,7 @@ struct ghp_worker *in_step_open(struct bench *b, const char *sync, enum ghp_faul
                                 struct ghp_split **splits);
 void in_step_end(struct bench *b, struct ghp_worker *worker, struct ghp_split *splits);
 
-/* What every worker says; nobody goes on before all have. */
+/* What every worker says; no one continues before all have said theirs. */
 const struct ghp_control_message *in_step_tell(const struct bench *b, double mine);
 
 /* Whether workers train to the weights of one process that trains the replicas in turn. */
@@ -19,7 +19,7 @@ bool in_step_trains_like_reference(struct bench *b, const char *sync, enum ghp_f
 /* One worker by itself, on each rank, trains to the bits of SGD. */
 void in_step_check_lone(struct bench *b, const char *sync);
 
-/* From a checkpoint after `at` steps a training goes on to the bits of one that nobody interrupted; by `other` the
+/* A training continues from a checkpoint after `at` steps to the bits of one that nobody interrupted. With `other` the
  * checkpoint is refused. */
 void in_step_check_resume(struct bench *b, const char *sync, const char *other, int64_t at);
 

@@ -63,7 +63,7 @@ static double weigh_all(const struct bench *b, struct ghp_worker *worker, int wo
     CHECK_STATUS(ghp_worker_take_mean(worker), GHP_OK);
     *of_x = mix_weigh(worker);
     CHECK_STATUS(ghp_worker_return_mean(worker), GHP_OK);
-    mix_sum(b, workers, 0); /* nobody goes on before all have read */
+    mix_sum(b, workers, 0); /* no one continues before all have read */
     return own;
 }
 

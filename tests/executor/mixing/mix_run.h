@@ -20,7 +20,7 @@ struct mix_run { /* how workers train, and what was found */
     struct ghp_mix_server_count served;
     struct ghp_mix_count mixed;
     int64_t own_steps, weight_bytes;
-    double sum[2], moved; /* of all workers' weights and X, before and behind steps at rate 0 */
+    double sum[2], moved; /* of all workers' weights and X, before and after steps at rate 0 */
     double apart;         /* X from the workers' mean, over the norm */
     bool gossips, by_share;
     double shares[2]; /* of all: with messages under way, and without */
@@ -30,9 +30,9 @@ struct mix_run { /* how workers train, and what was found */
 /* Trains, or serves, or looks on, as this rank's place says. */
 void mix_train(struct bench *b, struct mix_run *run);
 
-/* Over the first workers, none of whom goes on before all have said theirs. */
+/* The sum over the first workers. None of them continues before all have said theirs. */
 double mix_sum(const struct bench *b, int workers, double mine);
-/* Of a worker's weights, each times another number, so that no change of two hides in the sum. */
+/* The sum of a worker's weights, each times another number, so that no change of two hides in it. */
 double mix_weigh(struct ghp_worker *worker);
 /* A worker of the plan; NULL, with a failed check: it cannot be opened. */
 struct ghp_worker *mix_open_worker(struct bench *b, const struct ghp_rank_plan *rank_plan);

@@ -68,7 +68,7 @@ static void check_bytes(int bytes)
 #undef EACH
 }
 
-/* Of numbers that are no sums of powers of two. */
+/* With numbers that are not sums of powers of two. */
 static void check_pull_to_itself(void)
 {
     float at[N] = {.1F, 1e-30F, 3e7F, -.7F, 1.0F / 3}, same[N];

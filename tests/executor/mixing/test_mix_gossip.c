@@ -1,11 +1,11 @@
 /* ghp-test: np=3 np_full=4 timeout=300
  *
- * Mixes of one worker's weights with another one's, what each must keep, and the fault that breaks it. One worker is SGD
- * bit for bit. By `gosgd` all shares are 1, with messages under way and without, and the sum of weights by shares is
- * kept; messages are as many as chance lets expect, within 4 standard deviations, and the same in each training; a
- * checkpoint has the shares, so that workers who meet after each step go on from it as if nothing had been. By `ad-psgd`
- * exchanges keep the sum of all weights, though steps come in between; an active worker has one in each step, and bytes
- * are those of the exchanges. */
+ * Mixes of one worker's weights with another one's, what each must keep, and the fault that breaks it. One worker is
+ * SGD bit for bit. With `gosgd` all shares are 1, with messages under way and without, and the sum of weights by shares
+ * is kept; messages are as many as chance lets expect, within 4 standard deviations, and the same in each training; a
+ * checkpoint has the shares, so that workers that meet after each step continue from it as if nothing had been. With
+ * `ad-psgd` exchanges keep the sum of all weights, though steps come in between; an active worker has one in each step,
+ * and bytes are those of the exchanges. */
 #include "core/program/lower.h"
 #include "executor/mixing/flat.h"
 #include "executor/state/checkpoint.h"
@@ -158,7 +158,7 @@ static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
     free((void *)(uintptr_t)rank_plan.splits);
 }
 
-/* All meet behind each step, so that time decides nothing. */
+/* All meet after each step, so that time decides nothing. */
 static void steps_meeting(struct bench *b, struct ghp_worker *worker, int64_t first, int64_t end)
 {
     for (int64_t k = first; k < end; k++) {

@@ -1,9 +1,10 @@
 /* ghp-test: np=4 np_full=2,3 timeout=300
  *
  * `lsgd`, whose workers are pulled to leaders. All of a group have the same leader's weights, whose own pull leaves its
- * bits; ties go to the first worker; every worker names the same leaders; bytes are those of docs/reference/synchronisers.md.
- * Workers train to the weights of one process that trains the replicas in turn; one worker trains to the bits of SGD; a
- * training goes on from its checkpoint to the bits of one that nobody interrupted. Each is seen to fail with a fault. */
+ * bits; ties go to the first worker; every worker names the same leaders; bytes are those of
+ * docs/reference/synchronisers.md. Workers train to the weights of one process that trains the replicas in turn; one
+ * worker trains to the bits of SGD; a training continues from its checkpoint to the bits of one that nobody
+ * interrupted. Each is seen to fail with a fault. */
 #include "core/base/hash.h"
 #include "executor/mixing/mixer_private.h"
 #include "executor/state/parameters.h"

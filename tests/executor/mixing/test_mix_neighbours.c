@@ -2,9 +2,9 @@
  *
  * `dgd`, whose workers take the weighted mean of their neighbours' weights. Mixing keeps the sum of all workers'
  * weights, and on the complete graph, without momentum, all go the way of one worker; bytes are those of
- * docs/reference/synchronisers.md. Workers train to the weights of one process that trains the replicas in turn; one worker trains
- * to the bits of SGD; a training goes on from its checkpoint to the bits of one that nobody interrupted. Each is seen to
- * fail with a fault. */
+ * docs/reference/synchronisers.md. Workers train to the weights of one process that trains the replicas in turn; one
+ * worker trains to the bits of SGD; a training continues from its checkpoint to the bits of one that nobody
+ * interrupted. Each is seen to fail with a fault. */
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/mixing/in_step.h"
@@ -14,7 +14,7 @@
 
 static int workers;
 
-/* Of each worker's weights, each times another number, over all workers. */
+/* The sum of all workers' weights, each times another number. */
 static double weigh_all(const struct bench *b, struct ghp_worker *worker)
 {
     const struct ghp_bucket *bucket = &ghp_worker_program(worker)->buckets[0];

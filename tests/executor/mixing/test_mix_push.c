@@ -1,13 +1,14 @@
 /* ghp-test: np=3,4 np_full=2,5 timeout=120
  *
- * Stochastic gradient push. By `sgp` workers train to the weights of one process that trains all replicas in turn; a
- * left-out push is seen; a checkpoint goes on to the bits of a training that nobody interrupted, and by another
+ * Stochastic gradient push. With `sgp` workers train to the weights of one process that trains all replicas in turn; a
+ * left-out push is seen; a checkpoint continues to the bits of a training that nobody interrupted, and with another
  * synchroniser it is refused. One worker is SGD bit for bit.
  *
  * A mixer by itself, whose worker's weights nobody changes between two mixes, keeps the sum of all w and of all w z,
- * those of messages under way included, though steps move z by the rate / w. Of 2^L workers, after L mixes by `sgp`
- * every z is the mean of the first ones; by overlap z tends to it, while w z is two thirds of it and one third is under
- * way. No message is taken later than TAU steps behind. A mix sends all weights and 4 bytes. Faults break each. */
+ * those of messages under way included, though steps move z by the rate / w. With 2^L workers, after L mixes with `sgp`
+ * every z is the mean of the first ones; with overlap z tends to it, while w z is two thirds of it and one third is
+ * under way. No message is taken more than TAU steps late. A mix sends all weights and 4 bytes. Faults break
+ * each. */
 #include "core/program/lower.h"
 #include "executor/mixing/flat.h"
 #include "executor/mixing/mixer.h"
@@ -84,7 +85,7 @@ static double first_mean(int64_t i)
     return sum / workers;
 }
 
-/* In more digits than the values have: so many roundings of a double's sum would come near the limit. */
+/* In more digits than the values have, because the roundings of a double's sum would come near the limit. */
 static double sum_of(struct ghp_flat x)
 {
     long double sum = 0;
@@ -94,7 +95,7 @@ static double sum_of(struct ghp_flat x)
     return (double)sum;
 }
 
-/* No later than TAU steps behind is everything there; and what is sent is counted. */
+/* Everything is there no more than TAU steps late; and what is sent is counted. */
 static void check_count(const struct walk *walk, struct ghp_sync sync, struct ghp_mixer *mixer,
                         int k)
 {
@@ -279,7 +280,7 @@ static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
     return CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK);
 }
 
-/* Trains by sgp, and compares with what one process makes of the same. */
+/* Trains with sgp, and compares with what one process makes of the same. */
 static bool trains_like_reference(struct bench *b, enum ghp_fault fault)
 {
     struct ghp_rank_plan like = b->rank_plan;

@@ -1,10 +1,10 @@
 /* ghp-test: np=3 np_full=4,5 timeout=300
  *
- * Mixes of weights with servers, what each must keep, and the fault that breaks it. One worker by `asp` and `ssp` is
- * SGD bit for bit, with one server and with several. By `asp` servers update as often as gradients come, and these lack
- * N - 1 updates in the mean, less what the ends cost. By `ssp` no worker is more than S + 1 steps ahead of the slowest;
- * by `ssp:0` without momentum and decay the weights are those of one worker at the global batch.
- * By `easgd` an exchange keeps the sum of both sides' weights. By `aladdin` every message is counted at one trigger or
+ * Mixes of weights with servers, what each must keep, and the fault that breaks it. One worker with `asp` and `ssp` is
+ * SGD bit for bit, with one server and with several. With `asp` servers update as often as gradients come, and these
+ * lack N - 1 updates in the mean, less what the ends cost. With `ssp` no worker is more than S + 1 steps ahead of the
+ * slowest; with `ssp:0` without momentum and decay the weights are those of one worker at the global batch. With
+ * `easgd` an exchange keeps the sum of both sides' weights. With `aladdin` every message is counted at one trigger or
  * none yet, and without mixing the servers' weights are the workers' mean; one worker loses no step. Bytes are those of
  * docs/reference/synchronisers.md. */
 #include "tests/check.h"

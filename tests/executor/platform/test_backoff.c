@@ -31,7 +31,7 @@ static void check_tests(void)
     CHECK(tests > 0 && waited_s >= 5e-3); /* 2 ms of tests and a pause of 3 */
     CHECK(tested_s < waited_s - 3e-3);
     wait.begin_s = ghp_now_s();
-    CHECK(!ghp_backoff_tests(&wait)); /* a new limit is no new wait */
+    CHECK(!ghp_backoff_tests(&wait)); /* a new limit does not start a new wait */
     CHECK(ghp_backoff_pause(&wait));
 }
 

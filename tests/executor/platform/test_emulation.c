@@ -91,7 +91,7 @@ static void check_pace(void)
     ghp_pace_end(NULL, 0);
 }
 
-/* 1000 bytes/s and 0.5 s: messages leave one behind the other, and a port takes two that come together in turn. */
+/* 1000 bytes/s and 0.5 s: messages leave one after the other, and a port takes two that come together in turn. */
 static void check_port(void)
 {
     static const struct ghp_emulation link = {.port_Bps = 1000, .latency_s = 0.5};

@@ -126,7 +126,7 @@ static void check_elsewhere(void)
     taken();
 }
 
-/* What is in the lock's place and is no file of ours. */
+/* What is in the lock's place and is not a file of ours. */
 static void check_odd(void)
 {
     CHECK(symlink("/tmp/ghp-nowhere", path) == 0);

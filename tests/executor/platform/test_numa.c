@@ -1,7 +1,6 @@
 /* The NUMA placement of a process: an arena's pages are wished for, and come, from the nodes of its cores, as the
- * system says when it is asked; without a placement, after leaving it and under --bind none nothing is wished for;
- * where the system refuses, there is none. Nodes that this machine has not got are made up by hwloc's synthetic
- * machines. */
+ * system says when it is asked; without a placement, after leaving it and under --bind none nothing is wished for; if
+ * the system refuses, there is none. Nodes that this machine lacks come from hwloc's synthetic machines. */
 #include "executor/engine/arena.h"
 #include "executor/platform/binding.h"
 #include "executor/platform/numa.h"

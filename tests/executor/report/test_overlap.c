@@ -30,7 +30,7 @@ static int fill(const struct ghp_program *program, struct ghp_prediction_errors 
     return waits;
 }
 
-/* The k-th compute instruction behind i, round the step's end. */
+/* The k-th compute instruction after i, round the step's end. */
 static int compute_behind(const struct ghp_program *program, int i, int k)
 {
     while (k > 0) {

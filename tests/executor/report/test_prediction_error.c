@@ -71,7 +71,8 @@ CHECK_TEST(prediction_error)
     CHECK_NEAR(measured_s + r.between.measured_s, r.step.measured_s, 1e-9);
     for (int i = 0; i < c.program.n_instrs; i++) {
         exposed_s += r.instrs[i].measured_wait_s;
-        if (c.program.instrs[i].layer < 0) layers_s += 3e-3; /* the metrics' sum is no layer's */
+        /* the metrics' sum belongs to no layer */
+        if (c.program.instrs[i].layer < 0) layers_s += 3e-3;
     }
     CHECK_NEAR(layers_s, timings_s, 1e-9);
     CHECK_NEAR(r.phases[GHP_PHASE_EXPOSED].measured_s, exposed_s, 1e-9);

@@ -1,9 +1,9 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120
  *
- * A training that stops half-way under one plan and goes on under another ends where an uninterrupted one does; a
+ * A training that stops half-way under one plan and continues under another ends where an uninterrupted one does; a
  * checkpoint of another model is refused by the first tensor that differs. A newest checkpoint that is damaged, cut or
  * gone gives way to the one before it; one that cannot be written costs nothing but itself, on every worker. What a
- * thread writes beside the training is to the byte what is written between steps, of the step at which it was
+ * thread writes during the training is to the byte what is written between steps, of the step at which it was
  * gathered. */
 #include "core/base/file.h"
 #include "executor/state/checkpoint.h"
@@ -156,7 +156,7 @@ static enum ghp_status save(struct damaged *d, struct ghp_checkpoint_folder *kep
     return ghp_checkpoint_save(kept, d->worker, (struct ghp_checkpoint){.step = step});
 }
 
-/* Reads the checkpoint of so many steps, and has the weights of that step. */
+/* Reads the checkpoint of step `step`, and has the weights of that step. */
 static void loads(struct damaged *d, struct ghp_checkpoint_folder *kept, int64_t step)
 {
     struct ghp_checkpoint read = {0};
@@ -166,7 +166,7 @@ static void loads(struct damaged *d, struct ghp_checkpoint_folder *kept, int64_t
     CHECK(bench_fingerprint(d->worker) == d->after[step]);
 }
 
-/* Saves after steps 1 and 2, damages the newer one, and goes on from the older one. */
+/* Saves after steps 1 and 2, damages the newer one, and continues from the older one. */
 static void check_one_damaged(struct damaged *d, enum damage damage)
 {
     struct ghp_checkpoint_folder kept = {.path = folder};
@@ -245,8 +245,8 @@ static void finishes(struct ghp_checkpoint_folder *kept, int64_t step, enum ghp_
     CHECK_STATUS(ghp_checkpoint_finish(kept, &found), GHP_OK);
 }
 
-/* The weights of step 3 beside the steps 3 to 5, and between steps: one file. A failure on the thread is told, and the
- * next save works. */
+/* The weights of step 3, written during the steps 3 to 5 and between steps: one file. A failure on the thread is told,
+ * and the next save works. */
 static void check_beside(struct damaged *d)
 {
     struct ghp_checkpoint_folder kept = {.path = folder}, between = {.path = folder};

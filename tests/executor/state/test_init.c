@@ -186,7 +186,7 @@ static void check_file(void)
     bench_close(&b);
 }
 
-/* Trains a step, saves, and starts anew from the file under another plan with another seed. */
+/* Trains a step, saves, and starts again from the file under another plan with another seed. */
 static void check_checkpoint(void)
 {
     struct ghp_checkpoint_folder kept = {.path = folder};

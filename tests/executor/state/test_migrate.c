@@ -1,7 +1,8 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120
  *
  * A training that passes half-way into another plan's worker, in memory, has the same bits there, weights, statistics
- * and moments, and goes on to where an uninterrupted one ends; optimizer shards of a sharded update are filled, too. */
+ * and moments, and continues to where an uninterrupted one ends; optimizer shards of a sharded update are filled,
+ * too. */
 #include "executor/state/migrate.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"

@@ -1,5 +1,5 @@
 /* Parts of parameters and statistics: taken by each member and put back, they give the whole; where they lie, by index;
- * their sizes are those of the worker's buffers. Of each kind of layer that has some, under every split. */
+ * their sizes are those of the worker's buffers. Each kind of layer that has some is tried, under every split. */
 #include "executor/state/shard.h"
 #include "core/sharding/local.h"
 #include "tests/check.h"

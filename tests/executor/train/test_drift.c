@@ -68,7 +68,7 @@ static void check_recent(void)
     ghp_step_timer_close(timer);
 }
 
-/* Behind another program nothing of the former one's measure, which has its instructions, is left. */
+/* After a change of program nothing is left of the former one's measure, which has its instructions. */
 static void check_restart(void)
 {
     struct ghp_drift drift = {.before_s = ghp_alloc(3, sizeof(double)),

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-enum { VERSION_AT = 11 }; /* behind the time (9 bytes) and step 0 (2 bytes) */
+enum { VERSION_AT = 11 }; /* after the time (9 bytes) and step 0 (2 bytes) */
 
 static uint64_t number(const char *bytes, int n)
 {

@@ -1,5 +1,5 @@
-/* A resumed run's metrics file: lines of steps that will be trained again and a half-written last line go, what is no
- * metrics file stays as it is. Numbers are written in full. */
+/* A resumed run's metrics file: lines of steps that will be trained again and a half-written last line are removed; a
+ * file of another kind stays as it is. Numbers are written in full. */
 #include "core/base/file.h"
 #include "executor/train/metrics.h"
 #include "tests/check.h"
@@ -56,7 +56,7 @@ static void check_digits(void)
     free(text);
 }
 
-/* JSON has no NaN: null. The line is written, and a resumed run goes on with it. */
+/* JSON has no NaN: null. The line is written, and a resumed run continues with it. */
 static void check_not_finite(void)
 {
     const struct ghp_metrics_step line = {.loss = NAN, .top1 = NAN, .gradient_norm = INFINITY};

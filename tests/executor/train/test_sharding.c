@@ -2,9 +2,9 @@
  *
  * Sharded gradients and parameters train like one worker: each kind on all layers, and kinds drawn for each layer,
  * under splits by data and mixed ones, in micro-batches, with layers recomputed, with adamw, with clipped gradients,
- * with tied weights, in double on the reference backend and in float on the fast one, with reductions beside the step
+ * with tied weights, in double on the reference backend and in float on the fast one, with reductions during the step
  * and as late as can be. With one batch a step they come to the same bits as an all-reduce, if nothing is clipped. The
- * arena takes what the program says, less with each kind. An evaluation counts alike, and a training goes on from a
+ * arena takes what the program says, less with each kind. An evaluation counts alike, and a training continues from a
  * checkpoint of sharded parameters without them, and the other way. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"

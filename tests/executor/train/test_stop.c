@@ -137,7 +137,7 @@ static void check_computing(void)
     signal(SIGUSR1, SIG_DFL);
 }
 
-/* SIGUSR1 once more, when all have agreed to end: the process goes on to its checkpoint. */
+/* SIGUSR1 once more, when all have agreed to end: the process continues to its checkpoint. */
 static void check_again(void)
 {
     struct ghp_exec_context exec = {.transport = transport};

@@ -2,14 +2,14 @@
  *
  * A sharded update trains like one worker, and to the same bits as an all-reduce: by splits of every kind, with and
  * without buckets, in stages and micro-batches, in double on the reference backend and in float on the fast one, with
- * ghost batches too. Its momentum is the optimizer shards' alone, and the arena is the program's. A training goes on
- * from either synchroniser's checkpoint by the other, under another plan, on fewer workers and on more: with momentum,
- * to the weights of a training that nobody interrupted.
+ * ghost batches too. Its momentum is the optimizer shards' alone, and the arena is the program's. A training continues
+ * from either synchroniser's checkpoint with the other, under another plan, on fewer workers and on more: with
+ * momentum, to the weights of a training that nobody interrupted.
  *
- * By `local`, whose workers' weights differ: to the weights and losses of one process that trains all replicas in turn;
- * averaged after each step, and without momentum, like one worker; of one worker the bits of SGD. A left-out average is
- * seen. A checkpoint has each worker's own, and goes on to the bits of a training that nobody interrupted; by another
- * period it is refused. */
+ * With `local`, workers' weights differ. They train to the weights and losses of one process that trains all replicas
+ * in turn; averaged after each step, and without momentum, like one worker; one worker to the bits of SGD. A left-out
+ * average is seen. A checkpoint has each worker's own, and continues to the bits of a training that nobody interrupted;
+ * with another period it is refused. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
@@ -198,7 +198,7 @@ struct resumption {
     int from, to; /* workers before and after: the first ranks; the others look on */
 };
 
-/* What one of the first ranks says, for all; nobody goes on before it was said. */
+/* What one of the first ranks says, for all; no one continues before it was said. */
 static uint64_t heard_from_first(struct ghp_comm *world, uint64_t said)
 {
     uint64_t *all = ghp_alloc((size_t)workers, sizeof *all);

@@ -74,7 +74,7 @@ static void fill(void *data, int64_t n, int64_t first, int element_bytes)
     }
 }
 
-/* Ranks that a sum of so many bytes adds first. */
+/* Ranks that a sum of `bytes` bytes adds first. */
 static int added_first(struct ghp_ranks ranks, int in_node, int64_t bytes)
 {
     return in_node > 0 && bytes >= LEVEL_BYTES ? in_node : ranks.count;
@@ -198,7 +198,7 @@ static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
         }
 }
 
-/* The shared segment's sheets as if so many had gone before. */
+/* Sets the count of the shared segment's sheets, as if `chunk` had gone before. */
 static void count_from(struct ghp_comm *comm, uint32_t chunk)
 {
     CHECK_STATUS(ghp_control_barrier(transport->control, comm),
@@ -210,7 +210,7 @@ static void count_from(struct ghp_comm *comm, uint32_t chunk)
     CHECK_STATUS(ghp_control_barrier(transport->control, comm), GHP_OK);
 }
 
-/* Where the number of the sheet begins again at 0, sheets under way have slots of their own, and sums are right. */
+/* When the number of the sheet begins again at 0, sheets under way have slots of their own, and sums are right. */
 static void check_wrap(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
     const struct ghp_shared_segment *b = ghp_mpi_comm_of(comm)->shared;
@@ -317,7 +317,7 @@ static enum ghp_status reduce_there(void *context, int job)
     return GHP_OK;
 }
 
-/* A reduction stream beside exchanges of this thread. */
+/* A reduction stream during exchanges of this thread. */
 static void check_two_streams(void)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};
@@ -350,7 +350,7 @@ static void check_late(void)
     }
 }
 
-/* A message goes on while its sender waits in a sum for the receiver, which comes only when it has it. */
+/* A message continues while its sender waits in a sum for the receiver, which comes only when it has it. */
 static void check_message_beside_sum(void)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};

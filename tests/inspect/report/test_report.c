@@ -37,7 +37,7 @@ static void check_blocks(const struct ghp_plan *plan, const struct ghp_blocks *b
         CHECK(b->blocks[b->links[i].from].rank < b->blocks[b->links[i].to].rank);
 }
 
-/* A line over several ranks passes through a lane without blocks, or beside all blocks. */
+/* A line over several ranks passes through a lane without blocks, or next to all blocks. */
 static void check_lines(const struct ghp_blocks *b)
 {
     for (int i = 0; i < b->n_links; i++) {

@@ -23,7 +23,7 @@ extern const struct entry gpt2_entries[], llama_entries[]; /* end with a NULL na
 const char *folder_path(void);
 void folder_remove(void);
 void folder_write_config(const char *text);
-/* Writes the tensors of the list, but for the one named `without` (NULL: all), and `extra` besides (NULL: none).
+/* Writes the tensors of the list, except for the one named `without` (NULL: all), and also `extra` (NULL: none).
  * prefix: what "@" in front of a name stands for. */
 struct folder_change {
     const char *prefix, *without;

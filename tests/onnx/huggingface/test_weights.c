@@ -1,5 +1,5 @@
-/* The weights of a folder: each parameter beside the place in the file that it is by definition, names with and
- * without prefix, what files hold besides, and every way in which a file can be another network's. */
+/* The weights of a folder: each parameter compared with the place in the file that it is by definition, names with and
+ * without prefix, what else files hold, and every way in which a file can be another network's. */
 #include "onnx/huggingface/huggingface.h"
 #include "tests/check.h"
 #include "tests/onnx/huggingface/folder.h"

@@ -165,7 +165,7 @@ static void test_plan(void)
 
             if (isnan(at)) continue;
             values++;
-            /* the steps are equal to 1e-7 of the value, and the sign has turned behind it */
+            /* the steps are equal to 1e-7 of the value, and the sign has turned after it */
             CHECK(fabs(slower_at(&plan, a, &profile, at)) <= 1e-6 * plan.predicted.step_s);
             CHECK(slower_at(&plan, a, &profile, at * out) * costs_s <= 0);
             CHECK(slower_at(&plan, a, &profile, at / out) * costs_s > 0);

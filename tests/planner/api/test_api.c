@@ -42,7 +42,7 @@ static bool write_inputs(void)
 
 static const struct ghp_planning usual = {.workers = 4, .batch = 64};
 
-/* Beside the rooms below, from the same files; the model's is gone when the plan is made. */
+/* The same as the rooms below make from these files; the model's file is gone when the plan is made. */
 static void test_compute(void)
 {
     struct ghp_plan_request request = {.model_path = model_path,

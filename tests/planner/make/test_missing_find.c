@@ -1,6 +1,6 @@
-/* tests/planner/make/test_missing_find.c - what a choice hangs on: nothing unmeasured of rivals that lose even where
- * laws are too high by their error, and nothing but what is unmeasured of those that then win; what the plan itself is
- * costed by in any case. */
+/* tests/planner/make/test_missing_find.c - what a choice hangs on: nothing unmeasured of rivals that lose even if laws
+ * are too high by their error, only what is unmeasured of those that then win, and in any case what the plan itself is
+ * costed by. */
 #include "planner/make/missing_find.h"
 #include "core/plan/space.h"
 #include "tests/check.h"
@@ -15,8 +15,8 @@ static const struct ghp_problem problem = {2, 64};
 struct entries {
     struct ghp_profile *profile;
     bool data_measured;
-    double
-        others; /* seconds of splits that are not `data`, beside those of as many FLOPs by data */
+    /* seconds of splits that are not `data`, relative to those of as many FLOPs by data */
+    double others;
 };
 
 static enum ghp_status add_entry(void *context, const struct ghp_space_local *item)

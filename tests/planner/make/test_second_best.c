@@ -1,6 +1,6 @@
 /* ghp-test: timeout=240
  * tests/planner/make/test_second_best.c - a plan's second-best choices are those of the plan as it is in the end,
- * also where one of them was taken in its place: each costs what it says, and none is faster than the plan. */
+ * even if one of them was taken in its place: each costs what it says, and none is faster than the plan. */
 #include "planner/make/make.h"
 #include "tests/check.h"
 #include "tests/planner/inception.h"

@@ -28,7 +28,7 @@ static struct ghp_plan_request request_of(const struct ghp_profile *profile, str
                                      .decision_only = true};
 }
 
-/* Of all buckets, and of a worker's momentum. */
+/* Checks the shards of all buckets, and of a worker's momentum. */
 static void check_momentum(const struct ghp_plan *plan)
 {
     struct ghp_lowering lowering = ghp_plan_lowering(plan, &plan->profile);
@@ -130,8 +130,8 @@ static void check_speed(double bandwidth_Bps, bool gains)
     ghp_profile_release(&profile);
 }
 
-/* What it is said to save is beside an all-reduce in buckets where these may be had, though the sharded plan has none:
- * an all-reduce of each of many layers takes much longer. */
+/* What it saves is compared with an all-reduce in buckets if these are allowed, even if the sharded plan has none: an
+ * all-reduce of each of many layers takes much longer. */
 static void check_gain(void)
 {
     struct ghp_profile profile;

@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
- * tests/planner/make/test_time_limit.c - the time limit is for all that makes a plan: what is left after it is one
- * step of each search, and the plan says what was not done. Seconds are the processor's, so that a busy machine is no
- * failure. */
+ * tests/planner/make/test_time_limit.c - the time limit is for all that makes a plan: what is left after it is one step
+ * of each search, and the plan says what was not done. Seconds are the processor's, so that the test does not fail on a
+ * busy machine. */
 #include "planner/make/make.h"
 #include "planner/make/sync_choice.h"
 #include "tests/check.h"

@@ -1,4 +1,4 @@
-/* tests/planner/pipeline/closed_form.h - the group hybrid scheme's step time and memory as formulas: the explanation beside
+/* tests/planner/pipeline/closed_form.h - the group hybrid scheme's step time and memory as formulas: the explanation of
  * a plan.
  *
  * One cut divides the network into a front (run by data) and a rear (every layer split `out` over the group, by

@@ -1,8 +1,8 @@
 /* ghp-test: timeout=300
  * tests/planner/pipeline/test_load_balance.c - shares for workers of unlike speeds: on random instances no vector of
- * shares is faster than the one that is chosen by more than the part in a hundred that shares in proportion may cost;
- * a whole plan is no slower than with equal shares, holds when it is read again, and has equal ones where the workers
- * are alike; of many samples shares are in fours. */
+ * shares is faster than the one that is chosen by more than the part in a hundred that shares in proportion may cost; a
+ * whole plan is not slower than with equal shares, holds when it is read again, and has equal ones if the workers are
+ * alike; with many samples shares are in fours. */
 #include "core/cost/simulate.h"
 #include "core/cost/speeds.h"
 #include "planner/make/make.h"

@@ -109,7 +109,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 }
 
 /* Stage `i` and those after it, for `left` workers of a group: every cut, every worker count, and a smaller block_size
- * only where equal shares do not come out (the planner's space). */
+ * only if equal shares do not come out (the planner's space). */
 static void every_stage(struct every *e, struct ghp_staging *s, int i, int left)
 {
     int64_t samples = e->c->problem.global_batch / s->micro_batches /
@@ -162,7 +162,7 @@ static struct every every_of(const struct random_case *c, int64_t limit_bytes, b
     return e;
 }
 
-/* ---- the planner beside it ---- */
+/* ---- the planner's plan of it ---- */
 
 static struct ghp_plan_request request_of(const struct random_case *c, int64_t limit_bytes)
 {
@@ -328,7 +328,7 @@ static void furnish(uint64_t seed, struct random_case *c)
     ghp_profile_release(&analytic);
 }
 
-/* `always`: also where there are too many plans for a quick test, or nothing to share out. */
+/* `always`: even if there are too many plans for a quick test, or nothing to share out. */
 static void try_seed(uint64_t seed, bool always, struct tally *tally)
 {
     struct random_case c;

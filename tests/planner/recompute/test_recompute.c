@@ -1,6 +1,6 @@
 /* ghp-test: timeout=300
- * tests/planner/recompute/test_recompute.c - layers recomputed where the memory binds: on random instances, plans and
- * limits the set found is as fast as the best of all sets; a whole plan is no slower than with all layers kept, fits,
+ * tests/planner/recompute/test_recompute.c - layers recomputed if the memory binds: on random instances, plans and
+ * limits the set found is as fast as the best of all sets; a whole plan is not slower than with all layers kept, fits,
  * holds when it is read again, and a plan that is refused for its memory names an arena that would do. */
 #include "core/cost/simulate.h"
 #include "planner/make/make.h"

@@ -95,8 +95,8 @@ static void test_rows(const struct ghp_profile *profile)
     ghp_schemes_release(&s);
 }
 
-/* Of weights that mix, where links are fast enough for no port to bind: who keeps step is slowed by what the slow one's
- * computing takes more, an asynchronous worker by the slow one's own steps alone. */
+/* Weights that mix, over links so fast that no port binds. Workers in step are slowed by what the slow one's computing
+ * takes more, asynchronous workers by the slow one's own steps alone. */
 static void test_laws(const struct ghp_profile *profile)
 {
     struct ghp_plan_request request = request_of(profile);

@@ -1,6 +1,6 @@
-/* tests/planner/search/test_branch.c - branch and bound judges each plan once, also where all plans have one hash: it
- * still finds the fastest of all combinations, and looks at as many plans as with its own hash. So it does where a part
- * of the root is searched first. A node's domain, packed and unpacked over another, has the same choices, and the same
+/* tests/planner/search/test_branch.c - branch and bound judges each plan once, even if all plans have one hash: it
+ * still finds the fastest of all combinations, and looks at as many plans as with its own hash. So it does if a part of
+ * the root is searched first. A node's domain, packed and unpacked over another, has the same choices, and the same
  * pairs of them. */
 #include "core/plan/plan.h"
 #include "core/base/clock.h"

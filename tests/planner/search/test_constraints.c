@@ -40,7 +40,7 @@ static void check_mix(const struct ghp_instance *in, const struct ghp_coefficien
     ghp_weights_release(&weights);
 }
 
-/* Of each layer, and of two that share weights one that goes with the other's. */
+/* Draws a choice for each layer. If two layers share weights, the second's goes with the first's. */
 static void draw_choice(const struct ghp_instance *in, struct random_source *s, int *choice)
 {
     struct ghp_split splits[32];

@@ -95,7 +95,7 @@ static void add_entry(struct bench *b, const struct ghp_instr *instr)
     CHECK_STATUS(ghp_profile_add_op(&b->profile, &entry), GHP_OK);
 }
 
-/* Entries of all that so many workers compute. */
+/* Adds entries of all that `workers` workers compute. */
 static void add_entries(struct bench *b, int workers)
 {
     struct ghp_lowering lowering = lowering_of(b, NULL, workers);
@@ -242,8 +242,8 @@ static void test_split(enum ghp_split_kind kind, int workers)
     CHECK(nchw16c > 0);
 }
 
-/* A slice that is no whole blocks lies plain, and is costed so; a tensor that has no other form is not said to be
- * blocked. */
+/* A slice that does not fill whole blocks lies plain, and is costed so; a tensor that has no other form is not said to
+ * be blocked. */
 static void test_slices(void)
 {
     struct bench b;

@@ -9,7 +9,7 @@
 
 enum { CASES = 120, TIED_CASES = 40, SHARDED_CASES = 40 };
 
-/* Where work overlaps, constraints may lie far below what plans take: GLPK then meets nearly all, each later than the
+/* If work overlaps, constraints may lie far below what plans take: GLPK then meets nearly all, each later than the
  * one before. */
 enum { MOST_MET = 200 };
 

@@ -1,7 +1,7 @@
 /* ghp-test: timeout=60
  * tests/planner/search/test_prefix.c - the best plan by prefixes is that of all combinations, on random instances and
- * parts of their domains, whatever the cutoff; where few prefixes go on it is a plan of the domain, and a proof only
- * where it is the best. */
+ * parts of their domains, whatever the cutoff. If few prefixes are continued it is a plan of the domain, and a proof
+ * only if it is the best. */
 #include "core/plan/plan.h"
 #include "planner/search/prefix.h"
 #include "tests/check.h"

@@ -71,7 +71,7 @@ static void check_entry(const struct ghp_profile *p, int count, int stride, doub
     CHECK_EQ(e->source, source);
 }
 
-/* Applies up to three edits for so many workers. */
+/* Applies up to three edits for `workers` workers. */
 static enum ghp_status edit(struct ghp_profile *p, int workers, struct ghp_overrides *overrides,
                             const char *const *set)
 {
@@ -349,7 +349,7 @@ static void test_plan(void)
     ghp_profile_release(&edited);
 }
 
-/* A worker that becomes the slowest is whose operations and rates the profile then has; the others' speeds are beside
+/* If a worker becomes the slowest, the profile has its operations and rates, and the others' speeds are relative to
  * it. */
 static void test_slow_worker(void)
 {

@@ -51,7 +51,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of the file's operations, the middle one's: sleeping lasts longer where the machine is busy, for some more than for
+/* The contention of the median operation of the file. Sleeping lasts longer on a busy machine, for some more than for
  * others. */
 static double median_contention(void)
 {

@@ -1,5 +1,5 @@
 /* tests/profiler/run/test_cache.c - what is kept for a machine: found by another network's work list at the same shapes
- * in the same formats, merged with what others keep, named and made anew where damaged. */
+ * in the same formats, merged with what others keep, named and made again if damaged. */
 #include "profiler/run/cache.h"
 #include "tests/check.h"
 #include "tests/core/base/no_memory.h"
@@ -90,8 +90,8 @@ static double found(const char *key, struct ghp_worklist_op op, int *comms)
     return seconds;
 }
 
-/* Two runs that began with nothing keep theirs one after the other: both are there. What is asked for in other formats
- * or beside other data in the processor's caches is not the same. */
+/* Two runs that began with nothing keep theirs one after the other: both are there. What is asked for in other formats,
+ * or with other data in the processor's caches, is not the same. */
 static void test_merge(void)
 {
     struct ghp_cache a, b;
@@ -131,7 +131,7 @@ static void test_damaged(void)
     ghp_cache_close(&cache);
 }
 
-/* Where nothing can be kept, a run goes on. */
+/* If nothing can be kept, a run continues. */
 static void test_none(void)
 {
     struct ghp_cache cache;
@@ -151,7 +151,7 @@ static void test_none(void)
     free(name);
 }
 
-/* Holds the lock of a cache's file for so many tenths of a second, in a process of its own. Returns that process, or 0
+/* Holds the lock of a cache's file for `tenths` tenths of a second, in a process of its own. Returns that process, or 0
  * without one. */
 static pid_t hold(const struct ghp_cache *cache, int tenths)
 {

@@ -1,5 +1,5 @@
 /* tests/profiler/run/test_memory_formats.c - in which pairs of formats operations are measured: those of
- * layers split by channels too, wherever their slices are whole blocks; nothing beside a local response norm; nothing
+ * layers split by channels too, wherever their slices are whole blocks; nothing next to a local response norm; nothing
  * without a choice; a tied layer by what goes with its owner's split. */
 #include "profiler/run/run_private.h"
 #include "tests/check.h"

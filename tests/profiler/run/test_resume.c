@@ -1,4 +1,4 @@
-/* tests/profiler/run/test_resume.c - an earlier file is continued where it fits and refused where it does not. */
+/* tests/profiler/run/test_resume.c - an earlier file is continued if it fits and refused if it does not. */
 #include "profiler/run/resume.h"
 #include "tests/check.h"
 

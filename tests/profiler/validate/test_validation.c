@@ -147,7 +147,7 @@ static void test_errors(void)
         double error = ghp_validation_error(trial, GHP_VALIDATION_GROUP);
 
         CHECK(trial->predicted_s[GHP_VALIDATION_GROUP] > 0);
-        if (trial->comm.count == 3) /* 100 us or less beside 10 ms and more */
+        if (trial->comm.count == 3) /* 100 us or less, compared with 10 ms and more */
             CHECK(trial->comm.bytes < 1 << 20 || fabs(error) < 0.01);
         else
             CHECK_NEAR(error, error_of(&trial->comm), 1e-9);

@@ -129,7 +129,7 @@ static void test_ring(void)
 }
 
 /* Half of the rate at batch_half samples, near all of it at many; the file keeps the analytic model and names it only
- * where it is given. */
+ * if it is given. */
 static void test_batch_half(void)
 {
     static const struct {

@@ -47,7 +47,7 @@ static void check_one_term(void)
     CHECK_NEAR(seconds(&laws, 2e9, 5e6), 2e-2, 1e-9);
 }
 
-/* Where bytes seem to save time the term is left out. */
+/* If bytes seem to save time, the term is left out. */
 static void check_signs(void)
 {
     struct ghp_analytic_op laws = {0};

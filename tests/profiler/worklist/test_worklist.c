@@ -203,7 +203,7 @@ static void test_draw(void)
     ghp_worklist_release(&worklist);
 }
 
-/* Three of four batch norms of stage 1 add what is added behind them, the first one in the network does not. */
+/* Three of four batch norms of stage 1 add what is added after them, the first one in the network does not. */
 static void test_majority(void)
 {
     struct ghp_worklist_request wanted = request();

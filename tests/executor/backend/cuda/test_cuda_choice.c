@@ -77,7 +77,7 @@ static void check_names(void)
     CHECK_TEXT(fused, "eng38 1=2");
 }
 
-/* Wherever the arena puts scratch, what was asked for fits behind its first aligned address. */
+/* Wherever the arena puts scratch, what was asked for fits from its first aligned address on. */
 static void check_scratch(void)
 {
     static const int64_t wanted[] = {1, 255, 256, 257, 100000};
@@ -96,7 +96,7 @@ static void check_scratch(void)
     free(block);
 }
 
-/* Without a driver the backend says so, and how to go on; with one it opens. */
+/* Without a driver the backend says so, and what to do; with one it opens. */
 static void check_remedy(void)
 {
     struct ghp_backend_config config = {.element_bytes = 4, .threads = 1};

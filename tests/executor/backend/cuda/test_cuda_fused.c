@@ -1,11 +1,11 @@
 /* ghp-test: timeout=600 emulated=yes
  *
- * What the cuda backend's kernels fuse (core/program/fuse.h) against the reference's passes one by one, in float,
- * tf32 and bf16: bias and ReLU behind a convolution and a linear layer, a bias behind a layer norm, an addition before
- * one or before an RMS norm, a ReLU behind an addition and a batch norm, a batch norm's own sums and the addition behind
- * it, backward passes of all these, a max pool behind a ReLU, a sum of gradients before one, a sum by the kernel that
- * makes the gradient; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and no
- * tensor but those that the passes write may change.
+ * What the cuda backend's kernels fuse (core/program/fuse.h) against the reference's passes one by one, in float, tf32
+ * and bf16: bias and ReLU after a convolution and a linear layer, a bias after a layer norm, an addition before one or
+ * before an RMS norm, a ReLU after an addition and a batch norm, a batch norm's own sums and the addition after it,
+ * backward passes of all these, a max pool after a ReLU, a sum of gradients before one, a sum by the kernel that makes
+ * the gradient; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and no tensor
+ * but those that the passes write may change.
  *
  * Bound: as in test_cuda_ops.c. Skipped without a GPU. */
 #include "tests/executor/twin_case.h"
@@ -30,7 +30,7 @@ static const struct setting {
 
 static int kernels;
 
-/* ---- tensors beside the set's ---- */
+/* ---- tensors in addition to the set's ---- */
 
 /* n numbers on the device: of the precision, or floats. Released by the caller. */
 static void *put(const struct twin_case *c, const float *values, int64_t n, bool wide)
@@ -60,7 +60,7 @@ static float *make(int64_t n)
     return values;
 }
 
-/* ---- one kernel beside the reference ---- */
+/* ---- one kernel compared with the reference ---- */
 
 /* Runs the kernel on the reference's tensors of before the pass; `w1`, `x1`: more of them. */
 static void run(struct twin_case *c, enum ghp_pass pass, struct ghp_kernel_spec fused, void *w1,
@@ -144,7 +144,7 @@ static void check_product(const struct ghp_local *local, struct ghp_kernel_spec 
     twin_case_close(&c);
 }
 
-/* The addition before a norm of rows, whose sum goes where the set has room for a gradient, and the bias behind it. */
+/* The addition before a norm of rows, whose sum goes where the set has room for a gradient, and the bias after it. */
 static void check_sum_normed(const struct ghp_local *local, bool biased)
 {
     int64_t n = ghp_local_in_elements(local);
@@ -204,7 +204,7 @@ static void norm_forward(struct twin_case *c, struct ghp_kernel_spec fused, cons
     compare(c, "a batch norm, forward", fused.stats ? "stats" : "");
 }
 
-/* The ReLU is behind the batch norm, or behind the addition, and then not the backward passes' concern. */
+/* The ReLU follows the batch norm, or the addition; then the backward passes do not do it. */
 static void norm_back(struct twin_case *c, struct ghp_kernel_spec fused)
 {
     fused.relu = fused.relu && !fused.add;
@@ -257,7 +257,7 @@ static void check_norm_evaluates(void)
     twin_case_close(&c);
 }
 
-/* Statistics that move apart: what a ghost batch adds is noted beside them. */
+/* Statistics that move apart: what a ghost batch adds is noted separately. */
 static void check_norm_stats_deltas(bool adds)
 {
     struct ghp_local local = twin_case_shape(GHP_OP_BATCH_NORM, 5, 40, 6);

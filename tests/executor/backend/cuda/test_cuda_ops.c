@@ -92,7 +92,7 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
     tally.direct += strcmp(algorithm, "direct") == 0;
 }
 
-/* padding: of so many columns of a loss, at the end (core/model/vocabulary.h) */
+/* padding: columns at the end of a loss that are padding (core/model/vocabulary.h) */
 static void check_with_padding(const struct ghp_local *local, struct ghp_backend *backend,
                                const struct setting *setting, int64_t padding)
 {

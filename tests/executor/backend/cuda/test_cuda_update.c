@@ -1,6 +1,6 @@
 /* ghp-test: timeout=120 emulated=yes
  *
- * Updates on a GPU beside the reference's, for every optimizer: of several tensors at once, with and without decay,
+ * Updates on a GPU compared with the reference's, for every optimizer: several tensors at once, with and without decay,
  * with gradients as they are and clipped by a norm that the GPU took itself; within float's rounding. */
 #include "executor/backend/backend.h"
 #include "tests/check.h"

@@ -36,7 +36,7 @@ static void close_backends(void)
         ops->close(backends[i]);
 }
 
-/* Products behind one element of what a pass writes. */
+/* Products that one element of what a pass writes is summed from. */
 static double products(const struct ghp_local *l, enum ghp_pass pass)
 {
     int64_t places = l->window.r * l->window.s;
@@ -50,16 +50,16 @@ static double products(const struct ghp_local *l, enum ghp_pass pass)
     return (double)(l->n * l->p * l->q);
 }
 
-/* Of a batch norm's sums, which are in double: of BACKWARD_STATS the kernels round each term's xhat to float, an error
- * of eps at most in a term of 0.6 in the mean. */
+/* The bound of a batch norm's sums, which are in double. In BACKWARD_STATS the kernels round each term's xhat to float,
+ * an error of eps at most in a term of 0.6 in the mean. */
 static double stats_bound(const struct ghp_local *local, enum ghp_pass pass)
 {
     double terms = (double)(local->n * local->h * local->w);
     return pass == GHP_PASS_BACKWARD_STATS ? sqrt(terms) * FLT_EPSILON : 1e-6;
 }
 
-/* Of the loss: sums of double. Of a sequence each position's exponentials are of floats, a few units in the last place
- * off, and so is the logarithm of their sum. */
+/* The bound of the loss, which is a sum of doubles. The exponentials of a sequence's positions are floats, a few units
+ * in the last place off, and so is the logarithm of their sum. */
 static double metric_bound(const struct ghp_local *local)
 {
     return local->h > 1 ? (double)(local->n * local->h) * 4.0 * FLT_EPSILON : 1e-9;

@@ -1,6 +1,6 @@
 /* tests/executor/backend/reference/test_reference.c - the reference backend: a kernel for every pass that an operation
  * has, forward against the definitions, gradients against finite differences of the forward pass in double, float
- * against double, and what each operation promises besides. */
+ * against double, and what else each operation promises. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
@@ -27,7 +27,7 @@ static void must_init(struct ghp_operand_set *set, const struct ghp_local *local
     op_case_arguments(set);
 }
 
-/* Of every operation, whichever passes it has; and a case below for each. */
+/* Checks that every operation has a kernel for each of its passes, and a case below. */
 static void check_rows(const struct ghp_local *cases, int n)
 {
     for (int op = 0; op < GHP_OP_COUNT; op++) {

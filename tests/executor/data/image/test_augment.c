@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
  *
- * What is drawn for a sample, by what key and within which limits; and changed pixels beside torchvision's (augment.py
- * says within what), unless the python3 of GHP_PYTHON has no torchvision.
+ * What is drawn for a sample, by what key and within which limits; and changed pixels compared with torchvision's
+ * (augment.py says within what), unless the python3 of GHP_PYTHON has no torchvision.
  *
  * The list has a line a sample: the file of its bytes before and after, channels, size, vflipped, gray, the order of
  * four changes and by how much, the erased rectangle. */
@@ -43,7 +43,7 @@ static void test_text(void)
     }
 }
 
-/* Of many samples: within limits, as often as asked for, each order of changes, no two epochs alike. */
+/* Draws for many samples: within limits, as often as asked for, each order of changes, no two epochs alike. */
 static void test_draws(void)
 {
     enum { N = 4000 };

@@ -1,5 +1,5 @@
-/* Decoding parts of JPEG and PNG beside the whole picture, to the byte; resizing beside plain loops in double; crops;
- * and files that are damaged. */
+/* Decoding parts of JPEG and PNG compared with the whole picture, to the byte; resizing compared with plain loops in
+ * double; crops; and files that are damaged. */
 #include "executor/data/image/augment.h"
 #include "executor/data/image/resize.h"
 #include "tests/check.h"
@@ -274,7 +274,8 @@ static void check_damage(void)
     picture_release(&p);
 }
 
-/* Where SOS stores the end of the spectral selection, which is 63 in a sequential file; some telephones write 0. */
+/* The place at which SOS stores the end of the spectral selection, which is 63 in a sequential file; some telephones
+ * write 0. */
 static size_t selection_end(const struct ghp_image_file *file)
 {
     for (size_t i = 2; i + 3 < file->n;

@@ -1,7 +1,7 @@
 /* ghp-test: timeout=120
  *
- * Samples beside Pillow's: the same files decoded, cropped, resized, mirrored and normalised by both (pillow.py says
- * within what). Skips where the python3 of GHP_PYTHON has no Pillow and numpy.
+ * Samples compared with Pillow's: the same files decoded, cropped, resized, mirrored and normalised by both (pillow.py
+ * says within what). Skips where the python3 of GHP_PYTHON has no Pillow and numpy.
  *
  * The list has a line a sample: file, channels, reduction, the box, the pixels that may be looked at, mirrored, size,
  * and the file of its bytes. */

@@ -2,8 +2,8 @@
  *
  * Learning rates by norms against loops in double written here by their formulas, which are fed by one worker alone
  * that makes each worker batch's gradients by itself: under splits by data and mixed ones, with an all-reduce and a
- * sharded update, and in micro-batches; in double within 1e-10 of each weight's own size or 1. A formula that forgets
- * a worker batch, or a reduction that is dropped, differs by more. A training goes on from a checkpoint to the same
+ * sharded update, and in micro-batches; in double within 1e-10 of each weight's own size or 1. A formula that forgets a
+ * worker batch, or a reduction that is dropped, differs by more. A training continues from a checkpoint to the same
  * bits, with what its rates have learnt; another scaling's checkpoint is refused. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"

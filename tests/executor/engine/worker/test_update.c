@@ -3,8 +3,8 @@
  * Every optimizer against double loops written here by its formula, fed with the gradients that the workers reduced:
  * ten steps under splits by data and mixed ones, with an all-reduce and a sharded update, in two stages and in
  * micro-batches, with gradients as they are and clipped; in double within 1e-10, in float within 1e-5 of each weight's
- * own size or 1. The norm is the one of all gradients. A training goes on from a
- * checkpoint with all moments under other splits and by one worker; another optimizer's checkpoint is refused. */
+ * own size or 1. The norm is the one of all gradients. A training continues from a checkpoint with all moments under
+ * other splits and by one worker; another optimizer's checkpoint is refused. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
@@ -22,7 +22,7 @@ static char folder[BENCH_FOLDER];
 
 /* ---- by hand ---- */
 
-struct hand { /* all parameters, and two tensors beside each */
+struct hand { /* all parameters, and two more tensors for each */
     int n;
     double **w, **m, **v;
     double norm, least_scale; /* of the last step's gradients; of all steps */

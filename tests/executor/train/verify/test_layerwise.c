@@ -1,8 +1,8 @@
 /* ghp-test: np=2 np_full=4 timeout=300
  *
  * Layer by layer: sound plans come out as rounding, on every network and backend, on a device too, and every deliberate
- * fault as a defect, in the tensor where it is made. With arguments, PLANS MODEL ..., so many mixed plans of each model
- * drawn by chance, and each fault in all kinds of plans; prints a table (bench/verdicts). */
+ * fault as a defect, in the tensor where it is made. With arguments, PLANS MODEL ..., it draws PLANS mixed plans of
+ * each model by chance, and tries each fault in all kinds of plans; prints a table (bench/verdicts). */
 #include "executor/train/verify/layerwise.h"
 #include "executor/transport/device/staged.h"
 #include "tests/check.h"
