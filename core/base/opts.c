@@ -149,8 +149,8 @@ static enum ghp_status set_target(const struct ghp_opt *opt, const char *text, b
 
 /* What getopt_long wants to know, built from the table. */
 struct forms {
-    struct option
-        *longs;    /* one for each long name, former ones too, then help, version and the end */
+    /* one for each long name, former ones too, then help, version and the end */
+    struct option *longs;
     char *letters; /* ":o:..." */
     bool *seen;    /* n_opts entries */
     const char **names; /* long names, NULL-terminated, for the nearest match */

@@ -17,8 +17,8 @@ enum { GHP_LONG_BYTES = 1 << 20 };
 struct ghp_link {         /* seconds for one message = latency_s + bytes / bandwidth_Bps */
     double latency_s;     /* >= 0 */
     double bandwidth_Bps; /* > 0, per direction */
-    double
-        asymptotic_Bps; /* the rate at which long messages grow longer, as measured; 0: unknown */
+    /* the rate at which long messages grow longer, as measured; 0: unknown */
+    double asymptotic_Bps;
 };
 
 enum { GHP_MESH_GPUS = 8 }; /* most GPUs of a node whose NVLinks are a mesh */

@@ -42,10 +42,9 @@ struct ghp_op_entry {
     enum ghp_source source;
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
-    double
-        /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or
-         * unknown */
-        contention;
+    /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or
+     * unknown */
+    double contention;
     /* of those that a program can ask for, seconds and algorithm in the likeliest among them; 0: they have no choice */
     int n_memory_formats;
     struct ghp_op_memory_format memory_formats[GHP_OP_MEMORY_FORMATS];
@@ -69,8 +68,8 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double compute, comm; /* compute instruction concurrent with a gradient reduction */
     double link;          /* blocking reshard concurrent with a gradient reduction: both */
     double comm_long;     /* as comm, of long reductions; 0: as others */
-    double
-        queueing_delay_s; /* a reshard concurrent with a reduction also waits so long, however short */
+    /* a reshard concurrent with a reduction also waits so long, however short */
+    double queueing_delay_s;
     /* how much longer than its entry a collective takes that follows computing */
     double arrival_delay_s;
     double launch_delay_s;  /* how long computing stands still when a reduction starts during it */

@@ -62,8 +62,8 @@ struct ghp_local {
     GHP_ATTRIBUTES_MEMBERS /* groups of the window, channels of the view and numbers of heads are local */
         int64_t vocabulary; /* of the input; embedding: local rows of the table */
     int parts; /* of a loss whose classes are divided: workers that have a part each; else 0 */
-    int64_t
-        keys; /* attention over divided positions: positions of keys and values; 0: as many as h */
+    /* attention over divided positions: positions of keys and values; 0: as many as h */
+    int64_t keys;
 };
 
 /* What STATS of a loss say of each row of logits whose classes are divided, doubles [parts][rows][GHP_ROW_COUNT]: each
@@ -203,13 +203,13 @@ struct ghp_op_facts {
     bool is_loss;
     bool takes_ids; /* its input is token ids; others take numbers */
     int ids_input; /* a further input of token ids, all of whose positions each worker has; 0: none */
-    bool
-        takes_samples; /* of its input it takes the number of samples alone, so ids and numbers are both right */
+    /* of its input it takes the number of samples alone, so ids and numbers are both right */
+    bool takes_samples;
     bool is_weighted; /* a matrix product: its weights are most of the network's */
     bool may_tie;  /* its first parameter may be that of an embedding, which has the same sizes */
     bool has_bias; /* a bias layer of its own follows it, unless its key `bias` is false */
-    bool
-        has_batch_statistics; /* passes of sums over the samples, which workers reduce, come before the others */
+    /* passes of sums over the samples, which workers reduce, come before the others */
+    bool has_batch_statistics;
     bool chooses_format; /* x and y may lie in different memory formats, and so may its weights */
     bool hands_gradient_on; /* each input's gradient is the output's, unchanged */
     bool runs_once;         /* is not recomputed in the backward pass */

@@ -5,12 +5,12 @@
 
 struct ghp_hyperparameters {
     double learning_rate, weight_decay;
-    double
-        momentum; /* these and the next three as the optimizer's formula has them (optimizer.h) */
+    /* these and the next three as the optimizer's formula has them (optimizer.h) */
+    double momentum;
     double beta1, beta2, epsilon;
     double correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
-    double
-        clip_norm; /* of all gradients together: longer ones are scaled to it; where norms are taken */
+    /* of all gradients together: longer ones are scaled to it; where norms are taken */
+    double clip_norm;
     double ramp; /* lena: gains, in steps of one worker, up to which rates rise */
 };
 

@@ -62,8 +62,8 @@ struct ghp_plan {
     uint64_t model_hash, profile_hash, machine_hash;
     /* The profile as given; the network too, or as an absolute path if its files may hold weights. */
     char *model_path, *profile_path;
-    bool
-        model_weights; /* the network's own files had weights: a training starts from them or is told otherwise */
+    /* the network's own files had weights: a training starts from them or is told otherwise */
+    bool model_weights;
     struct ghp_prediction predicted;
     int n_baselines;
     struct ghp_baseline *baselines;

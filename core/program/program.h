@@ -89,8 +89,8 @@ static inline bool ghp_buffer_kind_is_moment(enum ghp_buffer_kind buffer_kind)
 struct ghp_bucket {
     int tp_size;   /* reduced over the N / TP size ranks that hold the same shard */
     int64_t bytes; /* with padding */
-    int64_t
-        shard_bytes; /* of this worker's optimizer shard, or this server's cut; 0: it updates all of it */
+    /* of this worker's optimizer shard, or this server's cut; 0: it updates all of it */
+    int64_t shard_bytes;
     int shards;        /* replicas that it is divided among; 0: none */
     int64_t cut_bytes; /* of a server's cut; 0: no server has it */
     bool updated_here; /* of what servers have: workers update it, too */

@@ -94,8 +94,8 @@ struct ghp_sync_ops {
     /* Each worker has weights of its own between two combinings: they and the running statistics lie in buckets, and
      * gradients are means over its own samples. */
     bool replicas;
-    bool
-        serves; /* servers have the weights of all layers with gradients to sum, and their moments */
+    /* servers have the weights of all layers with gradients to sum, and their moments */
+    bool serves;
 
     /* Each worker of a replica group updates its optimizer shard of every bucket, but for layers whose statistics of
      * ghost batches are added on every worker; buckets are of layers that all have optimizer shards, or none. */

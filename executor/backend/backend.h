@@ -34,8 +34,8 @@ struct ghp_step_hyperparameters {
 /* What updates found in the numbers that they wrote. It is in the same memory as the tensors. Updates only ever
  * lower `first`. */
 struct ghp_not_finite {
-    double
-        poison; /* 0, or NaN once a number was not finite: a sum that takes it carries the word */
+    /* 0, or NaN once a number was not finite: a sum that takes it carries the word */
+    double poison;
     uint64_t first; /* ghp_not_finite_key of the first of these; GHP_ALL_FINITE: none */
 };
 
@@ -99,8 +99,8 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     int64_t global_channels;
     int64_t first_row; /* embedding: of the whole table, of local row 0 */
     bool adds_weight;  /* embedding: dw is added to what is there */
-    const struct ghp_step_hyperparameters
-        *hyperparameters; /* in device memory, in place of `step` and `loss_scale`; or NULL */
+    /* in device memory, in place of `step` and `loss_scale`; or NULL */
+    const struct ghp_step_hyperparameters *hyperparameters;
 };
 
 struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
@@ -113,8 +113,8 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     bool scales; /* on a processor: gradients are multiplied by `scale`; no squares then */
     double scale;
     bool decays; /* false: without weight decay */
-    bool
-        directed; /* on a processor: `direct` has moved the moments; weights move by their direction */
+    /* on a processor: `direct` has moved the moments; weights move by their direction */
+    bool directed;
     /* Factor of the learning rate. `given` includes it, `hyperparameters` does not; 0: 1. */
     double rate_scale;
     struct ghp_hyperparameters given;
@@ -122,8 +122,8 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     struct ghp_not_finite *not_finite;
     int layer;
     uint64_t step; /* on a device: hyperparameters->update_step is in its place */
-    const struct ghp_step_hyperparameters
-        *hyperparameters; /* in device memory, in place of those given; or NULL */
+    /* in device memory, in place of those given; or NULL */
+    const struct ghp_step_hyperparameters *hyperparameters;
 };
 
 /* Sums that get the squares of a direction's elements [first, end), and of the weights there. */

@@ -26,8 +26,8 @@ struct ghp_token_file {
 
 struct ghp_token_format {
     bool bytes; /* each byte is a token, whatever the file holds */
-    const char
-        *type; /* of a bare file: "uint16", "int32" ...; NULL: uint16, if the file can be that */
+    /* of a bare file: "uint16", "int32" ...; NULL: uint16, if the file can be that */
+    const char *type;
     int64_t vocabulary; /* ids are 0 .. vocabulary - 1 */
 };
 

@@ -15,8 +15,8 @@ struct half {
     int *ran;           /* [n_instrs] what the compute stream ran or posted, in that order */
     int n_ran;
     int checked; /* events before this instruction are passed */
-    bool
-        timed; /* the present step's instructions are, too; the rest here is of the latest such step */
+    /* the present step's instructions are, too; the rest here is of the latest such step */
+    bool timed;
 };
 
 struct ghp_timeline {

@@ -82,8 +82,8 @@ struct
     struct ghp_worker *weight_owner; /* not NULL: forward only, on its weights and states */
     int threads;                     /* that make samples; 0: one */
     bool no_graph;                   /* on a device: each step is enqueued again */
-    double
-        emulated_step_s; /* how long a step's computing is made to take (engine/pace.h); 0: as long as it takes */
+    /* how long a step's computing is made to take (engine/pace.h); 0: as long as it takes */
+    double emulated_step_s;
     const struct ghp_profile *paced_by;   /* divides an emulated step, or NULL */
     const struct ghp_mixer_hooks *mixing; /* where the synchroniser mixes; else may be NULL */
     bool reduces_late; /* on a processor: no thread reduces during the step (comm_stream.h) */
@@ -92,8 +92,8 @@ struct
 struct ghp_step {   /* one pass over one global batch */
     uint64_t index; /* since the start of training, from 0; keys dropout masks */
     int64_t epoch;  /* of the training set, from 0; keys augmentation */
-    int64_t
-        first_sample; /* of the samples in the global batch: keys dropout masks too; 0: they are all of it */
+    /* of the samples in the global batch: keys dropout masks too; 0: they are all of it */
+    int64_t first_sample;
     struct ghp_data *data; /* borrowed for the call */
     enum ghp_data_set set;
     const int64_t *samples; /* B sample numbers, in global batch order */

@@ -38,8 +38,8 @@ struct ghp_replan {
     int workers;
     /* found */
     struct ghp_slowdown slowdown;
-    struct ghp_beat_change
-        change; /* the last that was looked at; its number 0: none of this attempt */
+    /* the last that was looked at; its number 0: none of this attempt */
+    struct ghp_beat_change change;
     int made;   /* plans so far */
     struct ghp_question question;     /* the command that runs */
     char path[GHP_REPLAN_PATH_BYTES]; /* of the plan that is made */

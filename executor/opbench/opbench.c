@@ -25,8 +25,8 @@ struct ghp_opbench {
     int64_t scratch_bytes; /* there are */
     void *bias;            /* that the kernel fuses; NULL: none yet */
     char *others;          /* each call's other half of the sum that it fuses; NULL: none */
-    struct ghp_device_event
-        *moment; /* of a device, behind each call, as a step has them; NULL: none */
+    /* of a device, behind each call, as a step has them; NULL: none */
+    struct ghp_device_event *moment;
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */

@@ -126,8 +126,8 @@ void ghp_checkpoint_release(struct ghp_checkpoint_folder *folder);
 struct ghp_checkpoint_prediction {
     int64_t image_bytes;
     double gather_s; /* between two steps; below 0: the profile does not say */
-    double
-        core_s; /* of a core during later steps: the checksum, whose speed is tried, and a copy to the system */
+    /* of a core during later steps: the checksum, whose speed is tried, and a copy to the system */
+    double core_s;
 };
 
 /* Source   the profile's copies, collectives and transfers, one after the other

@@ -54,8 +54,8 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t skip_damaged;
     int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
     int optimizer;         /* 0: the plan's; else 1 more than enum ghp_optimizer_index */
-    struct ghp_hyperparameters
-        given; /* GHP_NOT_SET: as is usual for the optimizer; clip_norm: the plan's */
+    /* GHP_NOT_SET: as is usual for the optimizer; clip_norm: the plan's */
+    struct ghp_hyperparameters given;
     struct ghp_parameter_groups groups;
     int schedule;                      /* enum ghp_lr_schedule_kind */
     int64_t warmup_steps, decay_steps; /* 0: none */
@@ -117,8 +117,8 @@ struct ghp_session_plan { /* one plan of a session */
 struct ghp_setup {
     struct ghp_session *session; /* borrowed */
     const struct ghp_session_options *options;
-    struct ghp_comm
-        *world;     /* all workers, or of a server all servers; until the plan is read all ranks */
+    /* all workers, or of a server all servers; until the plan is read all ranks */
+    struct ghp_comm *world;
     int rank, size; /* size: of the world */
     int server;     /* number of this rank among the servers; -1: it is a worker */
     int here, local_rank; /* workers on this node, and this one's number among them */

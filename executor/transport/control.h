@@ -30,8 +30,8 @@ struct ghp_control { /* read only */
     int node_rank,
         node_size;    /* this one's place among the ranks of its node, and how many they are */
     bool fills_nodes; /* ranks fill one node after the other, equally many on each but the last */
-    const struct ghp_processors
-        *processors;   /* of its node's ranks together, as they were started */
+    /* of its node's ranks together, as they were started */
+    const struct ghp_processors *processors;
     double watchdog_s; /* limit of one wait */
     /* Times that limit: 1, or more while this worker waits for others that wait themselves, so that the worker next
      * to the one that stopped reports first. */

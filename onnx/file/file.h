@@ -67,8 +67,8 @@ struct ghp_onnx_node {
     const char *rules;  /* reading: the optimizer's rules that made it; "" if not given */
     const char *scopes; /* reading: PyTorch's modules that it is of, and its call, or "" */
     const char *call;   /* reading, of an AveragePool: PyTorch's call that it comes from, or "" */
-    bool
-        apart; /* reading: PyTorch ran it in a graph of its own: under torch.no_grad(), torch.autocast() */
+    /* reading: PyTorch ran it in a graph of its own: under torch.no_grad(), torch.autocast() */
+    bool apart;
     int n_inputs, n_outputs;
     const char **inputs, **outputs; /* "": left out */
     int n_attributes;

@@ -46,16 +46,16 @@ struct ghp_hf_row { /* a layer */
 struct ghp_hf_tables {
     const char *prefix;
     const struct ghp_hf_row *begin, *block, *end;
-    const struct ghp_hf_row
-        *classifier; /* the end of a network that classifies, if it is another one; or NULL */
+    /* the end of a network that classifies, if it is another one; or NULL */
+    const struct ghp_hf_row *classifier;
     const char *block_name; /* of block i: this and i */
     struct {
         bool transposed;  /* weights of blocks are [in][out] in files */
         bool qkv_bias;    /* always */
         bool norm_offset; /* norms multiply by 1 + weight */
         bool sees_all;    /* attention is not causal */
-        bool
-            bare_tables; /* files have class tokens and positions as [1][positions][channels] of no ".weight" */
+        /* files have class tokens and positions as [1][positions][channels] of no ".weight" */
+        bool bare_tables;
         bool by_head;             /* fused rows take turns, a head each */
         int64_t unused_positions; /* rows of the table of positions before the first */
     } has;

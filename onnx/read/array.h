@@ -50,8 +50,8 @@ struct ghp_onnx_array {
     /* bit i: axis i and the one before it, in the graph's order, are one axis of the graph, though no stride covers
      * both */
     unsigned joined;
-    const struct ghp_onnx_scores
-        *scores; /* NULL, or scores: the array is not yet a layer's output */
+    /* NULL, or scores: the array is not yet a layer's output */
+    const struct ghp_onnx_scores *scores;
 };
 
 /* What queries and keys make, until values are multiplied: the product, and then the weights of the values. */

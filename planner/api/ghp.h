@@ -59,24 +59,24 @@ struct ghp_plan; /* a plan, with the network and the part of the profile that it
 struct ghp_planning {
     int workers;   /* ranks that will train, 1 to 2^20 */
     int64_t batch; /* global batch [samples], a multiple of the workers */
-    int64_t
-        memory_bytes; /* limit on one worker's memory; 0: none, or a GPU's where the profile knows it */
+    /* limit on one worker's memory; 0: none, or a GPU's where the profile knows it */
+    int64_t memory_bytes;
     const char *strategy; /* "auto", "data", "model" or "owt"; NULL: auto */
-    const char
-        *force; /* fixed splits, as of ghp-plan --force: "conv*=data,fc1=out:max"; NULL: none */
+    /* fixed splits, as of ghp-plan --force: "conv*=data,fc1=out:max"; NULL: none */
+    const char *force;
     double time_limit_s; /* of the search; 0: 30 */
 };
 
 /* One training step by a plan, as predicted. */
 struct ghp_step_cost {
     double step_s; /* the whole step */
-    double
-        error_s; /* by how much that may be wrong, from the spread of measurements; 0: not known */
+    /* by how much that may be wrong, from the spread of measurements; 0: not known */
+    double error_s;
     double compute_s; /* of the worker that computes longest */
     double comm_s;    /* gradient reductions, most of which hide behind computing */
     double exposed_s; /* what computing waits for them */
-    double
-        measured_share; /* of the seconds that were measured; the rest is by an analytic model; 0 to 1 */
+    /* of the seconds that were measured; the rest is by an analytic model; 0 to 1 */
+    double measured_share;
     int64_t peak_bytes; /* of the worker that needs most */
     int64_t sent_bytes; /* by one worker */
 };

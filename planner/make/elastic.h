@@ -7,8 +7,8 @@
 #include "planner/make/make.h"
 
 struct ghp_elastic_job {
-    const struct ghp_plan_request
-        *request; /* of the most workers; profile and what_if are set for each number */
+    /* of the most workers; profile and what_if are set for each number */
+    const struct ghp_plan_request *request;
     int fewer;    /* down to this number of workers fewer, 1 at least */
     /* fills the profile, and the overrides if there are any, for request->problem */
     enum ghp_status (*open)(struct ghp_plan_request *request, struct ghp_profile *profile,

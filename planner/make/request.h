@@ -56,8 +56,8 @@ struct ghp_plan_request {
     double time_limit_s; /* of all that makes the plan; what is begun then is finished */
     double gap;          /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify; /* data parallelism where the best plan is not faster by more than its error */
-    bool
-        break_even; /* say at which values each layer's choice flips; planner/alternatives/break_even.h */
+    /* say at which values each layer's choice flips; planner/alternatives/break_even.h */
+    bool break_even;
     bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
     enum ghp_pipeline_mode pipeline_mode;

@@ -34,11 +34,11 @@ struct ghp_schemes {
 };
 
 struct ghp_schemes_job {
-    const struct ghp_plan_request
-        *request;                /* that the plan was made for; its sync is not looked at */
+    /* that the plan was made for; its sync is not looked at */
+    const struct ghp_plan_request *request;
     const struct ghp_plan *plan; /* the one chosen */
-    bool
-        all; /* every synchroniser; else the plan's own, by the strategies that it is compared with */
+    /* every synchroniser; else the plan's own, by the strategies that it is compared with */
+    bool all;
     struct ghp_stragglers stragglers; /* ranks of the request's workers */
 };
 

@@ -37,8 +37,8 @@ struct ghp_dual {
     struct ghp_accumulated_cost *accumulated;
     int n_constraints;
     struct ghp_constraint *constraints;
-    double
-        *weight; /* a constraint: relative weight of the last bound; time constraints sum to one */
+    /* a constraint: relative weight of the last bound; time constraints sum to one */
+    double *weight;
     double *trial;  /* scratch of the same kind */
     int *plan;      /* scratch: n_layers */
     double *share;  /* a flat choice: its part in the mean plan of the last bound */

@@ -43,8 +43,8 @@ struct ghp_layer_cost {               /* seconds */
     double tail_s[GHP_WORK_COUNT]; /* weight gradients that may be made after all data gradients */
     double reduce_s;               /* the gradients' reduction, alone */
     double start_s;                /* the update of an optimizer shard, at the start of the step */
-    double
-        gather_s; /* the gather of updated weights, alone: at the start of a step, or before their use */
+    /* the gather of updated weights, alone: at the start of a step, or before their use */
+    double gather_s;
     bool reduces; /* there is one, so the update waits */
 };
 

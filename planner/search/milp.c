@@ -23,8 +23,8 @@ struct milp {
     const struct ghp_branch_job *job;
     struct ghp_branch_result *result;
     struct ghp_coefficients coefficients;
-    struct ghp_frontier
-        lists; /* active choices, and the cost arrays that constraints are written from */
+    /* active choices, and the cost arrays that constraints are written from */
+    struct ghp_frontier lists;
     struct ghp_weights weights;
     struct ghp_accumulated_cost accumulated;
     glp_prob *lp;

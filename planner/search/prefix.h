@@ -22,8 +22,8 @@ struct ghp_prefix_search;
 enum { GHP_PREFIX_FEW = 200 };
 
 struct ghp_prefix_job {
-    const struct ghp_dual
-        *dual; /* whose weights bound the ends; after ghp_dual_bound of the domain */
+    /* whose weights bound the ends; after ghp_dual_bound of the domain */
+    const struct ghp_dual *dual;
     const struct ghp_domain *domain;
     double cutoff_s;   /* plans at or above it do not count */
     int most;          /* prefixes of a layer that continue, >= 1 */
@@ -33,8 +33,8 @@ struct ghp_prefix_job {
 
 struct ghp_prefix_result {
     bool complete; /* no plan of the domain is below the cutoff but by least_s */
-    double
-        least_s; /* the longest constraint of the best plan; INFINITY: none is below the cutoff */
+    /* the longest constraint of the best plan; INFINITY: none is below the cutoff */
+    double least_s;
     const int *choice; /* that plan, n_layers; borrowed until the next run */
     int64_t extended;  /* prefixes made: the work done */
 };

@@ -55,8 +55,8 @@ struct ghp_sweep {
 };
 
 struct ghp_sweep_job {
-    const struct ghp_plan_request
-        *request; /* problem, profile and what_if are set for each point */
+    /* problem, profile and what_if are set for each point */
+    const struct ghp_plan_request *request;
     const struct ghp_sweep_range *range;
     int64_t batch;
     bool weak;

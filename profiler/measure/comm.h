@@ -11,10 +11,10 @@
 /* Bounds of one round. */
 struct ghp_comm_limits {
     int samples; /* of each collective, >= 1 */
-    double
-        deadline_s; /* on rank 0's ghp_now_s: what has not begun by then is left to the analytic model */
-    int64_t
-        memory_bytes; /* for the buffers of one rank; larger messages are left to the analytic model */
+    /* on rank 0's ghp_now_s: what has not begun by then is left to the analytic model */
+    double deadline_s;
+    /* for the buffers of one rank; larger messages are left to the analytic model */
+    int64_t memory_bytes;
 };
 
 /* One round: takes samples of every collective of the work list that is not kept, and enters in rank 0's profile what

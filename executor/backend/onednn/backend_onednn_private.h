@@ -57,11 +57,11 @@ struct ghp_onednn_kernel {
     int n_steps, n_memories;
     struct ghp_onednn_step steps[GHP_ONEDNN_STEPS];
     struct ghp_onednn_memory memories[GHP_ONEDNN_MEMORIES];
-    bool
-        im2col; /* memories[0], in scratch, is filled from x by ghp_onednn_im2col before the steps */
+    /* memories[0], in scratch, is filled from x by ghp_onednn_im2col before the steps */
+    bool im2col;
     bool im2col_blocks; /* its columns lie [c / 16][r s][16 of c] */
-    int64_t
-        pad_bytes; /* at the start of scratch: the largest scratchpad of the steps, which run one by one */
+    /* at the start of scratch: the largest scratchpad of the steps, which run one by one */
+    int64_t pad_bytes;
     char name[GHP_ALGORITHM_BYTES];
 };
 

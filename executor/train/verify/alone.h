@@ -17,10 +17,10 @@
 struct ghp_alone {
     struct ghp_worker *worker;
     struct ghp_split *splits; /* the worker's */
-    struct ghp_model
-        model; /* the worker's: its layers are its own, all else is that of the plan's */
-    struct ghp_staging
-        batches; /* the plan's worker batches one by one, where rates follow their norms */
+    /* the worker's: its layers are its own, all else is that of the plan's */
+    struct ghp_model model;
+    /* the plan's worker batches one by one, where rates follow their norms */
+    struct ghp_staging batches;
 };
 enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec,
                                const struct ghp_rank_plan *like, const struct ghp_init_choice *init,

@@ -60,8 +60,8 @@ struct ghp_finding { /* of one tensor of one step */
 
 struct ghp_layerwise {
     enum ghp_verdict verdict;
-    const char
-        *why;    /* UNKNOWN without a finding: what stands in the way, and what helps; else NULL */
+    /* UNKNOWN without a finding: what stands in the way, and what helps; else NULL */
+    const char *why;
     int n_steps; /* compared */
     int64_t steps[GHP_LAYERWISE_STEPS]; /* their numbers, from 1 */
     int tensors;                        /* compared, over all steps */
