@@ -38,7 +38,7 @@ struct parts { /* all that a session owns */
     struct ghp_folder_lock *lock; /* of rank 0, on the folder of checkpoints; NULL: none */
 };
 
-/* Several plans are compared; they are also trained by only where steps or epochs are asked for. */
+/* Several plans are compared. They also train only if steps or epochs are asked for. */
 static bool compares(const struct parts *p)
 {
     return p->options->ab_steps != GHP_NOT_SET;
@@ -101,7 +101,7 @@ static enum ghp_status open_sampling(struct parts *p)
     return ghp_sampling_open(&request, &config->sampling);
 }
 
-/* Of weights that somebody has trained. */
+/* Plans an evaluation, which needs weights that are trained. */
 static enum ghp_status plan_evaluation(struct parts *p)
 {
     bool has = true;
@@ -250,7 +250,7 @@ static enum ghp_status compare(struct parts *p)
 
 /* ---- first weights ---- */
 
-/* A checkpoint is gone on from only where the next batches and masks are the ones that would have followed. */
+/* Training continues from a checkpoint only if the next batches and masks are the ones that would have followed. */
 static enum ghp_status check_checkpoint(const struct parts *p, const struct ghp_checkpoint *c)
 {
     const struct ghp_session_options *o = p->options;
@@ -400,7 +400,7 @@ static enum ghp_status train(struct parts *p)
 
 /* ---- afterwards ---- */
 
-/* Of a run that was resumed at its end. */
+/* Notes the evaluation of a run that was resumed at its end. */
 static void note_evaluation(const struct ghp_training *t)
 {
     if (t->has_evaluation)

@@ -50,7 +50,8 @@ bool ghp_arena_borrows(const struct ghp_buffer *b)
             b->buffer_kind == GHP_BUFFER_STATE);
 }
 
-/* What a weight owner's program has beside it: one stretch, since weights and states are placed one after the other. */
+/* Finds the room that a program leaves for the buffers it borrows from a weight owner: one stretch, since weights and
+ * states are placed one after the other. */
 static void find_hole(const struct ghp_program *program, struct ghp_arena *arena)
 {
     arena->hole_first = program->peak_bytes;

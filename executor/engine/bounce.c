@@ -62,7 +62,7 @@ char *ghp_bounce_scratch(const struct ghp_bounce *b)
     return b->host + ghp_align(b->place.end);
 }
 
-/* Behind what the transfer stream has; `moved` follows it. */
+/* Copies after what the transfer stream has; `moved` follows it. */
 static enum ghp_status copy(struct ghp_bounce *b, enum ghp_copy_direction direction)
 {
     char *there = (char *)b->place.tensor + b->place.first, *here = b->host + b->place.first;

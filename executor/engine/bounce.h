@@ -27,7 +27,7 @@ enum ghp_status ghp_bounce_open(struct ghp_device device, const struct ghp_bounc
                                 struct ghp_bounce **bounce);
 void ghp_bounce_close(struct ghp_bounce *bounce); /* waits for copies; accepts NULL */
 
-/* Where the tensor and the scratch begin in host memory. */
+/* The addresses in host memory at which the tensor and the scratch begin. */
 char *ghp_bounce_tensor(const struct ghp_bounce *bounce);
 char *ghp_bounce_scratch(const struct ghp_bounce *bounce);
 

@@ -10,11 +10,12 @@
 /* A step on a device takes from tens of microseconds on; what was enqueued ahead keeps the device busy for a pause. */
 static const struct ghp_backoff pauses = {.first_ns = 2000, .last_ns = 50000, .growth = 4};
 
-enum { GHP_TIMED_EVERY = 16 }; /* so many steps of graphs, one has its instructions timed */
+/* one step of this many that run as graphs has its instructions timed */
+enum { GHP_TIMED_EVERY = 16 };
 enum { LANDING = GHP_METRIC_COUNT + 1 }; /* doubles of a step that come to the host */
 
 struct half {
-    struct ghp_device_event *done; /* behind the step, never on a graph */
+    struct ghp_device_event *done; /* after the step, never on a graph */
     /* of steps timed as a whole, and of those whose instructions are, too */
     struct ghp_device_graph *graphs[2];
     bool under_way, captured, skipped, timed;

@@ -42,7 +42,8 @@ static enum ghp_status grow(struct ghp_kernels *kernels)
     return GHP_OK;
 }
 
-/* By the algorithm that was measured, where the profile has one: over so many samples, or over about as many. */
+/* Prepares the kernel by the algorithm that was measured, if the profile has one over as many samples, or about as
+ * many. */
 static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_entry *entry)
 {
     const struct ghp_backend_ops *ops = kernels->ops;

@@ -9,7 +9,7 @@ int64_t ghp_observed_elements(const struct ghp_observed *o)
     return o->at.samples * o->at.positions * o->shape.w * o->at.channels;
 }
 
-/* Where value i lies, in elements. */
+/* The place of value i, in elements. */
 static int64_t place_of(const struct ghp_observed *o, int64_t i)
 {
     int64_t pixels = o->at.positions * o->shape.w;

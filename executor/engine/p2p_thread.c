@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-/* While somebody waits for a message nobody computes on the core, and looks cost nothing. Else each takes ten to
- * thirty microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links
- * go on with what sockets hold. A device computes without a core, and looks start its copies. */
+/* While the worker waits for a message it does not compute on the core, and looks cost nothing. Else each look takes
+ * ten to thirty microseconds, and the caches' contents, from the computing thread. Then what has come is not yet
+ * needed, and links continue with what sockets hold. A device computes without a core, and looks start its copies. */
 static const struct ghp_backoff awaited = {0, 5000, 500000, 16},
                                 concurrent = {0, 200000, 2000000, 4};
 
@@ -173,7 +173,8 @@ static void pause_for(struct ghp_p2p_thread *c, long ns)
     pthread_cond_timedwait(&c->posted, &c->lock, &until);
 }
 
-/* Under the lock, directly before a pause: whoever began to wait meanwhile signalled a thread that did not listen. */
+/* Called under the lock, directly before a pause, because a caller that began to wait meanwhile signalled a thread that
+ * did not listen. */
 static void adapt(const struct ghp_p2p_thread *c, struct ghp_backoff_wait *wait)
 {
     const struct ghp_backoff *now = c->waits || c->on_device ? &awaited : &concurrent;

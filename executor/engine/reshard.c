@@ -33,7 +33,7 @@ static struct ghp_pack slices(const struct ghp_reshard_job *e, int64_t samples, 
                              .lane_bytes = GHP_BLOCK_CHANNELS * (int64_t)e->element_bytes};
 }
 
-/* The same of samples with so many channels each, whose positions lie in `tp_size` slices; always plain. */
+/* The same for samples with `channels` channels each, whose positions lie in `tp_size` slices; always plain. */
 static struct ghp_pack position_slices(const struct ghp_reshard_job *e, int64_t samples,
                                        int64_t channels)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Many messages are under way at once, on a core of its own or beside a computing worker. */
+/* Many messages are under way at once, on a core of its own or on that of a computing worker. */
 static const struct ghp_backoff backoff = {20e-6, 5000, 200000, 4};
 
 struct served {        /* a bucket */

@@ -124,7 +124,8 @@ enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b, bool timed)
 void ghp_timeline_again(struct ghp_timeline *t, int b, bool timed)
 {
     t->halves[b].timed = timed;
-    t->halves[b].checked = t->program->n_instrs + 1; /* whoever plays graphs waits for their end */
+    /* the code that plays graphs waits for their end */
+    t->halves[b].checked = t->program->n_instrs + 1;
 }
 
 enum ghp_status ghp_timeline_end(struct ghp_timeline *t, int b)

@@ -169,12 +169,12 @@ struct launch {
     /* the checkpoint that was there before, of another training; zeroed: none */
     struct stat foreign;
     bool began;   /* an attempt has opened its outputs: what they hold is this training's */
-    int64_t kept; /* steps of the newest checkpoint that is to be gone on from; -1: none */
+    int64_t kept; /* steps of the newest checkpoint, from which to continue; -1: none */
 };
 
 /* ---- what to start ---- */
 
-/* Options of ghp-run that are ghp-launch's to give, or that make no training that could be gone on with. */
+/* Refuses options of ghp-run that ghp-launch itself gives, or that make no training that could continue. */
 static enum ghp_status check_run_options(const struct launch *l)
 {
     static const char *const taken[] = {"--checkpoint", "--resume", "--overwrite",
@@ -435,7 +435,8 @@ static void describe(const struct ghp_job *job, char *text, size_t n)
         snprintf(text, n, "mpirun ended with exit code %d", job->exit_code);
 }
 
-/* Of an attempt that was to go on from a checkpoint and did not get as far. */
+/* After an attempt that was to continue from a checkpoint and failed before its first step: checks that a checkpoint is
+ * still readable. */
 static enum ghp_status check_checkpoints(struct launch *l, const struct ghp_job *job)
 {
     char path[PATH_BYTES];
@@ -447,7 +448,7 @@ static enum ghp_status check_checkpoints(struct launch *l, const struct ghp_job 
     return GHP_OK;
 }
 
-/* What to do after ghp-launch has ended: --resume only where this training has a checkpoint. */
+/* What to do after ghp-launch has ended: --resume, if this training has a checkpoint. */
 static const char *continue_hint(const struct launch *l)
 {
     if (l->kept >= 0) return "continue with --resume";
@@ -500,7 +501,7 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     return GHP_OK;
 }
 
-/* An attempt was ended for a larger or another plan, in order: that is no failure. */
+/* Switches to the next plan, for which an attempt was ended in order. That does not count as a failure. */
 static void go_over(struct launch *l)
 {
     find_kept(l);

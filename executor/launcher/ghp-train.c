@@ -192,7 +192,7 @@ struct way {
     double measuring_s, planning_s;
 };
 
-/* Where workers compute. */
+/* Adds the options for where workers compute. */
 static void add_place(struct ghp_command *command)
 {
     ghp_command_add_option(command, "--threads", chosen.threads);

@@ -45,7 +45,7 @@ static const struct ghp_tool tool = {
                                                  "each with its page."};
 #undef TOOL_LINE
 
-/* The tools' names behind the first word, then what the tool itself would offer. */
+/* Completes the tools' names as the first word, then what the tool itself would offer. */
 static const char completions[] =
     "# bash completion of ghp, made by ghp --help=bash\n"
     "_ghp()\n{\n"

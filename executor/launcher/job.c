@@ -65,14 +65,14 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 
 /* ---- what it says ---- */
 
-/* What tells more comes later in this list: any failure that ghp-run or ghp-launch says; of mpirun, that it starts
- * nothing for want of cores, cannot run the program, lost a host, which rank exited before its time or died; the
- * watchdog's sentence, which names worker, layer and instruction; whom MPI's start lacks, which only workers of one
- * host may see; and numbers that are not finite, which the same training would come to again. Of equals the first
- * counts, but for the first kind, since a failure comes after notes. */
+/* What tells more comes later in this list: any failure that ghp-run or ghp-launch reports; from mpirun, that it starts
+ * nothing for want of cores, cannot run the program, lost a host, or which rank exited before its time or died; the
+ * watchdog's sentence, which names worker, layer and instruction; which workers MPI's start lacks, which only workers
+ * of one host may see; and numbers that are not finite, which the same training would come to again. Among lines of one
+ * kind the first counts. For the first kind the last counts, since a failure comes after notes. */
 static const struct {
     const char *words; /* of the line */
-    const char *after; /* which its word of interest stands behind; NULL: none is */
+    const char *after; /* which its word of interest follows; NULL: there is not one */
     const char *say;   /* instead of the line, with that word; NULL: the line itself */
 } telling[] = {
     {"ghp-", NULL, NULL},

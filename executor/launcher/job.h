@@ -48,8 +48,8 @@ enum ghp_status ghp_job_start(struct ghp_job *job);
  * the first is handed on as SIGUSR1, which ends ghp-run with a checkpoint; a second one kills. */
 void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_requests);
 
-/* Whether `said` is why it failed: what mpirun or the watchdog says is; the last words of ghp-run are only where it has
- * ended by itself. */
+/* Whether `said` is why it failed. What mpirun or the watchdog says is. The last words of ghp-run are if it has ended
+ * by itself. */
 bool ghp_job_tells(const struct ghp_job *job);
 
 /* Whether numbers that were not finite have ended it: it would end the same again. */

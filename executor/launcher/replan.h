@@ -69,9 +69,9 @@ const char *ghp_slowdown_say(const struct ghp_slowdown *slowdown, char text[GHP_
 int ghp_slowdown_sets(const struct ghp_slowdown *slowdown,
                       char sets[GHP_SLOWDOWN_SETS][GHP_SLOWDOWN_SET_BYTES]);
 
-/* A plan's step, as predicted on a machine that lacks of the plan's own what has changed. [s]
+/* A plan's step, as predicted on the plan's own machine with what has changed since. [s]
  *
- * path   of a plan, or of a set with one for so many workers
+ * path   of a plan, or of a set with one for `workers` workers
  *
  * Returns   GHP_OK; as ghp_plan_load_for and ghp_what_if_apply
  * Local */

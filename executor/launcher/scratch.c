@@ -31,7 +31,7 @@ void ghp_scratch_remove_segments(const char *folder, unsigned job)
             strstr(entry->d_name, job_text) == NULL)
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path); /* refused where it is another user's */
+        unlink(path); /* refused if it is another user's */
     }
     if (all != NULL) closedir(all);
 }

@@ -27,7 +27,7 @@ void ghp_scratch_open(struct ghp_scratch *scratch);
  * Local; accepts a zeroed one. */
 void ghp_scratch_close(struct ghp_scratch *scratch);
 
-/* Where shared memory lies; for the test. */
+/* Removes a job's segments from the folder of shared memory. The test gives another folder. */
 void ghp_scratch_remove_segments(const char *folder, unsigned job);
 
 #endif

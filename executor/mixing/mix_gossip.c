@@ -2,7 +2,7 @@
  * (executor/mixing/mixer.h).
  *
  * A worker listens to all others. Before it sends weights it says so, in a small message, so that the other can take
- * them when it has room, one after the other. Where all meet each says so to all others: then nothing is under way.
+ * them when it has room, one after the other. When all meet, each says so to all others: then nothing is under way.
  *
  * Who is chosen is drawn by seed, rank and step, so that chance is the same in every training; what time decides is
  * not.
@@ -40,7 +40,7 @@ struct gossip {   /* a mixer's own */
     struct partner partners[]; /* of each worker */
 };
 
-/* Of these draws alone. */
+/* The key of these draws alone. */
 static const uint64_t key = UINT64_C(0x676f73736970);
 
 enum { WHETHER, WITH_WHOM, DRAWS }; /* streams of each rank */

@@ -1,7 +1,7 @@
 /* executor/mixing/mix_leaders.c - lsgd: workers are pulled to those with the least loss (core/program/sync/lsgd.c).
  *
  * All tell their losses, so each knows all leaders. A leader's weights go by a chain: from the leader to the worker
- * behind it, from each to the next, in pieces, so that a worker passes one on while the next arrives. */
+ * after it, from each to the next, in pieces, so that a worker passes one on while the next arrives. */
 #include "executor/mixing/mixer_private.h"
 
 enum { AHEAD = 4, PIECES = 64, LEAST_PIECE_BYTES = 1 << 14, SLOTS = 2 * AHEAD };
@@ -35,7 +35,7 @@ int ghp_mixer_leader(const struct ghp_control_message *losses, int first, int co
     return leader;
 }
 
-/* Of all but the last piece. */
+/* The bytes of a piece; the last one may be smaller. */
 static int64_t piece_bytes(const struct ghp_mixer *m)
 {
     int64_t piece = m->instr->bytes / PIECES;

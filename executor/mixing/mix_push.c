@@ -1,7 +1,7 @@
 /* executor/mixing/mix_push.c - mixes by stochastic gradient push: sgp, sgp-overlap (executor/mixing/mixer.h).
  *
  * A worker has z, its weights, and w, by how much they count: w z is what it has of the sum of all. In step k it keeps
- * one half, and the other goes to the worker 2^(k mod L) ranks behind it, L the least number with 2^L >= N; what comes
+ * one half, and the other goes to the worker 2^(k mod L) ranks after it, L the least number with 2^L >= N; what comes
  * from as far before it is added:
  *
  *     z = (w z + w' z') / (w + w');  w = w + w'

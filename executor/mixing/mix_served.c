@@ -1,7 +1,7 @@
 /* executor/mixing/mix_served.c - mixes with servers: asp, ssp, easgd, aladdin (executor/mixing/mixer.h). */
 #include "executor/mixing/mixer_private.h"
 
-/* Of each server: a header, what is pushed, X, the answer beside it. */
+/* The slots of each server: a header, what is pushed, X, and the answer that comes with it. */
 enum { WORD, PUSH, X, ANSWER, SLOTS };
 
 struct served {                   /* a mixer's own */
@@ -166,7 +166,8 @@ const struct ghp_mixer_ops ghp_mixer_asp = {SERVED, .name = "asp", .start = give
 
 /* ---- ssp ---- */
 
-/* Whether x may still be gone on from: at most S steps since it was pulled, and by the clock of the slowest worker. */
+/* Whether training may still continue from x: at most S steps since it was pulled, and by the clock of the slowest
+ * worker. */
 static bool is_fresh(const struct ghp_mixer *m, int64_t clock)
 {
     const struct served *own = m->own;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Many messages are under way at once, on a core of its own or beside a computing worker. */
+/* Many messages are under way at once, on a core of its own or on that of a computing worker. */
 static const struct ghp_backoff backoff = {20e-6, 5000, 200000, 4};
 
 static const double easgd_alpha = .9; /* over N */
@@ -177,8 +177,8 @@ static int64_t slowest(const struct ghp_mix_server *s)
     return least;
 }
 
-/* By the clock X is given when the slowest worker is at most S steps behind. Who pulls is answered with its push, so
- * ahead of those that this push releases: the slowest never queues behind them. */
+/* By the clock, X is given when the slowest worker lags at most S steps. A worker that pulls is answered with its push,
+ * so before those that this push releases: the slowest never queues after them. */
 static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];

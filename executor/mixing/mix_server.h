@@ -3,7 +3,7 @@
  *
  *     asp      g of worker i:  v_i, X by the optimizer at 1 / N of the rate; X goes back
  *     ssp      the same; X goes back when it is asked for, and by the clock when the slowest worker is near enough
- *     easgd    x of worker i:  e = alpha (x - X);  X += e;  x - e goes back, alpha = .9 / N
+ *     easgd    x of worker i:  e = alpha (x - X);  X += e;  x - e goes back, alpha = 0.9 / N
  *     aladdin  step s of worker i:  G += s, c_i += 1;  at c_i = PI:  X -= G / N, G = 0, c_i = 0; X goes back with
  *              alpha = 1 - 1 / sqrt(N PI). `printed`: the step that triggers is counted but not added, the divisor is
  *              c, the messages since the last update, and so is what stands for N PI

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Waiting: the other side may answer at once. Carrying: beside a step that wants the core. */
+/* Waiting: the other side may answer at once. Carrying: during a step that wants the core. */
 static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4},
                                 carrying = {0, 50000, 200000, 4};
 
@@ -162,7 +162,7 @@ enum ghp_status ghp_mixer_progress(struct ghp_mixer *m)
     return m->ops->carry != NULL ? m->ops->carry(m) : GHP_OK;
 }
 
-/* Who has not sent, or not taken, what is waited for. */
+/* Names the ranks that did not send, or did not take, what is waited for. */
 static enum ghp_status fail_missing(const struct ghp_mixer *m, const struct ghp_mixer_awaited *a,
                                     double waited_s)
 {
@@ -221,7 +221,7 @@ static enum ghp_status halt(struct ghp_mixer *m)
     return ghp_task_thread_wait(m->thread, m->ticket);
 }
 
-/* It goes on beside the step. */
+/* Lets the thread continue during the step. */
 static void go_on(struct ghp_mixer *m)
 {
     if (m->thread == NULL) return;

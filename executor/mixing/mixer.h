@@ -1,6 +1,6 @@
 /* executor/mixing/mixer.h - a worker's part in mixes of weights (core/program/sync/mixing.c).
  *
- * All weights lie in a row, x, and their gradients alike. A mix comes between two steps, behind the updates:
+ * All weights lie in a row, x, and their gradients alike. A mix comes between two steps, after the updates:
  *
  *     asp      g goes to the servers; x becomes theirs
  *     ssp      g goes, and nobody waits; when x is too old it becomes the servers'
@@ -35,7 +35,7 @@ extern const struct ghp_mixer_hooks ghp_mixing;
 enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer);
 /* The channel. Collective over all workers and servers. */
 enum ghp_status ghp_mixer_connect(struct ghp_mixer *mixer);
-/* Where the program's buffers are, and the thread. Local. */
+/* Takes the addresses of the program's buffers, and starts the thread. Local. */
 enum ghp_status ghp_mixer_begin(struct ghp_mixer *mixer, void *const *address);
 /* Tells servers of the end. Accepts NULL, and one that was not connected. */
 void ghp_mixer_close(struct ghp_mixer *mixer);

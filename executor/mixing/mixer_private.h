@@ -35,10 +35,10 @@ struct ghp_mixer_ops { /* of one scheme */
 enum { GHP_MIXER_COPIES = 4 };
 
 struct ghp_mixer_slot {
-    bool open; /* a message is under way, */
+    bool open; /* a message is under way */
     bool receives;
     int peer;
-    int64_t weight_bytes; /* and so many bytes of weights by it */
+    int64_t weight_bytes; /* bytes of weights in the message */
 };
 
 struct ghp_mixer {

@@ -16,7 +16,7 @@ struct ghp_opbench {
     struct ghp_kernel *kernel;
     struct ghp_operand_set set;
     struct ghp_device device;
-    char *copies;                       /* of the set's memory, one behind another; NULL: none */
+    char *copies;                       /* of the set's memory, one after another; NULL: none */
     bool borrows;                       /* copies lie in the task's memory */
     struct ghp_kernel_arguments *calls; /* on the set, on the first copy, ... */
     int n_calls, next;
@@ -25,7 +25,7 @@ struct ghp_opbench {
     int64_t scratch_bytes; /* there are */
     void *bias;            /* that the kernel fuses; NULL: none yet */
     char *others;          /* each call's other half of the sum that it fuses; NULL: none */
-    /* of a device, behind each call, as a step has them; NULL: none */
+    /* of a device, after each call, as a step has them; NULL: none */
     struct ghp_device_event *moment;
 };
 
@@ -68,7 +68,8 @@ static void overlap(struct ghp_operand_set *set)
     if (in_place || facts->hands_gradient_on) at->dx[0] = at->dy;
 }
 
-/* Sets of so many bytes that runs take in turns: together as large as what passes through the caches. */
+/* The number of sets of set_bytes bytes that runs take in turns: together as large as what passes through the
+ * caches. */
 static int64_t sets_of(int64_t other_bytes, int64_t set_bytes)
 {
     int64_t sets = set_bytes > 0 ? (other_bytes + set_bytes - 1) / set_bytes : 1;
@@ -76,8 +77,8 @@ static int64_t sets_of(int64_t other_bytes, int64_t set_bytes)
     return sets < 1 ? 1 : sets > MOST_COPIES ? MOST_COPIES : sets;
 }
 
-/* Whether the operation before this one has just written the tensor. Weights are none of these: behind an update of one
- * come those of all others, and between two micro-batches everything else. */
+/* Whether the operation before this one has just written the tensor. Weights are not among these: after an update of
+ * one come those of all others, and between two micro-batches everything else. */
 static bool is_fresh(const struct ghp_tensors *at, enum ghp_pass pass, const void *tensor)
 {
     bool forward = pass == GHP_PASS_FORWARD || pass == GHP_PASS_STATS, fresh = false;

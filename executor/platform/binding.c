@@ -80,7 +80,7 @@ static bool is_ours(const struct node *node, int pu)
            (node->processors == NULL || ghp_processors_has(&node->ours, pu));
 }
 
-/* The place's hardware threads; false (with the reason in binding->text) where this node has not got them. */
+/* The place's hardware threads; false (with the reason in binding->text) if this node does not have them. */
 static bool find_cores(const struct node *node, const struct ghp_machine *machine,
                        struct ghp_place place, struct ghp_binding *binding, hwloc_bitmap_t set)
 {

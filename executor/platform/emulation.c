@@ -21,7 +21,7 @@ static enum ghp_status fail_text(const char *text)
                     text);
 }
 
-/* A positive number; of seconds with s, ms or us behind it, or nothing. */
+/* Reads a positive number. Seconds may be followed by s, ms or us. */
 static bool read_number(const char *text, bool seconds, double *value)
 {
     static const struct {

@@ -22,7 +22,7 @@ static struct {
     long left; /* times that it comes until then */
 } asked = {.point = GHP_FAILPOINT_COUNT};
 
-/* A whole number behind ':', or what was there before. False where there is something else. */
+/* Reads a whole number after ':'; without one *value stays. False if there is something else. */
 static bool take_number(const char **text, long least, long *value)
 {
     char *end = NULL;

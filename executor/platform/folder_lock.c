@@ -76,7 +76,7 @@ static enum ghp_status open_file(const char *path, int *file)
     return fail_file(path);
 }
 
-/* Whether the open file still has its name: whoever had it may have removed it since. */
+/* Whether the open file still has its name: its former holder may have removed it since. */
 static bool has_name(int file, const char *path)
 {
     struct stat open_one, named;

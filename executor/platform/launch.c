@@ -10,7 +10,7 @@
 
 extern char **environ;
 
-/* Where launchers say how many processes they started on this node. */
+/* Variables in which launchers say how many processes they started on this node. */
 static const char *const here_names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                                          "PMI_LOCAL_SIZE"};
 /* Which it is, and of how many in all. Slurm's come last: where mpirun starts its daemons by srun, workers have

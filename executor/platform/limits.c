@@ -54,7 +54,7 @@ static bool find_path(const char *root, const char *controller, int version, cha
     return found;
 }
 
-/* Where such groups are mounted by /proc/self/mountinfo, and which of them stands there, into top and base. */
+/* Finds in /proc/self/mountinfo where such groups are mounted (top), and which of them is mounted there (base). */
 static bool find_mount(const char *root, const char *controller, int version, char top[PATH_BYTES],
                        char base[PATH_BYTES])
 {
@@ -195,8 +195,8 @@ static void look_memory(const char *root, const struct group *group, struct ghp_
     take_memory(limits, limit, left < 0 ? 0 : left, by);
 }
 
-/* What Slurm allots to the job on this node. Who takes more takes it from other jobs, and is killed where Slurm sees to
- * it; a control group says the same only where Slurm has one. */
+/* What Slurm allots to the job on this node. A process that takes more takes it from other jobs, and is killed if Slurm
+ * enforces it. A control group says the same only if Slurm makes one. */
 static void look_slurm(struct ghp_limits *limits)
 {
     const char *node = getenv("SLURM_MEM_PER_NODE"), *cpu = getenv("SLURM_MEM_PER_CPU"),

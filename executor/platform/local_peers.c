@@ -18,8 +18,8 @@ struct local_peers {
     char seen[RANKS_MOST]; /* 0: not, 'T': stopped, else it lives */
 };
 
-/* The value of a variable in the text of /proc/PID/environ, n bytes with a NUL behind each variable; NULL: it is
- * not. */
+/* The value of a variable in the text of /proc/PID/environ, n bytes with a NUL after each variable; NULL: it is not
+ * set. */
 static const char *value_of(const char *text, size_t n, const char *name)
 {
     size_t length = strlen(name);

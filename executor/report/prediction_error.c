@@ -49,7 +49,7 @@ static void add_measurement(const struct ghp_program *program, const struct ghp_
     }
 }
 
-/* Of all stages together, this worker's. */
+/* This worker's timing in a simulation of all stages together. */
 static enum ghp_status simulate(const struct ghp_prospect *p, struct ghp_timing *timing)
 {
     struct ghp_timing all[GHP_MAX_STAGES];

@@ -352,7 +352,8 @@ static const char *head_of(const struct ghp_run *run)
     }
 }
 
-/* Where in a tensor; of a layer's: sample, channel, and of images row and column, of sequences position. */
+/* Prints the place in a tensor. In a layer's tensor that is sample and channel, and row and column of an image or
+ * position of a sequence. */
 static void print_index(const struct ghp_finding *f, FILE *out)
 {
     const char *const names[] = {"sample ", "channel ", f->n_index == 3 ? "position " : "row ",
@@ -380,7 +381,7 @@ static void print_finding(const struct ghp_finding *f, FILE *out)
     fprintf(out, "\n");
 }
 
-/* What is behind differences beyond the limits; nothing where there are none. */
+/* Prints what caused differences beyond the limits; nothing if there are none. */
 static void print_layerwise(const struct ghp_layerwise *l, FILE *out)
 {
     if (l->verdict == GHP_VERDICT_EQUAL) return;

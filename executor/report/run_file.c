@@ -96,7 +96,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "steps", json_integer(run->losses->steps));
 }
 
-/* Of worker 0. */
+/* The checkpoints of worker 0. */
 static json_t *checkpoints(const struct ghp_run *run)
 {
     const struct ghp_checkpoint_cost *c = &run->checkpoints;

@@ -142,7 +142,7 @@ done:
     return status;
 }
 
-/* Beside the profile's, where it is of this machine. */
+/* Compares the speed with the profile's, if that is of this machine. */
 static enum ghp_status compare_speed(struct ghp_setup *s, const struct ghp_session_plan *e,
                                      struct ghp_speed_probe *ratio)
 {

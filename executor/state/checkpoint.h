@@ -95,8 +95,8 @@ enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, boo
 enum ghp_status ghp_checkpoint_prepare(const char *folder);
 
 /* Writes DIR/checkpoint.safetensors; an older one of this training becomes the one before it when the new one is
- * complete and on disk. Prepare the folder, flush the worker and finish the save before it first. With folder->beside
- * worker 0 is still writing on return; `finish` then returns how it ended.
+ * complete and on disk. Prepare the folder, flush the worker and finish the previous save first. If a thread writes the
+ * files (struct ghp_checkpoint_folder), worker 0 is still writing on return; `finish` then returns how it ended.
  *
  * Returns   GHP_OK; GHP_ERR_IO on every worker: this checkpoint alone is lost, whether to a full disk, a read-only
  *           folder or a worker without memory; older ones are as they were, and all workers can continue; otherwise

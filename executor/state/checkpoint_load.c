@@ -90,7 +90,7 @@ static enum ghp_status check_optimizer(const char *path, const struct ghp_safete
                     path, made_by, optimizer->name, made_by);
 }
 
-/* Replicas that differ go on as those that they were. */
+/* Replicas that differ continue as those that they were. */
 static enum ghp_status check_sync(const char *path, const struct ghp_safetensors *file,
                                   const struct ghp_program *program)
 {
@@ -222,7 +222,7 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, check_contents(path, file, &c, oriented), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_rates(path, file, worker), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);
-    if (checkpoint->samples == norms->samples) /* else it is refused by whoever knows them */
+    if (checkpoint->samples == norms->samples) /* else the code that knows them refuses it */
         GHP_TRY_GOTO(status, ghp_checkpoint_read_norms(path, file, norms), done);
     status = scatter_all(path, worker, file, &c, oriented);
 done:

@@ -7,7 +7,7 @@
 #include "core/program/lower_points.h"
 #include "executor/state/parameters.h"
 
-/* Seconds to copy so many bytes; none where copies are free in the profile. */
+/* Seconds to copy `bytes` bytes; 0 if copies are free in the profile. */
 static double copy_s(const struct ghp_profile *profile, int64_t bytes)
 {
     const struct ghp_rate *rate = &profile->copy;

@@ -1,5 +1,5 @@
 /* executor/state/checkpoint_save.c - see checkpoint.h: the workers' state gathered into an image, which a thread writes
- * beside the training; or straight into the file, one tensor after the other. Both make the same bytes. */
+ * during the training; or straight into the file, one tensor after the other. Both make the same bytes. */
 #include "executor/state/checkpoint_private.h"
 
 #include "core/base/clock.h"
@@ -185,7 +185,7 @@ void ghp_checkpoint_release(struct ghp_checkpoint_folder *folder)
 struct saving {
     struct ghp_comm *world;
     struct ghp_checkpoint_contents contents;
-    void *whole; /* room for one tensor, and for those of all replicas behind it */
+    void *whole; /* room for one tensor, and for those of all replicas after it */
     /* rank 0, one of the two: where the next values go */
     char *image;
     struct ghp_safetensors_writer *writer;

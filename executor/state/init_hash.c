@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one tensor, and of all together: more would read a large file twice. */
+/* The most bytes read of one tensor, and of all together: more would read a large file twice. */
 static const int64_t most_bytes = 16 << 20, most_bytes_in_all = 64 << 20;
 
 /* Counts the numbers of a tensor, up to what is read of one. */

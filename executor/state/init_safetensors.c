@@ -1,7 +1,7 @@
 /* executor/state/init_safetensors.c - first weights from safetensors files: ghp's own checkpoints, or those of other
  * trainers.
  *
- * Left out are the moments of a checkpoint of ghp, and the whole numbers that PyTorch keeps beside a batch norm's
+ * Left out are the moments of a checkpoint of ghp, and the whole numbers that PyTorch keeps with a batch norm's
  * statistics (NAME.num_batches_tracked), which no result of ghp depends on. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/init.h"

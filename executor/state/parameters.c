@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the numbers of all tensors here. */
+/* The bytes of each number of all tensors here. */
 static int number_bytes(const struct ghp_worker *worker)
 {
     return ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes);
@@ -38,7 +38,7 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
                         t->param);
 }
 
-/* Where a tensor's part lies: on a device, not for the host. */
+/* The address of a tensor's part; the host cannot read it if it is on a device. */
 static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t,
                      enum ghp_buffer_kind buffer_kind, int64_t expected)
 {
@@ -55,7 +55,7 @@ static struct ghp_device device_of(const struct ghp_worker *worker)
     return ghp_exec_context_device(ghp_worker_exec_context(worker));
 }
 
-/* Of the part. */
+/* The descriptor of the part. */
 static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker,
                                                  const struct ghp_tensor *t)
 {
@@ -145,7 +145,7 @@ static int next_of_op(const struct ghp_model *model, int layer, enum ghp_op op)
 }
 
 /* Variance of a weight times its fan-in, such that activations keep their size from layer to layer: a relu halves the
- * mean square of what passes it, max pooling behind it about doubles it again. */
+ * mean square of what passes it, and max pooling after it about doubles that again. */
 static double variance_gain(const struct ghp_model *model, int layer)
 {
     int bias = next_of_op(model, layer, GHP_OP_BIAS);
@@ -310,7 +310,7 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
     return status == GHP_OK ? ghp_worker_keep(worker, buffer_kind, t->layer, t->slot) : status;
 }
 
-/* Goes on with the hash of a part. */
+/* Continues the hash with a part. */
 static enum ghp_status hash_part(struct ghp_worker *worker, const struct ghp_tensor *t,
                                  enum ghp_buffer_kind buffer_kind, uint64_t *hash)
 {
@@ -380,7 +380,7 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     return status;
 }
 
-/* Goes on with the hash of a whole tensor: its own copy, which may be most of a network, only where nobody has all of
+/* Continues the hash with a whole tensor. It makes a copy, which may be most of a network, only if no worker has all of
  * it. */
 static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_tensor *t,
                                   enum ghp_buffer_kind buffer_kind, uint64_t *hash)
@@ -400,7 +400,7 @@ static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_te
     return status;
 }
 
-/* Of one worker's hash, all workers'. */
+/* Makes the hash of all workers from this worker's. */
 static enum ghp_status hash_replicas(struct ghp_worker *worker, uint64_t *hash)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);

@@ -28,7 +28,7 @@ static void keep_metrics(struct ghp_training *t, enum ghp_status written)
     t->metrics_lost = true;
 }
 
-/* The bar: what a step made and how long it took, beside what was predicted. */
+/* The bar: what a step made and how long it took, compared with the prediction. */
 static void show_progress(const struct ghp_training *t, const struct ghp_metrics_step *line)
 {
     double step_s = ghp_step_timer_step_s(ghp_worker_step_timer(t->worker));

@@ -10,8 +10,8 @@
  *
  * weights   receives [classes], owned by the caller; NULL: `text` is NULL
  *
- * Returns   GHP_OK; GHP_ERR_USAGE (another number of weights, or one that is none); GHP_ERR_INPUT (another loss than
- *           softmax_cross_entropy without smoothing, a GPU); GHP_ERR_NO_MEMORY
+ * Returns   GHP_OK; GHP_ERR_USAGE (another number of weights, or a text that is not one); GHP_ERR_INPUT (another loss
+ *           than softmax_cross_entropy without smoothing, a GPU); GHP_ERR_NO_MEMORY
  * Local
  * Tested    tests/tools/learn/test_losses_torch.sh */
 enum ghp_status ghp_class_weights_open(const char *text, const struct ghp_model *model,

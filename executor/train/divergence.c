@@ -37,7 +37,8 @@ static enum ghp_status first_of_all(const struct ghp_training *t, uint64_t *firs
     return GHP_OK;
 }
 
-/* Where only some may have seen the loss: the others are not waited for long, and are then left out. */
+/* Asks the others for their first step that is not finite. If only some workers may have seen the loss, the others are
+ * not waited for long, and are then left out. */
 static void ask_others(const struct ghp_training *t, uint64_t *first)
 {
     struct ghp_control *control = ghp_worker_exec_context(t->worker)->transport->control;
@@ -52,7 +53,7 @@ static void ask_others(const struct ghp_training *t, uint64_t *first)
 
 /* ---- why ---- */
 
-/* The first sample of a step that is not finite; -1: none is. Of tokens none can be. */
+/* The first sample of a step that is not finite; -1: none is. Tokens are always finite. */
 static enum ghp_status find_sample(const struct ghp_training *t, int64_t step, int64_t *sample)
 {
     struct ghp_training_config *config = t->training_config;

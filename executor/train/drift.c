@@ -56,7 +56,7 @@ struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_message *messages
 
 /* ---- what one worker tells ---- */
 
-/* Of what term an instruction is; GHP_DRIFT_TERMS: it only waits. */
+/* The term that an instruction belongs to; GHP_DRIFT_TERMS: it only waits. */
 static enum ghp_drift_term term_of(const struct ghp_instr *instr)
 {
     const enum ghp_phase phase = ghp_instr_phase(instr);
@@ -147,7 +147,8 @@ static void say(const struct ghp_drift_finding *f, const struct ghp_model *model
                  1e3 * f->now_s, 1e3 * f->before_s);
 }
 
-/* For whoever watches from outside. A worker is slower than the others by what it grew more than they did. */
+/* Writes the finding for programs that watch from outside. A worker is slower than the others by what it grew more than
+ * they did. */
 static void tell(const struct ghp_drift_finding *f, struct ghp_heartbeat *heartbeat)
 {
     struct ghp_beat_change *change = &heartbeat->change;

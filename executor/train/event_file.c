@@ -145,7 +145,7 @@ static enum ghp_status write_summary(struct ghp_event_file *file, int64_t step,
 
 /* ---- the file ---- */
 
-/* A name that sorts by time, is no other run's, and has what TensorBoard looks for. */
+/* Creates a file whose name sorts by time, is not another run's, and has what TensorBoard looks for. */
 static enum ghp_status create(const char *folder, struct ghp_event_file *file)
 {
     char host[HOST_BYTES] = "";

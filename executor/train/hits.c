@@ -125,7 +125,7 @@ static void find_greatest(const double *logits, int64_t n, double greatest[TOP])
     }
 }
 
-/* Where the row of a part is in the batch. */
+/* The place of a part's row in the batch. */
 static int64_t row_of(const struct ghp_hits_counter *c, const struct ghp_observed *o, int64_t row)
 {
     int64_t each = o->at.positions * o->shape.w, sample = o->at.first_sample + row / each;

@@ -1,9 +1,10 @@
 /* executor/train/hits.h - how many labels of an evaluation are the greatest logit, or among the five greatest: of all
  * labels, and of those of each class.
  *
- * Workers see the logits that enter the loss (engine/observer.h). Of a row whose classes are divided, each says its
- * five greatest logits, and who has the label's says how many of its own are greater. That is summed over all workers
- * after each batch, so every worker has the same counts under any plan. Of equal logits the first counts as greater.
+ * Workers see the logits that enter the loss (engine/observer.h). If the classes of a row are divided, each worker says
+ * its five greatest logits, and the worker that has the label's says how many of its own are greater. That is summed
+ * over all workers after each batch, so every worker has the same counts under any plan. If logits are equal, the first
+ * counts as greater.
  *
  * Call order: begin -> for each batch: batch, the worker's step, add -> release. */
 #ifndef GHP_EXECUTOR_TRAIN_HITS_H
@@ -31,11 +32,11 @@ struct ghp_hits {
  * Returns   GHP_OK; GHP_ERR_INPUT naming the loss */
 enum ghp_status ghp_hits_check(const struct ghp_model *model, enum ghp_hits_detail detail);
 
-/* Hits of so many labels as a share; 0 of no labels. */
+/* Hits as a share of `labels` labels; 0 if there are none. */
 double ghp_hits_share(int64_t hits, int64_t labels);
 
-/* The keys top5, class_labels, class_top1 and class_top5, behind `prefix`: as many as were counted; shares of a class
- * without labels are null. Returns false without memory. */
+/* Puts the keys top5, class_labels, class_top1 and class_top5, each after `prefix`, as far as they were counted. Shares
+ * of a class without labels are null. Returns false without memory. */
 bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *object);
 
 struct ghp_hits_counter;

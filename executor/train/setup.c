@@ -56,7 +56,7 @@ static enum ghp_status check_model(const struct ghp_setup *s, const struct ghp_s
     return status;
 }
 
-/* Plans are compared only where nothing but the plan differs. */
+/* Plans are compared only if nothing but the plan differs. */
 static enum ghp_status check_alike(const struct ghp_session_plan *first,
                                    const struct ghp_session_plan *e)
 {
@@ -204,7 +204,7 @@ static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
                                                                       : e->plan.profile.backend);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (able(names[i], precision) != NULL) return able(names[i], precision);
-    return ghp_backend_find("reference"); /* which then says what it has not */
+    return ghp_backend_find("reference"); /* which then says what it lacks */
 }
 
 static struct ghp_precision choose_precision(const struct ghp_setup *s,
@@ -420,7 +420,7 @@ static enum ghp_status check_overlap(const struct ghp_setup *s)
     return GHP_OK;
 }
 
-/* Other machines in this one's place; only where tensors lie in host memory and each worker computes by itself. */
+/* Reads the machines to emulate. That works only if tensors lie in host memory and each worker computes by itself. */
 static enum ghp_status check_emulation(struct ghp_setup *s)
 {
     if (s->options->emulate == NULL) return GHP_OK;
@@ -439,7 +439,7 @@ static enum ghp_status open_emulation(struct ghp_setup *s)
     return ghp_transport_emulate(s->session->transport, &s->emulation);
 }
 
-/* Where ranks lie otherwise than in the plan, groups that should share a node do not. */
+/* Notes that ranks lie otherwise than in the plan, so that groups that should share a node do not. */
 static void say_nodes(const struct ghp_setup *s)
 {
     const struct ghp_machine *machine = &s->session_plans[0].plan.profile.machine;

@@ -1,10 +1,10 @@
 /* executor/train/train_async.c - the training loop of asynchronous workers: none waits for another's step
  * (core/program/sync.h).
  *
- * Each takes its own steps, of its part of one global batch after the other, and all together end when so many samples
- * have been used as steps of all would use, by whomever; learning rates follow that count. Each tells the others how
- * far it is (train/others.h). Where an evaluation, a checkpoint or the end is due, or somebody was asked to end, they
- * meet. A synchroniser that keeps workers in step has them meet after as many steps of each. A step of the training is
+ * Each takes its own steps, of its part of one global batch after the other, and all end when together they have used
+ * as many samples as steps of all would use; learning rates follow that count. Each tells the others how far it is
+ * (train/others.h). When an evaluation, a checkpoint or the end is due, or a worker was asked to end, they meet. A
+ * synchroniser that keeps workers in step has them meet after the same number of steps each. A step of the training is
  * N steps of workers; its loss is the mean over all that became known since the step before. */
 #include "executor/train/train_private.h"
 
@@ -15,8 +15,8 @@
 
 static const double heartbeat_s = 0.5;
 
-/* From the news of a signal to the end, where all keep step: so many steps, and so long, beyond those that a worker may
- * be ahead. Within that the news has to be everywhere. */
+/* Steps and seconds from the news of a signal to the end, if all keep step, beyond the steps that a worker may be
+ * ahead. Within that the news has to be everywhere. */
 enum { STEPS_TO_END = 10 };
 static const double news_s = 0.5;
 
@@ -32,7 +32,7 @@ struct async_run {
     double beat_s;
 };
 
-/* Steps of the training that so many of all workers make. */
+/* Steps of the training that `all` steps of workers make. */
 static int64_t steps_of(const struct async_run *f, int64_t all)
 {
     int64_t steps = f->t->first_step + all / f->workers;
@@ -40,13 +40,13 @@ static int64_t steps_of(const struct async_run *f, int64_t all)
     return steps < f->t->steps ? steps : f->t->steps;
 }
 
-/* The next multiple of `of` behind `done`, unless `due` comes first; `of` 0: none. */
+/* The next multiple of `of` after `done`, unless `due` comes first; `of` 0: none. */
 static int64_t sooner(int64_t due, int64_t of, int64_t done)
 {
     return of > 0 && (done / of + 1) * of < due ? (done / of + 1) * of : due;
 }
 
-/* Where all meet next. */
+/* The step at which all meet next. */
 static int64_t next_due(const struct async_run *f)
 {
     const struct ghp_training *t = f->t;
@@ -139,8 +139,8 @@ static int64_t steps_to_end(const struct async_run *f)
     return last > STEPS_TO_END ? (int64_t)last : STEPS_TO_END;
 }
 
-/* Where all keep step, the first who says after how many steps all end is believed: a later word could come when some
- * have ended, and then the others would wait for steps of theirs. */
+/* If all keep step, they believe the first worker that says after how many steps all end: a later word could come when
+ * some have ended, and then the others would wait for steps of theirs. */
 static void note_signal(struct async_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);

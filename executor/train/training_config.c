@@ -1,7 +1,7 @@
 /* executor/train/training_config.c - see train/training_config.h. */
 #include "executor/train/training_config.h"
 
-/* Of the steps that one worker would take: what lena's gains rise over. */
+/* The share of the steps that one worker would take, over which lena's gains rise. */
 static const double ramp_share = 0.05;
 
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step)

@@ -26,7 +26,7 @@ void ghp_alike_add(struct ghp_alike *alike, const char *name, const char *text, 
 
 void ghp_alike_add_text(struct ghp_alike *alike, const char *name, const char *text)
 {
-    /* a value that reads "not given" is none of an option that is not */
+    /* a value that reads "not given" differs from an option that is not given */
     uint64_t hash = ghp_hash(&(char){text != NULL}, 1, GHP_HASH_SEED);
 
     if (text != NULL) hash = ghp_hash(text, strlen(text), hash);

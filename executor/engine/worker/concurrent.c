@@ -1,5 +1,5 @@
-/* executor/engine/worker/concurrent.c - what runs beside the compute stream: reductions on the communication stream,
- * messages with the point-to-point thread. */
+/* executor/engine/worker/concurrent.c - what runs at the same time as the compute stream: reductions on the
+ * communication stream, messages with the point-to-point thread. */
 #include "executor/engine/worker_private.h"
 
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes)

@@ -57,7 +57,7 @@ static enum ghp_status take_poison(struct ghp_worker *w)
                                            (struct ghp_buffer_extent){1, sizeof(double)});
 }
 
-/* Without a reduction of the metrics they are complete behind the loss. */
+/* Without a reduction of the metrics they are complete after the loss. */
 static enum ghp_status run_loss(struct ghp_worker *w, int i,
                                 const struct ghp_kernel_arguments *args)
 {
@@ -115,8 +115,9 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
     return GHP_OK;
 }
 
-/* A batch norm: the sum's place for the result, and what is added to it. Norms behind the addition: what is added, and
- * the sum's place. Backward what is added to is there. */
+/* Sets the operands of an addition that a norm takes along. A batch norm before the addition gets the sum's place for
+ * its result, and what is added to it. A norm after the addition gets what is added, and the sum's place. Backward, the
+ * place that is added to is there already. */
 static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
     const struct ghp_operands *add =
@@ -261,7 +262,7 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i, const struct 
 
 const struct ghp_run_kind ghp_run_kind_accumulate = {.run = run_accumulate};
 
-/* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
+/* If all stages sum the metrics, only one worker of each subgroup counts its samples. */
 static enum ghp_status one_counts(struct ghp_worker *w, bool counts)
 {
     if (counts) return GHP_OK;

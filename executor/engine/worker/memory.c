@@ -2,7 +2,7 @@
  * samples, and its other streams. */
 #include "executor/engine/worker_private.h"
 
-/* Of a layer's tensors; of one that this worker does not run: as one worker has them. */
+/* The layouts of a layer's tensors. If this worker does not run the layer, they are those of one worker. */
 static struct ghp_layouts layouts_of(const struct ghp_program *program, int layer)
 {
     const struct ghp_layout whole = {GHP_LAYOUT_BATCH, 1};

@@ -111,7 +111,7 @@ enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i)
     if (instr->kind != GHP_INSTR_COMPUTE || !ghp_pass_is_backward(instr->pass) ||
         instr->at.dy < 0 || ghp_worker_done_by_another(w, i) || !begins_backward(w, i))
         return GHP_OK;
-    /* a kernel that leaves out what a ReLU behind it does reads the gradient of the ReLU's output */
+    /* a kernel that leaves out what the ReLU after it does reads the gradient of the ReLU's output */
     return show(w, relu >= 0 ? ghp_worker_instr(w, relu) : instr, GRADIENT);
 }
 

@@ -1,5 +1,5 @@
 /* executor/engine/worker/replicas.c - weights that differ between workers (core/program/sync.h): their average when it
- * is due, and their mean for whoever reads weights between two averages. */
+ * is due, and their mean for readers of weights between two averages. */
 #include "executor/engine/worker_private.h"
 
 #include "core/model/precision.h"
@@ -93,7 +93,7 @@ static enum ghp_status average_at(struct ghp_worker *w, struct ghp_comm *world, 
     return status;
 }
 
-/* Running statistics lie by themselves: saved one behind the other, or brought back. */
+/* Running statistics lie by themselves: saves them one after the other, or brings them back. */
 static void copy_states(struct ghp_worker *w, bool back)
 {
     char *at = w->saved_states;

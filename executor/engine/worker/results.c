@@ -1,8 +1,8 @@
 /* executor/engine/worker/results.c - what steps came to: losses, hits and samples of all workers.
  *
- * They are summed in each step, beside the next one; or, where workers average their weights rarely (METRIC_REDUCE has
- * a period), each worker keeps its own, and those of some steps are summed in one message, element by element: to the
- * same numbers. They lie behind the sums of the step that runs, in the buffer of metrics. */
+ * They are summed for each step, while the next one runs. If workers average their weights rarely (METRIC_REDUCE has a
+ * period), each worker keeps its own, and those of some steps are summed in one message, element by element, to the
+ * same numbers. They lie after the sums of the step that runs, in the buffer of metrics. */
 #include "executor/engine/worker_private.h"
 
 #include <math.h>

@@ -8,8 +8,8 @@
 
 #include "executor/platform/activity.h"
 
-/* The compute stream goes on when the reduction that the instruction waits for is done. A graph begins with all of them
- * done. */
+/* The compute stream continues when the reduction that the instruction waits for is done. A graph begins with all of
+ * them done. */
 static enum ghp_status wait_for(struct ghp_worker *w, int i)
 {
     return i < 0 || w->comm_stream == NULL || ghp_in_flight_is_capturing(w->in_flight)
@@ -118,7 +118,7 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
                                .step = step->index};
 }
 
-/* Of the present step, with the rates of the step whose gradient an update takes. */
+/* The hyperparameters of the present step, with the rates of the step whose gradient an update takes. */
 static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worker *w,
                                                           const struct ghp_step *update)
 {

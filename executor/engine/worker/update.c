@@ -14,7 +14,7 @@
 
 /* ---- what an instruction updates ---- */
 
-/* Of what an instruction names as parameter p, by the rates of the step whose gradient it is. */
+/* The update of what an instruction names as parameter p, by the rates of the step whose gradient it takes. */
 static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_instr *instr, int p,
                                    const struct ghp_step *of)
 {
@@ -192,7 +192,8 @@ static enum ghp_status run_worker_norm(struct ghp_worker *w, int i, const struct
 
 const struct ghp_run_kind ghp_run_kind_worker_norm = {.run = run_worker_norm};
 
-/* Where this worker has a parameter from an element on, or its gradient in `buffer`: of sharded ones, in its shard. */
+/* The address at which this worker has a parameter from an element on, or its gradient in `buffer`. If they are
+ * sharded, it lies in the worker's shard. */
 static void *parameter_at(struct ghp_worker *w, int buffer, bool weight, int64_t first)
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
@@ -237,7 +238,7 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
     return GHP_OK;
 }
 
-/* Where rates follow norms: the sums of squares of each tensor. */
+/* If rates follow norms, makes the sums of squares of each tensor. */
 static enum ghp_status square_tensors(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -352,7 +353,7 @@ static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i)
     return GHP_OK;
 }
 
-/* Where a launch costs more than an update: with this one, all later ones whose gradients are there too. The
+/* If a launch costs more than an update, does with this update all later ones whose gradients are there too. The
  * communication stream is first in, first out, so a reduction that is done has all before it done; they are posted in
  * the order of the list. */
 static enum ghp_status update_together(struct ghp_worker *w, int i, const struct ghp_step *of)

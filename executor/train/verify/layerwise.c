@@ -57,7 +57,7 @@ static void note(struct check *c, int item, int64_t i, double value)
     }
 }
 
-/* Keeps or compares what one worker has, and goes on with what the plan had. */
+/* Keeps or compares what one worker has, and continues with what the plan had. */
 static enum ghp_status see(void *context, const struct ghp_observed *o)
 {
     struct check *c = context;
@@ -202,7 +202,7 @@ static int rank_of(const struct check *c, const struct ghp_traced *item, int64_t
     return -1;
 }
 
-/* Where value e is: of a layer's tensor, which lies [n][h][w][c], as sample, channel, row, column. */
+/* Finds the place of value e. In a layer's tensor, which lies [n][h][w][c], that is sample, channel, row, column. */
 static void locate(const struct check *c, const struct ghp_traced *item, int64_t e,
                    struct ghp_finding *f)
 {
@@ -226,7 +226,7 @@ static void locate(const struct check *c, const struct ghp_traced *item, int64_t
     f->rank = rank_of(c, item, e, f->index);
 }
 
-/* The first value off by half of the greatest difference or more, or that is no number. */
+/* The first value that is off by half of the greatest difference or more, or is not a number. */
 static int64_t first_off(const struct check *c, int i, double most)
 {
     int64_t e = 0;

@@ -1,6 +1,6 @@
-/* executor/train/verify/replicas_mixing.c - see replicas.h: what replicas become behind a step where workers' weights
- * mix, said once more in plain loops in double. Rows behind the mean's: by lsgd a leader's weights for each replica's
- * group, then that of all; by dgd and sgp what all become. */
+/* executor/train/verify/replicas_mixing.c - see replicas.h: what replicas become after a step if workers' weights mix,
+ * once more in plain loops in double. The rows after the mean's are: with lsgd a leader's weights for each replica's
+ * group, then those of the leader of all; with dgd and sgp what all replicas become. */
 #include "executor/train/verify/replicas.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void copy_row(struct ghp_replicas *r, int to, int from)
             ghp_replicas_set(r, to, e, at, ghp_replicas_value(r, from, e, at));
 }
 
-/* Replicas `first` .. `first` + count - 1 follow whoever of them lost least. */
+/* Replicas `first` .. `first` + count - 1 follow the one with the least loss. */
 static void follow_best(struct ghp_replicas *r, int first, int count, int leader_row)
 {
     int best = first;

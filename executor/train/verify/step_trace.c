@@ -228,7 +228,7 @@ static enum ghp_status sum_over(struct ghp_comm *world, double *data, int64_t n)
     return status;
 }
 
-/* One item from all workers; behind its values the number of those that somebody has. */
+/* Gathers one item from all workers. After its values comes the number of those that any worker has. */
 static enum ghp_status gather_item(struct ghp_step_trace *trace, int i, int number,
                                    struct ghp_comm *world)
 {

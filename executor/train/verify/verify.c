@@ -13,7 +13,7 @@
 
 /* ---- training ---- */
 
-/* Of steps that are done, and new. */
+/* Notes the losses of steps that are done and were not noted yet. */
 static void note_losses(const struct ghp_worker *worker, struct ghp_losses *losses)
 {
     struct ghp_result result;
@@ -92,8 +92,8 @@ struct limits {
     double zero; /* of all gradients: a tensor's gradient up to this is zero but for rounding */
 };
 
-/* Where a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise; after
- * some steps that is in all weights, so there the gradients are what is judged, as they are where the optimizer takes
+/* If a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise. After some
+ * steps that is in all weights, so in these precisions the gradients are judged, as they are if the optimizer takes
  * their size away: docs/explanation/exactness.md has the figures. */
 static struct limits limits_of(struct ghp_precision precision,
                                const struct ghp_optimizer *optimizer)

@@ -4,8 +4,8 @@
  *     e_w = max|w - w1| / max(max|w1|, 1e-3 * largest such maximum of any tensor)      after the last step
  *     e_g = |g - g1|_2 / max(|g1|_2, 1e-6 * |all g1|_2)                                of the first step
  *
- * but where |g1|_2 <= z |all g1|_2, zero but for rounding: e_g = |g - g1|_2 / (z / limit * |all g1|_2)
- * A wrong gradient hides in weights while the learning rate is small, so both are asked. Statistics of batch norm count
+ * If |g1|_2 <= z |all g1|_2, the gradient is zero but for rounding, and e_g = |g - g1|_2 / (z / limit * |all g1|_2). A
+ * wrong gradient hides in weights while the learning rate is small, so both are checked. Statistics of batch norm count
  * as weights. Call order: snapshot of the plan's run (init, gradients after step 1, weights at the end), the same of a
  * single worker (ghp_verify_alone), compare.
  *

@@ -107,8 +107,8 @@ static struct ghp_comm *host_of(struct staged_comm *c)
 
 /* ---- pieces ---- */
 
-/* n bytes of each of `count` runs that lie `stride` bytes apart on the device, from byte `done` on; one behind the
- * other on the host. */
+/* n bytes of each of `count` runs that lie `stride` bytes apart on the device, from byte `done` on; one after the other
+ * on the host. */
 struct pieces {
     int count;
     int64_t stride, done, n;

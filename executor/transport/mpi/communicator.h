@@ -52,7 +52,7 @@ struct ghp_mpi_channel {
     int n;
     MPI_Request *requests; /* MPI_REQUEST_NULL: empty */
     struct ghp_mpi_stamp *stamps;
-    double *due_s; /* of a message that has come, by the port; 0: it has not */
+    double *due_s; /* when the port lets a message through that has come; 0: it has not come */
     bool *receives;
 };
 

@@ -40,8 +40,8 @@ static struct {
     bool said;
 } guard = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = -1};
 
-/* MPI has not started, so that it knows no one: /proc shows who of this host stopped or exited. Of each host the lowest
- * rank speaks, and where it misses nobody it gives those of other hosts a moment to say whom they miss. */
+/* MPI has not started, so it knows no ranks: /proc shows which of this host stopped or exited. The lowest rank of each
+ * host speaks. If it misses none, it gives those of other hosts a moment to say which ones they miss. */
 static _Noreturn void end_start(void)
 {
     char missing[256];

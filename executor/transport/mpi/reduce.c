@@ -15,7 +15,7 @@ enum {
 
 /* ---- all_reduce ---- */
 
-/* Of a sum: `most` elements at once, with as much scratch for each of `slots` segments. */
+/* A sum of `most` elements at once, with as much scratch for each of `slots` segments. */
 struct sum {
     const struct ghp_reduction *of;
     struct ghp_mpi_hierarchy hierarchy;
@@ -33,9 +33,9 @@ static int64_t up_to_multiple(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* How many elements go at once, a multiple of `unit`: what the shared segment's slots hold, and what goes on by
- * messages from there, or goes by messages alone, has room in its part of scratch. Rounded up where there is room: a
- * few elements left over would go alone, and take as long on the way as many. */
+/* How many elements go at once, a multiple of `unit`: what the shared segment's slots hold. What then travels in
+ * messages, or travels in messages alone, must fit into its part of scratch. Rounded up where there is room: a few
+ * elements left over would go alone, and take as long on the way as many. */
 static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 {
     const struct ghp_shared_segment *shared = shared_of(sum);
@@ -116,7 +116,7 @@ static uint32_t chunk_of(const struct ghp_shared_segment *shared, int64_t segmen
     return shared->next + (uint32_t)segment;
 }
 
-/* Where in a segment's chunk a rank publishes a member's slice. */
+/* The place in a segment's chunk at which a rank publishes a member's slice. */
 static char *laid_of(const struct sum *sum, struct run run, int64_t segment, int rank, int member)
 {
     const struct ghp_shared_segment *shared = shared_of(sum);

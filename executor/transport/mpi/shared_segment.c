@@ -1,7 +1,7 @@
 /* executor/transport/mpi/shared_segment.c - see mpi/shared_segment.h.
  *
  * The memory has no name in any file system: the first rank of a node makes it and the others open it by way of the
- * first one's process, so nothing stays behind however a run ends. They believe that it is the right one when they
+ * first one's process, so nothing is left, however a run ends. They believe that it is the right one when they
  * find there what the first one wrote. */
 #include "executor/transport/mpi/shared_segment.h"
 
@@ -24,7 +24,7 @@
 enum {
     FLAG_BYTES = 128,       /* two lines: processors fetch them in pairs */
     SLOT_BYTES = 256 << 10, /* in cache */
-    /* where each wait costs more: ranks share cores with each other or with computing threads, or sums go on over
+    /* where each wait costs more: ranks share cores with each other or with computing threads, or sums continue over
      * links, in messages of a part of it */
     LONG_SLOT_BYTES = 1 << 20,
     SLOTS = 4,         /* at least one more than there are chunks under way */

@@ -56,7 +56,7 @@ enum ghp_status ghp_shared_segment_open(struct ghp_mpi_comm *comm,
                                         struct ghp_shared_segment **shared);
 void ghp_shared_segment_close(struct ghp_shared_segment *shared); /* accepts NULL */
 
-/* Where a rank publishes a chunk. */
+/* The place at which a rank publishes a chunk. */
 static inline char *ghp_shared_segment_at(const struct ghp_shared_segment *shared, int rank,
                                           uint32_t chunk)
 {
@@ -71,7 +71,7 @@ void ghp_shared_segment_signal(const struct ghp_shared_segment *shared,
                                enum ghp_shared_segment_event event, uint32_t chunk);
 /* Waits until all others have come so far.
  *
- * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks that have not, after the watchdog's limit */
+ * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks that are missing, after the watchdog's limit */
 enum ghp_status ghp_shared_segment_await(const struct ghp_shared_segment *shared,
                                          enum ghp_shared_segment_event event, uint32_t chunk);
 

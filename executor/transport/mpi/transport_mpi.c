@@ -471,7 +471,7 @@ static struct ghp_mpi *allocate(double watchdog_s)
     return t;
 }
 
-/* Where it cannot be, the process ends without waiting for others: main says why. */
+/* If it cannot start, the process ends without waiting for others; main says why. */
 enum ghp_status ghp_transport_start(int *argc, char ***argv, double watchdog_s,
                                     struct ghp_transport **transport)
 {

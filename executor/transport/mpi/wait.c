@@ -7,9 +7,9 @@
 
 enum { NO_TAG = 9 }; /* of no message */
 
-/* Pauses of at most 50 us where an exchange's end is waited for; of 200 us in reductions, which run beside a computing
- * thread of the same core: each test interrupts it, and what arrives meanwhile waits in the socket. A sleeper is woken
- * in time even beside a computing thread, and takes little from it. */
+/* Pauses of at most 50 us while an exchange's end is waited for, and of 200 us in reductions. These share the core with
+ * a computing thread: each test interrupts it, and what arrives meanwhile waits in the socket. A sleeper is woken in
+ * time even during computing, and takes little from it. */
 static const struct ghp_backoff backoffs[GHP_STREAM_COUNT] = {
     [GHP_STREAM_COMPUTE] = {20e-6, 5000, 50000, 4},
     [GHP_STREAM_COMM] = {20e-6, 5000, 200000, 4},
@@ -77,7 +77,7 @@ static enum ghp_status test_all(const struct ghp_mpi_comm *comm, struct ghp_mpi_
     return GHP_OK;
 }
 
-/* The message that left first of those not yet taken, whose stamps are behind `after_s`, or as early and later in the
+/* The message that left first of those not yet taken, whose stamps are after `after_s`, or as early and later in the
  * list; -1: none. */
 static int next_by_stamp(const struct ghp_mpi_posted *posted, int last)
 {
