@@ -1,4 +1,4 @@
-/* executor/backend/device.c - see device.h. Host memory's operations; a device's own are beside its backend. */
+/* executor/backend/device.c - see device.h. Host memory's operations; a device's own are in its backend's folder. */
 #include "executor/backend/device.h"
 
 #include "core/base/clock.h"

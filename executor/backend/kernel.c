@@ -60,7 +60,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_turned(const struct ghp_kernel_
 
 double ghp_update_scale(const struct ghp_update *update)
 {
-    static const double little = 1e-6; /* beside a norm of 0 */
+    static const double little = 1e-6; /* added to a norm that may be 0 */
     double scale;
 
     if (update->squares == NULL) return update->scales ? update->scale : 1;

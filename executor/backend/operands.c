@@ -202,7 +202,8 @@ void *ghp_operand_set_block(int64_t bytes)
     return block;
 }
 
-/* Of divided positions those of the last worker, whose causal queries see most. */
+/* The first position of the queries. If positions are divided it is the last worker's, whose causal queries see
+ * most. */
 static int64_t first_position_of(const struct ghp_local *local)
 {
     return local->keys > 0 ? local->keys - local->h : 0;

@@ -36,7 +36,7 @@ struct side {
     int64_t first; /* where the slice begins, in units (below) */
 };
 
-/* Of a tensor of so many slices, the slice with that index. */
+/* The slice with that index of a tensor of `parts` slices. */
 static struct side side_of(const struct ghp_pack *pack, bool nchw16c, int parts, int index)
 {
     int64_t row = parts * pack->block_bytes, unit = ghp_gcd(pack->block_bytes, pack->lane_bytes);

@@ -141,8 +141,8 @@ double ghp_cpu_share(struct ghp_cpu_use use)
     return use.foreign_s / use.capacity_s;
 }
 
-/* Of the machine of worker `first`, who is the first of its workers. Busy time comes in ticks and may fall a little
- * short of the job's own; a kernel that counts less than half of that does not count (sandboxes show zeros). */
+/* The use of the machine of worker `first`, which is the first of its workers. Busy time comes in ticks and may fall a
+ * little short of the job's own; a kernel that counts less than half of that does not count (sandboxes show zeros). */
 static struct ghp_cpu_use use_of(const struct ghp_cpu_count *counts, int n, int first)
 {
     double busy_s = counts[first].busy_s, own = 0;

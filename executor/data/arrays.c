@@ -205,7 +205,7 @@ done:
 
 /* ---- folders and lists ---- */
 
-/* The part of "PREFIXimagesNAME.npy" behind "images"; NULL: another file. */
+/* The part of "PREFIXimagesNAME.npy" after "images"; NULL: another file. */
 static const char *suffix_of(const char *file, const char *prefix)
 {
     static const char word[] = "images", end[] = ".npy";

@@ -49,7 +49,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Of what a folder holds. */
+/* Whether an entry of a folder is a folder. */
 static bool entry_is_folder(const char *folder, const struct dirent *entry)
 {
     char path[PATH_BYTES];

@@ -102,7 +102,7 @@ static int64_t ignore_labels(struct ghp_data *data)
     return ignored;
 }
 
-/* Of sets that were read. */
+/* Changes the labels of sets that were read. */
 static void change_labels(struct ghp_data *data, enum ghp_labels labels)
 {
     for (int i = 0; labels == GHP_LABELS_PARITY && i < GHP_DATA_SET_COUNT; i++)

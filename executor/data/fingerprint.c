@@ -18,7 +18,7 @@ static int64_t spread(int64_t i, int64_t taken, int64_t n)
     return taken > 1 ? (int64_t)((double)i * (double)(n - 1) / (double)(taken - 1)) : 0;
 }
 
-/* How many of `n` are looked at, so many bytes each. */
+/* How many of `n` are looked at, of bytes_each bytes each. */
 static int64_t taken_of(int64_t n, int64_t bytes_each, int64_t most)
 {
     int64_t fit = bytes_each > 0 ? MOST_BYTES / bytes_each : n;

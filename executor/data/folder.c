@@ -140,7 +140,7 @@ static enum ghp_status skip(struct ghp_folder *f, enum ghp_data_set set, int64_t
                     (long long)f->skip_damaged);
 }
 
-/* The sample from its file, or the first sound one behind it in its class. */
+/* Makes the sample from its file, or from the first sound one after it in its class. */
 static enum ghp_status make_pixels(const struct wanted *w, unsigned char *pixels)
 {
     struct ghp_folder *f = w->folder;

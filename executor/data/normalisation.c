@@ -156,7 +156,7 @@ static enum ghp_status take_none(struct ghp_data *data)
     return GHP_OK;
 }
 
-/* Of all sets, not of the training set alone. */
+/* Whether the pictures of all sets are bytes, not those of the training set alone. */
 static bool all_bytes(const struct ghp_data *data)
 {
     for (int i = 0; i < GHP_DATA_SET_COUNT; i++)

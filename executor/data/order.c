@@ -49,7 +49,7 @@ static int64_t draw(const struct ghp_order *order, int64_t epoch, int64_t place,
     return (int64_t)(ghp_random_u64(order->seed, stream, (uint64_t)place) % (uint64_t)bound);
 }
 
-/* An epoch's shuffle, to where so many draws are left. */
+/* An epoch's shuffle, done until `left` draws are left. */
 static const int64_t *shuffle(struct ghp_order *order, int64_t epoch, int64_t left)
 {
     struct ghp_shuffle *s = &order->shuffles[epoch % 2];

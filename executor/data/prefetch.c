@@ -1,12 +1,11 @@
 /* executor/data/prefetch.c - see data/prefetch.h.
  *
- * `state` is the number of the present demand in its upper half and the samples made for it in the lower. Even
- * numbers are of demands, odd ones say that there is none. The thread reads the state, makes the next samples (as many
- * as the load has threads, one by each), and adds them only if the state is still what it read; so samples that were
- * begun for an earlier demand never count.
- * The taker first puts an odd number there: from then on nothing more counts, and what counts by then is not written
- * again before the next hint. A late thread can still be at the samples behind these, which the taker makes for
- * itself without looking. */
+ * `state` is the number of the present demand in its upper half and the samples made for it in the lower. Even numbers
+ * are of demands, odd ones say that there is none. The thread reads the state, makes the next samples (as many as the
+ * load has threads, one by each), and adds them only if the state is still what it read; so samples that were begun for
+ * an earlier demand never count. The taker first puts an odd number there: from then on nothing more counts, and what
+ * counts by then is not written again before the next hint. A late thread can still be at the samples after these,
+ * which the taker makes for itself without looking. */
 #include "executor/data/prefetch.h"
 
 #include "executor/platform/task_thread.h"

@@ -1,12 +1,12 @@
 /* executor/backend/cpu/attention.c - attention in tiles: TILE positions of queries by TILE positions of keys.
  *
  * A tile's scores live in the nearest caches, and no tensor of positions by positions is ever made: the forward pass
- * keeps a running maximum and sum of each row, and the backward pass computes each tile's probabilities anew from the
- * logarithm of the row's sum, which is all that is saved. Tiles behind a causal diagonal and before a window are left
+ * keeps a running maximum and sum of each row, and the backward pass computes each tile's probabilities again from the
+ * logarithm of the row's sum, which is all that is saved. Tiles after a causal diagonal and before a window are left
  * out, and within those on the diagonal whatever registers' blocks allow.
  *
  * Products take ROWS rows by some vectors of columns in registers. One unit of work is a sample's keys and values of
- * one head with all the heads of queries that read them, computed alike whoever does it: results do not depend on the
+ * one head with all the heads of queries that read them, computed alike in every part, so results do not depend on the
  * parts. Rows are padded to whole vectors, tiles to whole blocks, with zeros.
  *
  * ghp-options: -O3 -ffp-contract=fast */
@@ -156,7 +156,7 @@ struct room {
     float *queries, *dy;                /* a tile's; the queries times the scale */
     float *out;                         /* a tile's sums of values, or queries' gradient */
     float *scores, *slopes;             /* [TILE][TILE] */
-    int32_t *documents;    /* [tiles x TILE + ROWS], -1 of padding and behind the end */
+    int32_t *documents;    /* [tiles x TILE + ROWS], -1 of padding and after the end */
     float *greatest, *sum; /* [TILE] forward; backward: logarithms of sums, and sums of y dy */
 };
 
@@ -277,7 +277,7 @@ static int64_t rows_of(const struct sizes *z, int64_t query)
     return (least(TILE, z->positions - query) + ROWS - 1) / ROWS * ROWS;
 }
 
-/* Where the first query of a tile is, from the tile's first key on. */
+/* The place of a tile's first query, counted from the tile's first key. */
 static int64_t ahead_of(const struct sizes *z, struct place at)
 {
     return z->offset + at.query - at.key;
@@ -320,7 +320,7 @@ static int64_t unseen(const struct sizes *z, struct place at, int64_t row)
     return ghp_attention_first(z->heads, z->offset + at.query + at.row + row) - at.key;
 }
 
-/* Where the columns that it sees end: not before the first. */
+/* The end of the columns that the row sees, at least 0. */
 static int64_t seen(const struct sizes *z, struct place at, int64_t row)
 {
     int64_t there = least(TILE, z->keys - at.key), end = ahead_of(z, at) + at.row + row + 1;
@@ -512,7 +512,7 @@ static void uncap(const struct sizes *z, const float *scores, float *ds, float m
     }
 }
 
-/* Of the place's rows: probabilities, as dropout leaves them, in place of scores, the scores' gradients in place of the
+/* Makes, in the place's rows, probabilities, as dropout leaves them, of the scores, and the scores' gradients of the
  * probabilities'. */
 static void slope(const struct sizes *z, const struct room *room, struct place at)
 {

@@ -29,7 +29,7 @@ static struct KERNEL(rows) KERNEL(keys_at)(const struct sizes *z, const void *te
     return (struct KERNEL(rows)){base, width, z->keys};
 }
 
-/* TILE rows from position `first` on, times a factor; zeros behind the sequence's end and in rows' padding. */
+/* Takes TILE rows from position `first` on, times a factor; zeros after the sequence's end and in rows' padding. */
 static void KERNEL(take)(const struct sizes *z, struct KERNEL(rows) from, int64_t first,
                          float factor, float *to)
 {

@@ -58,7 +58,7 @@ static int64_t channel_sums(const struct ghp_local *local, int parts, int elemen
     return parts * ghp_align(local->c * (int64_t)sizeof(double));
 }
 
-/* Of statistics' sums, which are double whatever the tensors. */
+/* Adds sums of statistics, which are double for all tensors. */
 static void accumulate_double(double *sum, const double *more, struct ghp_range at)
 {
 #pragma omp simd

@@ -1,6 +1,6 @@
 /* executor/backend/cpu/exponential.h - functions of floats without branches, so that loops over them become vectors.
  *
- * Errors are a few units in the last place. A number that is none stays none. Tested where they are used:
+ * Errors are a few units in the last place. NaN stays NaN. Tested where they are used:
  * tests/executor/backend/onednn/test_onednn.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CPU_EXPONENTIAL_H
 #define GHP_EXECUTOR_BACKEND_CPU_EXPONENTIAL_H

@@ -32,7 +32,7 @@ static int64_t table_bytes(const struct ghp_local *local, int parts, int element
     return ghp_align(sample_out(local) * (int64_t)sizeof(int32_t));
 }
 
-/* In bfloat16: a sample's gradient in float, behind the table. */
+/* In bfloat16: a sample's gradient in float, after the table. */
 static void *part_sums(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                        int part)
 {

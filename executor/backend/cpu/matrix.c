@@ -52,7 +52,7 @@ static struct shape shape_of(const struct ghp_local *l)
                           .group_k = l->k / w->groups};
 }
 
-/* Of a linear layer: samples, or positions of all samples. */
+/* The rows of a linear layer: samples, or positions of all samples. */
 static int64_t rows_of(const struct ghp_local *local)
 {
     return local->n * local->h;
@@ -92,7 +92,7 @@ static int64_t transposed_bytes(const struct ghp_local *local, size_t element_by
     return 4 * w->r * w->s * (local->c / w->groups) * (int64_t)element_bytes;
 }
 
-/* Row of c sums of a part, behind the turned weights of the data gradient. */
+/* A part's row of c sums, after the turned weights of the data gradient. */
 static double *after_transposed(const struct ghp_kernel_arguments *args,
                                 const struct ghp_local *local, size_t element_bytes, int part)
 {

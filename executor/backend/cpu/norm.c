@@ -1,12 +1,12 @@
 /* executor/backend/cpu/norm.c - batch norm in split passes, on its running statistics, and local response norm.
  *
  * A batch norm's statistics may belong to samples of many workers, so its sums are passes of their own (STATS,
- * BACKWARD_STATS): each worker adds up its rows in double, whoever runs the program reduces the sums, and the later
+ * BACKWARD_STATS): each worker adds up its rows in double, the program's instructions reduce the sums, and the later
  * passes read the reduced ones. Sums are about the running mean, which all workers share, so that a large mean does not
  * eat the digits of a small variance.
  *
- * A batch norm's tensors lie plain or in blocks, and a ReLU behind it is fused or does not: *ways*, all built from one
- * body. Loops over the 16 numbers of a block are unrolled, so that sums stay in registers.
+ * A batch norm's tensors lie plain or in blocks, and a ReLU after it is fused or not. These are *ways*, all built from
+ * one body. Loops over the 16 numbers of a block are unrolled, so that sums stay in registers.
  *
  * ghp-options: -O3 */
 #include "executor/backend/cpu/kernels_cpu.h"

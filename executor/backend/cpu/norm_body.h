@@ -44,8 +44,8 @@ static ALWAYS_INLINE void KERNEL(stats)(const struct ghp_local *local,
     }
 }
 
-/* The running statistics move by the mix; or, where other samples of the batch have statistics of their own, this
- * part of the way is noted beside them. */
+/* Moves the running statistics by the mix. If other samples of the batch have statistics of their own, it notes this
+ * part of the way separately. */
 static void KERNEL(move)(const struct ghp_kernel_arguments *args, int which, int64_t i, double by)
 {
     float *running = args->at.state[which], *stats_delta = args->at.stats_delta[which];
@@ -56,8 +56,9 @@ static void KERNEL(move)(const struct ghp_kernel_arguments *args, int which, int
                                  args->stats_delta_share * by);
 }
 
-/* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
- * Then, of each of these channels, y = (x - to[0]) to[1] + to[2]. Sums and coefficients are of these channels alone. */
+/* Training: makes mean and variance from the sums, keeps them for the backward pass and mixes them into the running
+ * statistics. Then y = (x - to[0]) to[1] + to[2] for each of these channels. Sums and coefficients are of these
+ * channels alone. */
 static void KERNEL(coefficients)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_range channels,
                                  const double *const sums[2], float *const to[3])
@@ -110,7 +111,7 @@ static ALWAYS_INLINE float KERNEL(normed)(SCALAR x, float mean, float scale, flo
     return (GET(x) - mean) * scale + beta;
 }
 
-/* Where it adds, x[1], before the ReLU. */
+/* If it adds, it adds x[1], before the ReLU. */
 static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
                                                const struct ghp_kernel_arguments *args,
                                                const float *const by[3], struct rows_variant layout)
@@ -165,8 +166,8 @@ static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
     if (layout.streaming_store) ghp_streaming_store_end();
 }
 
-/* What a ReLU behind the batch norm lets through of dy, where it is fused: what the forward pass made of x is made
- * again, for no place in memory holds it any more. */
+/* What a ReLU after the batch norm lets through of dy, if it is fused. What the forward pass made of x is made again,
+ * because memory does not hold it any more. */
 static ALWAYS_INLINE float KERNEL(let_through)(SCALAR dy, float y, bool relu)
 {
     return relu && !(GET(PUT(y)) > 0) ? 0 : GET(dy);

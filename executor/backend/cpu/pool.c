@@ -26,7 +26,7 @@ struct box {
     int64_t h, w, dh, dw, r0, r1, s0, s1;
 };
 
-/* The first place at or behind `bound`, counted from `corner` in steps. */
+/* The first place at or after `bound`, counted from `corner` in steps. */
 static int64_t argmax_from(int64_t bound, int64_t corner, int64_t step)
 {
     return bound <= corner ? 0 : (bound - corner + step - 1) / step;
@@ -86,9 +86,9 @@ static int32_t load_argmax(const struct ghp_local *local, const void *saved, int
     return saves_bytes(local) ? ((const uint8_t *)saved)[at] : ((const int32_t *)saved)[at];
 }
 
-/* Whether LANES channels from channel i on of a pixel can be taken at once, with `left` elements from its first to
- * the end of the tensor, or of the share if they are written. Where a pixel is narrower they reach into those behind
- * it: read for nothing, and written before their own turn comes. */
+/* Whether LANES channels from channel i on of a pixel can be taken at once, with `left` elements from its first to the
+ * end of the tensor, or of the share if they are written. If a pixel is narrower they reach into the next ones: these
+ * are read for nothing, and written before their own turn comes. */
 static bool lanes_fit(int64_t i, int64_t c, int64_t left)
 {
     return i + LANES <= c || (c < LANES && left >= LANES);

@@ -244,8 +244,8 @@ static void KERNEL(sum_row)(const struct ghp_local *local, const struct ghp_kern
     }
 }
 
-/* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach
- * behind a pixel are those of windows to come only inside the row: the next row of the same is written already. */
+/* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach beyond
+ * a pixel belong to windows to come only inside the row: the next row is written already. */
 static void KERNEL(sum_tiles)(const struct ghp_local *local,
                               const struct ghp_kernel_arguments *args, int64_t row,
                               bool streaming_store)
@@ -306,7 +306,7 @@ static void KERNEL(max_data)(const struct ghp_local *local, const struct ghp_ker
     if (streaming_store) ghp_streaming_store_end();
 }
 
-/* Where `n` sums that are to end in `tensor` are kept: there, or in row `part` of the scratch that begins at `rows`. */
+/* The place for `n` sums that are to end in `tensor`: there, or row `part` of the scratch that begins at `rows`. */
 static float *KERNEL(sums_of)(void *tensor, char *rows, int part, int64_t n)
 {
     return ROUNDS ? (float *)(void *)(rows + part * ghp_align(n * (int64_t)sizeof(float))) : tensor;

@@ -6,7 +6,7 @@
  *     ROUNDS      whether PUT rounds, so that sums must not be kept in a tensor
  *     KERNEL(name)  the name of this precision's function
  *
- * Weights, statistics, what is saved and what is computed with are float in both. Of float, GET and PUT do nothing. */
+ * Weights, statistics, what is saved and what is computed with are float in both. For float, GET and PUT do nothing. */
 #define SCALAR float
 #define GET(number) (number)
 #define PUT(value) (value)

@@ -1,8 +1,8 @@
 /* executor/backend/cpu/rotary.c - rotary: pairs of channels turned by the position's angles.
  *
  * The turns of a position, one a pair, follow from those of the position before by one product of complex numbers each,
- * in double. Every PACE positions they are computed anew, and parts begin there: so results do not depend on the
- * parts, and errors stay far below a float's. */
+ * in double. Every PACE positions they are computed from scratch, and parts begin there: so results do not depend on
+ * the parts, and errors stay far below a float's. */
 #ifndef KERNEL
 #include "core/model/precision.h"
 #include "core/model/rotary.h"
@@ -62,7 +62,7 @@ static void begin(const struct ghp_local *local, const struct turns *turns, int6
     }
 }
 
-/* Rounds the position's turns, for which sign -1 turns back, and goes on to the next position. */
+/* Rounds the position's turns, for which sign -1 turns back, and continues with the next position. */
 static void advance(const struct turns *turns, double sign)
 {
 #pragma omp simd
@@ -88,7 +88,7 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_rotary[] = {
 
 #else /* the bodies, for each precision (cpu/precisions.h). Tensors are [n][position][head][size]. */
 
-/* All heads of a sample at one position, of so many channels each; to may be from. */
+/* Turns all heads of a sample at one position, of `size` channels each; to may be from. */
 static void KERNEL(turn_heads)(const struct turns *turns, int64_t channels, int64_t size,
                                const SCALAR *from, SCALAR *to)
 {

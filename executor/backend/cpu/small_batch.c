@@ -30,7 +30,7 @@ struct tile { /* constants where bodies are built */
     int rows, samples;
 };
 
-/* Of so many rows, or samples, those that a tile takes next. */
+/* How many of the rows, or samples, that are left a tile takes next. */
 static int tile_of(int64_t left, int most)
 {
     return left >= most ? most : most == TILE && left >= TILE / 2 ? TILE / 2 : 1;

@@ -1,10 +1,10 @@
 /* executor/backend/cpu/softmax.c - softmax, and the loss, softmax_cross_entropy.
  *
- * Of a sequence there are many rows, one a position, and often many classes: exponentials are then of floats and
- * without branches, so that loops become vectors, and their sum is in double. Of images there is one row a sample, and
- * exponentials are the C library's in double.
+ * A sequence has many rows, one for each position, and often many classes: exponentials are then of floats and without
+ * branches, so that loops become vectors, and their sum is in double. An image has one row, and exponentials are the C
+ * library's in double.
  *
- * Where classes are divided, columns behind the last class are padding: no pass reads them, y and dx are 0 there.
+ * If classes are divided, columns after the last class are padding: no pass reads them, y and dx are 0 there.
  *
  * ghp-options: -O3 -ffp-contract=fast */
 #ifndef KERNEL
@@ -274,8 +274,8 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     }
 }
 
-/* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. Of classes that
- * are divided it is what all parts say, which is not rounded, unless they say the smoothed target's. */
+/* The label's own: y - 1, or, if y is rounded, minus the sum of the others, which keeps its digits. If classes are
+ * divided it is what all parts say, which is not rounded, unless they say the smoothed target's. */
 static float KERNEL(softmax_label)(const struct ghp_local *local,
                                    const struct ghp_kernel_arguments *args, int64_t n,
                                    int64_t label)

@@ -38,7 +38,7 @@ static inline void ghp_streaming_store(void *to, const void *from, size_t bytes)
 #endif
 }
 
-/* Asks for the line a page behind that address. */
+/* Asks for the line a page after that address. */
 static inline void ghp_prefetch_line(const void *at)
 {
     __builtin_prefetch((const char *)at + GHP_PREFETCH_BYTES, 0, 2);

@@ -1,7 +1,7 @@
 /* executor/backend/cuda/attention.c - attention by cuDNN in bf16, else by ghp's own kernels (kernels/attention.cu).
  *
- * Own kernels run float, windows, capped scores, dropout, token ids and divided positions, sizes of a head that are no
- * multiple of 8, cards that cuDNN has no engine for, and versions of cuDNN that want tensors cleared (before 9.6) or
+ * Own kernels run float, windows, capped scores, dropout, token ids and divided positions, sizes of a head that are not
+ * a multiple of 8, cards that cuDNN has no engine for, and versions of cuDNN that want tensors cleared (before 9.6) or
  * that have known faults. What the forward pass saves is the same either way, so one pass may run by cuDNN and the
  * other by own kernels.
  *
@@ -169,7 +169,7 @@ static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, 
 bool ghp_cuda_attention_suits(const struct ghp_local *l, int64_t version)
 {
     bool faulty = version == 91000 || version == 91001;
-    /* backward passes of up to 9.15 read past the keys where their number is no multiple of 128 */
+    /* backward passes of up to 9.15 read past the keys if their number is not a multiple of 128 */
     bool short_tile = version <= 91500 && l->h % 128 != 0;
 
     return l->keys == 0 && !ghp_attention_has_ids(l) && l->heads.size % 8 == 0 &&

@@ -32,7 +32,7 @@ static descriptor tensor_of(struct builder *b, const struct ghp_graph_tensor *te
     return made;
 }
 
-/* A tensor of activations with so many heads. `transposed` exchanges positions and channels. */
+/* A tensor of activations with `heads` heads. `transposed` exchanges positions and channels. */
 static descriptor activations(struct builder *b, int64_t id, int64_t heads, bool transposed)
 {
     int64_t s = b->positions, d = b->size;

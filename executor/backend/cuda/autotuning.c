@@ -50,7 +50,7 @@ static void close_trial(struct trial *t)
     ghp_operand_set_release(&t->set);
 }
 
-/* Seconds of a run, of so many back to back; the GPU starts only when the host has enqueued a few. */
+/* Seconds of a run, of `runs` back to back. The GPU starts only when the host has enqueued a few. */
 static enum ghp_status time_batch(struct trial *t, int runs, double *seconds)
 {
     const struct ghp_device_ops *device = &ghp_cuda_device;

@@ -1,6 +1,6 @@
 /* executor/backend/cuda/conv.c - convolutions by cuDNN: one graph a pass (cuda/graph.h), run by the engine that won.
  *
- * A bias and a ReLU that a forward pass fuses are part of a second graph, or left to ghp's own kernel behind the first,
+ * A bias and a ReLU that a forward pass fuses are part of a second graph, or left to ghp's own kernel after the first,
  * whichever was faster.
  *
  * Scratch: in bf16 the weights, or their gradient, in that precision; then the engine's workspace. */
@@ -149,7 +149,7 @@ static enum ghp_status open_conv(struct ghp_cuda_kernel *kernel)
     return open_graph(kernel, ALONE);
 }
 
-/* The engine of this name, where it is to be had. */
+/* Takes the engine of this name, if it is available. */
 static bool take_named(struct ghp_cuda_kernel *kernel, int which, const char *name)
 {
     struct conv *conv = kernel->data;
@@ -210,8 +210,9 @@ static enum ghp_status choose_fused(struct ghp_cuda_kernel *kernel)
     return status;
 }
 
-/* By these names, where they are of this version; an engine that is not to be had is replaced by cuDNN's first
- * suggestion, which is the same in a run as it was for the profile. Without names the fastest. */
+/* Chooses the engines by these names, if they are of this version. An engine that is not available is replaced by
+ * cuDNN's first suggestion, which is the same in a run as it was for the profile. Without names it takes the
+ * fastest. */
 static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
 {
     int64_t version = (int64_t)cudnn_of(kernel)->cudnnGetVersion();

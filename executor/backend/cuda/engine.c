@@ -138,7 +138,7 @@ static bool allowed(const struct ghp_graph *g, const struct ghp_graph_rules *rul
 
 /* ---- plans ---- */
 
-/* Of a configuration; plan->plan stays NULL where the engine says that it cannot. */
+/* Makes the plan of a configuration. plan->plan stays NULL if the engine says that it cannot. */
 static enum ghp_status make_plan(const struct ghp_graph *g, cudnnBackendDescriptor_t config,
                                  struct ghp_graph_plan *plan)
 {

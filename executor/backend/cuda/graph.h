@@ -105,7 +105,7 @@ void ghp_graph_plan_release(const struct ghp_cudnn *cudnn, struct ghp_graph_plan
 
 enum { GHP_GRAPH_TENSORS = 13 };
 
-/* Where the tensors of a run are, by their ids. */
+/* The addresses of a run's tensors, by their ids. */
 struct ghp_graph_tensors {
     int n;
     int64_t ids[GHP_GRAPH_TENSORS];

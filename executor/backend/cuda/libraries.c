@@ -10,7 +10,7 @@
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
 
-/* Where the build found them; it may not have. */
+/* The paths at which the build found the libraries; it may not have found them. */
 #ifndef GHP_CUDNN_PATH
 #define GHP_CUDNN_PATH NULL
 #endif

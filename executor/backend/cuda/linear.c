@@ -3,7 +3,7 @@
  * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt (n counts the positions of all samples), which counts columns
  * first, x c x n, w c x k, y k x n: y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead
  * of the workspace; their gradient is made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's; in
- * bf16 it takes the bias rounded, as PyTorch's autocast gives it, which is cast with the weights. Where cuBLASLt has no
+ * bf16 it takes the bias rounded, as PyTorch's autocast gives it, which is cast with the weights. If cuBLASLt has no
  * such product, ghp's own kernel adds the bias. A data gradient that is added to others' is added by the product. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
@@ -94,7 +94,7 @@ static enum ghp_status set_transposed(const struct ghp_cublaslt *lt, cublasLtMat
                         cublasLtMatmulDescSetAttribute(desc, which, &operation, sizeof operation));
 }
 
-/* Whether the product itself adds the bias and applies the ReLU, or a kernel behind it. */
+/* Sets whether the product itself adds the bias and applies the ReLU, or a kernel after it. */
 static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
 {
     struct linear *linear = kernel->data;
@@ -140,7 +140,7 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
 
 /* ---- running ---- */
 
-/* Where a bias in bf16 lies in scratch: after the weights. */
+/* The place in scratch of a bias in bf16: after the weights. */
 static int64_t bias_at(const struct ghp_cuda_kernel *kernel)
 {
     return ghp_cuda_round(ghp_local_weight_elements(&kernel->base.local) * 2);
@@ -315,7 +315,7 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel,
     return status;
 }
 
-/* Of the heuristics' first `most`. */
+/* Takes the fastest of the heuristics' first `most`. */
 static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bool *taken)
 {
     struct ghp_cuda_candidate_list candidates = {.take = take_candidate};
@@ -328,8 +328,8 @@ static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bo
     return GHP_OK;
 }
 
-/* The algorithm of this name; where it cannot be had so, with or without what is fused, cuBLASLt's first suggestion,
- * which is the same in a run as it was for the profile; without such a name the fastest. */
+/* Chooses the algorithm of this name. If it is not available so, with or without what is fused, it takes cuBLASLt's
+ * first suggestion, which is the same in a run as it was for the profile. Without such a name it takes the fastest. */
 static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
 {
     const char *rest =

@@ -38,7 +38,7 @@ enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend)
     return GHP_OK;
 }
 
-/* Bias and ReLU behind a convolution or linear layer, in place. */
+/* Runs bias and ReLU after a convolution or linear layer, in place. */
 static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
                                     const struct ghp_kernel_arguments *args)
 {

@@ -2,7 +2,7 @@
  * ghp's CPU kernels.
  *
  * Operations bound by memory gain nothing from a library, and a batch norm whose statistics cross workers is in none.
- * bf16 is refused where the library would only imitate it.
+ * bf16 is refused if the library would only imitate it.
  * `exact` takes direct algorithms only; with it and a fixed thread count runs repeat bit for bit. */
 #include "executor/backend/onednn/backend_onednn_private.h"
 #include "executor/backend/cpu/winograd/winograd.h"
@@ -160,7 +160,7 @@ static enum ghp_status prepare_cpu_kernel(struct ghp_backend *backend,
     return ghp_cpu_kernel_prepare_by(backend, &blocks, cpu_kernel, kernel);
 }
 
-/* Of two Winograds the library's comes first, until they are timed. */
+/* Whether ghp's Winograd is the first choice, until it is timed. The library's comes first if there is one. */
 static bool is_winograd_first(const struct ghp_backend *backend, const struct ghp_local *local,
                               enum ghp_pass pass)
 {

@@ -99,9 +99,9 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_k
     return ghp_onednn_layout_open(1, channels, dnnl_a, dnnl_f32, &operands[3].plain);
 }
 
-/* The library's reference code is no faster than ghp's loops, and allocates. Its kernels for 1 x 1 windows with strides
- * copy pixels in whole vectors: if the channels fill no vector, they write past their memory and make wrong weight
- * gradients (seen with oneDNN 2.6 on AVX2). */
+/* The library's reference code is not faster than ghp's loops, and allocates. Its kernels for 1 x 1 windows with
+ * strides copy pixels in whole vectors: if the channels fill no vector, they write past their memory and make wrong
+ * weight gradients (seen with oneDNN 2.6 on AVX2). */
 static bool worth_having(const struct ghp_local *local, const_dnnl_primitive_desc_t described)
 {
     const char *name = ghp_onednn_implementation(described);

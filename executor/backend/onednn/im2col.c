@@ -3,8 +3,8 @@
  *     dw [k][c r s] = dy [n p q][k]^T  unfolded x [n p q][c r s]
  *
  * dy lies as the product wants it, and dw comes out as it is stored; unfolding costs r s copies of x, which is little
- * where images are small. Where dw is blocked, columns are unfolded as [c / 16][r s][16 of c]: then blocks of 16 rows
- * and 16 columns of the product are the blocks of dw, by one reorder. */
+ * if images are small. If dw is blocked, columns are unfolded as [c / 16][r s][16 of c]: then blocks of 16 rows and 16
+ * columns of the product are the blocks of dw, by one reorder. */
 #include "executor/backend/onednn/backend_onednn_private.h"
 
 #include <stdio.h>
@@ -50,8 +50,8 @@ struct job {
     void (*im2col)(const struct job *job, struct pixel at, int64_t image, int64_t row);
 };
 
-/* Of numbers of a type: where a pixel's channels go in a row, runs of `width` of them, each with all places; and what
- * the window of an output pixel sees of one image, row [c / width][r s][width]. */
+/* Functions for numbers of a type. The first puts a pixel's channels into a row: runs of `width` channels, each with
+ * all places. The second makes what the window of an output pixel sees of one image, a row [c / width][r s][width]. */
 #define IM2COL(type)                                                                               \
     static void spread_##type(const struct ghp_local *l, const type *from, int64_t width,          \
                               type *row)                                                           \

@@ -37,7 +37,7 @@ void ghp_onednn_kernel_close(struct ghp_onednn_kernel *kernel)
     free(kernel);
 }
 
-/* A memory without data, bound at each run. In scratch it lies behind what is there already. */
+/* A memory without data, bound at each run. In scratch it lies after what is there already. */
 static enum ghp_status add_memory(struct ghp_onednn_kernel *kernel, ghp_onednn_layout_view layout,
                                   enum ghp_onednn_where where, dnnl_memory_t *memory)
 {
@@ -62,7 +62,7 @@ static int64_t pad_bytes_of(const_dnnl_primitive_desc_t described)
     return pad == NULL ? 0 : ghp_align((int64_t)dnnl_memory_desc_get_size(pad));
 }
 
-/* A step's scratchpad: at the start of scratch, whoever runs. */
+/* A step's scratchpad, at the start of scratch for every step. */
 static enum ghp_status add_pad(struct ghp_onednn_kernel *kernel,
                                const_dnnl_primitive_desc_t described, struct ghp_onednn_step *step)
 {

@@ -3,8 +3,8 @@
  *
  * Weights are far larger than activations, so in float they are never reordered; in bfloat16 they are rounded in any
  * case, into whatever order the primitive likes best, or ("+plain") in the order in which they lie, which the library
- * does several times as fast: the likelier way. A pass is a matrix product or the library's inner product.
- * Where nobody measured: for 8 rows and more the matrix product is 1.2-1.9 times as fast forward (one core); backward
+ * does several times as fast: the likelier way. A pass is a matrix product or the library's inner product. The choice
+ * without measurements: for 8 rows and more the matrix product is 1.2-1.9 times as fast forward (one core); backward
  * the inner product is the faster. */
 #include "executor/backend/onednn/backend_onednn_private.h"
 

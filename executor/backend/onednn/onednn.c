@@ -118,7 +118,7 @@ static enum ghp_status advance(dnnl_status_t made, int implementation,
     return GHP_OK;
 }
 
-/* The backward passes' hint is the forward pass; it is read again whenever the library goes on to its next
+/* The backward passes' hint is the forward pass; it is read again whenever the library continues with its next
  * implementation. */
 static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
                                      const struct conv_layouts *md, enum ghp_pass pass,

@@ -129,7 +129,7 @@ static void reference_close(struct ghp_backend *backend)
     free(backend);
 }
 
-/* Bytes that the kernel itself takes of scratch; copies lie behind them. */
+/* Bytes that the kernel itself takes of scratch; copies lie after them. */
 static int64_t own_scratch(const struct kernel *kernel)
 {
     if (kernel->row->scratch == NULL) return 0;

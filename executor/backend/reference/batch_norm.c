@@ -28,8 +28,8 @@ static void stats(const struct ghp_local *local, const struct ghp_kernel_argumen
         }
 }
 
-/* A running statistic moves by so much; or, where other samples of the batch have statistics of their own, these
- * samples' share of the way is noted beside it. */
+/* Moves a running statistic by `by`. If other samples of the batch have statistics of their own, it notes these
+ * samples' share of the way separately. */
 static void move(const struct ghp_kernel_arguments *args, int state, int64_t c, double by)
 {
     double *running = args->at.state[state], *delta = args->at.stats_delta[state];

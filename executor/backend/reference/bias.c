@@ -1,4 +1,4 @@
-/* executor/backend/reference/bias.c - bias: y = x + b of the channel. Its gradient goes on unchanged. */
+/* executor/backend/reference/bias.c - bias: y = x + b of the channel. Its gradient passes unchanged. */
 #include "executor/backend/reference/reference.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
  * ratio 2^32; backward the same of dy.
  *
  * The number of an element is its own wherever it is computed: of the block with the key (seed; element / 4, sample,
- * step, layer), where element counts a whole sample's pixels and global channels, the one at element % 4. Of whole samples it
- * is that of element 0, of whole channels that of the channel's first pixel. */
+ * step, layer), where element counts a whole sample's pixels and global channels, the one at element % 4. For whole
+ * samples it is that of element 0, for whole channels that of the channel's first pixel. */
 #include "executor/backend/reference/reference.h"
 #include "executor/platform/random.h"
 

@@ -1,5 +1,5 @@
-/* executor/backend/reference/embedding.c - embedding: y = the row of w [rows][k] that the id names, zeros where it is
- * no local row; position_embedding: y = x + w [position][c]; prepend: y = w [position][c] and then x; and parameter:
+/* executor/backend/reference/embedding.c - embedding: y = the row of w [rows][k] that the id names, zeros if that is
+ * not a local row; position_embedding: y = x + w [position][c]; prepend: y = w [position][c] and then x; and parameter:
  * y = w [k][p][q] for every sample. */
 #include "executor/backend/reference/reference.h"
 

@@ -1,7 +1,7 @@
 /* executor/backend/reference/margin_losses.c - losses of outputs with a target of 1 or -1 each: hinge, squared_error
  * and binary_cross_entropy. y is x; dx is the derivative times loss_scale. A row has a label: it is a position of a
- * sample, or where each output has a label of its own (multi_label), one output. Where the label is negative the row is
- * left out, and dx is 0. */
+ * sample, or one output if each output has a label of its own (multi_label). If the label is negative the row is left
+ * out, and dx is 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static bool is_right(int64_t columns, const double *x, int32_t label)
     return greatest == label;
 }
 
-/* Of one output among `columns`. */
+/* The loss of one output among `columns`. */
 static double loss(enum ghp_op op, int64_t columns, double x, double t)
 {
     if (op == GHP_OP_BINARY_CE) return (fmax(0, -t * x) + log1p(exp(-fabs(x)))) / (double)columns;

@@ -12,7 +12,7 @@ struct axis {
     int64_t in, out;
 };
 
-/* Where output i lies among the input's pixels. */
+/* The place of output i among the input's pixels. */
 static double place_of(struct axis axis, int64_t i)
 {
     double in = (double)axis.in, out = (double)axis.out,
@@ -31,7 +31,7 @@ static int64_t first_of(struct axis axis, int64_t i)
     return (int64_t)floor(place_of(axis, i));
 }
 
-/* Behind the last. */
+/* One after the last input that output i reads. */
 static int64_t end_of(struct axis axis, int64_t i)
 {
     int64_t first = first_of(axis, i);

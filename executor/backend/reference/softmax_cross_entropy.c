@@ -5,7 +5,7 @@
  * its label is negative it is left out, and dx is 0.
  *
  * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward
- * pass puts together what all parts said. Columns behind the last class are padding: no pass reads them, y and dx are 0
+ * pass puts together what all parts said. Columns after the last class are padding: no pass reads them, y and dx are 0
  * there. */
 #include "executor/backend/reference/reference.h"
 
@@ -23,13 +23,13 @@ static struct target target_of(const struct ghp_local *local,
                            local->loss.smoothing / (double)args->global_channels};
 }
 
-/* Of the label's class, >= 0. */
+/* The weight of the label's class; label >= 0. */
 static double weight_of(const struct ghp_kernel_arguments *args, int32_t label)
 {
     return args->class_weights != NULL ? args->class_weights[label] : 1.0;
 }
 
-/* Of a row of logits x, n of them; label < 0 or >= n: it is not among them. */
+/* Writes what enum ghp_row says of a row of n logits x; label < 0 or >= n: it is not among them. */
 static void say(const double *x, int64_t n, int64_t label, struct target target,
                 double row[GHP_ROW_COUNT])
 {

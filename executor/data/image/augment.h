@@ -25,7 +25,7 @@ struct ghp_augmentation {
     double gray, erase;              /* probabilities */
 };
 
-struct ghp_augmented { /* what was drawn for one sample, besides its part */
+struct ghp_augmented { /* what was drawn for one sample, other than its part */
     bool vflipped, gray;
     enum ghp_colour order[GHP_COLOUR_COUNT];
     double by[GHP_COLOUR_COUNT]; /* factors; of hue turns */

@@ -1,12 +1,12 @@
 /* executor/data/image/jpeg.c - JPEG by libjpeg-turbo, whose header stays in here.
  *
- * Rows above the asked part are skipped and rows below are never reached; columns beside it are left out by whole
+ * Rows above the asked part are skipped and rows below are never reached; columns on its sides are left out by whole
  * blocks. A margin around the part is decoded too, so that colours at its edge are interpolated as in the whole
- * picture: a part has the same bytes as the whole picture decoded. Reduced pictures come from as many fewer
- * frequencies of each 8 x 8 block.
+ * picture: a part has the same bytes as the whole picture decoded. Reduced pictures come from as many fewer frequencies
+ * of each 8 x 8 block.
  *
- * libjpeg goes on where data are wrong, with grey in their place; here such a file is damaged. One without an
- * end-of-image marker is damaged too, even where its part of the rows is there. */
+ * If data are wrong, libjpeg continues with grey in their place; here such a file is damaged. One without an
+ * end-of-image marker is damaged too, even if its part of the rows is there. */
 #include "executor/data/image/format.h"
 
 #include <setjmp.h>
@@ -84,7 +84,7 @@ static void read_header(struct decoding *d)
     jpeg_read_header(&d->jpeg, TRUE);
 }
 
-/* Whether an end-of-image marker is behind the header. */
+/* Whether there is an end-of-image marker after the header. */
 static bool ends(const struct decoding *d)
 {
     const unsigned char *first = d->jpeg.src->next_input_byte;

@@ -22,7 +22,7 @@ struct taps {           /* of one direction: what each of the sample's pixels is
     int64_t first, end; /* of all */
     int64_t *from;      /* [to] the first, in the image */
     int64_t *n;         /* [to] how many, 1 .. most - 1 */
-    float *weight;      /* [to][most], the sum of each is 1; zero behind the last */
+    float *weight;      /* [to][most], the sum of each is 1; zero after the last */
 };
 
 struct span { /* one direction of a crop, in the image's pixels */
@@ -108,7 +108,7 @@ struct rows { /* bytes of the image */
 static void mix_rows(const struct rows *rows, const float *weight, int64_t taps, float *mixed)
 {
     for (int64_t t = 0; t < taps; t += 2) {
-        /* behind the last there is a weight of zero, but no row */
+        /* after the last there is a weight of zero, but no row */
         const unsigned char *const two[2] = {rows->first + t * rows->stride,
                                              rows->first +
                                                  (t + 1 < taps ? t + 1 : t) * rows->stride};

@@ -34,7 +34,7 @@ static float update_float(const struct ghp_update *update, struct ghp_range at)
 
 /* ---- in two halves ---- */
 
-/* Of element i: m' / (sqrt(v') + epsilon) + decay w. */
+/* The direction of element i: m' / (sqrt(v') + epsilon) + decay w. */
 static float direction(const struct ghp_update *update, int64_t i)
 {
     const struct ghp_hyperparameters *h = &update->given;

@@ -98,7 +98,7 @@ static ALWAYS_INLINE void transform_output(const lanes p[SIDE], int n, lanes *y)
     y[n - 1] += p[5];
 }
 
-/* ---- along both; numbers of point i lie i * plane behind those of point 0 ---- */
+/* ---- along both; numbers of point i lie i * plane after those of point 0 ---- */
 
 static ALWAYS_INLINE void put_input(lanes d[SIDE][SIDE], float *to, int64_t plane)
 {

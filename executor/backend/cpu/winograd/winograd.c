@@ -162,7 +162,7 @@ static struct weights weights_of(const struct winograd *kernel, float *at)
         at, {LANES * l->c * places, l->c * places}, {LANES * places, places}, 1};
 }
 
-/* Of a channel, from the first one's. */
+/* The place of a channel's numbers, counted from the first channel's. */
 static int64_t along(struct axis axis, int64_t channel)
 {
     return channel / LANES * axis.block + channel % LANES * axis.one;
@@ -203,7 +203,7 @@ static void weights_part(void *context, struct ghp_share share)
 
 /* ---- products, forward and back to the data ---- */
 
-/* Of one point: to[tile][out] (+)= the sum of tiles[tile][in] weights[in][out] over some of the inputs. */
+/* The product at one point: to[tile][out] (+)= the sum of tiles[tile][in] weights[in][out] over some of the inputs. */
 struct product {
     const float *tiles, *weights;
     float *to;
@@ -248,7 +248,7 @@ static void multiply_chunk(struct product p, int64_t tiles, int64_t channels)
     }
 }
 
-/* What a tile's pixels get besides. */
+/* What is also done to a tile's pixels. */
 struct epilogue {
     const float *bias; /* or NULL */
     bool relu;
@@ -350,7 +350,7 @@ static void gradient_tiles(const struct conv *c, struct ghp_range tiles, struct 
     }
 }
 
-/* Of one point: to[c][k] += the sum of x[tile][c] dy[tile][k] over the tiles. */
+/* The product of gradients at one point: to[c][k] += the sum of x[tile][c] dy[tile][k] over the tiles. */
 struct outer {
     const float *x, *dy;
     float *to;

@@ -127,7 +127,7 @@ __device__ __forceinline__ void put_row(T *row, const float (&sum)[kWide], float
         if (channel + 32 * w < size) row[channel + 32 * w] = narrow<T>(sum[w] * factor);
 }
 
-// The first key that a query sees, and one behind the last.
+// The first key that a query sees, and one after the last.
 __device__ __forceinline__ int64_t first_key(const attention_job &j, Query q)
 {
     int64_t position = j.offset + q.position;
@@ -140,7 +140,7 @@ __device__ __forceinline__ int64_t end_key(const attention_job &j, Query q)
     return j.causal ? j.offset + q.position + 1 : j.keys;
 }
 
-// The first query that sees a key, and one behind the last.
+// The first query that sees a key, and one after the last.
 __device__ __forceinline__ int64_t first_query(const attention_job &j, int64_t key)
 {
     return j.causal && key > j.offset ? key - j.offset : 0;

@@ -12,7 +12,7 @@
 #else
 #define GHP_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
-// A product that no sum behind it is fused with.
+// A product that is not fused with a sum after it.
 __device__ __forceinline__ float rounded_product(float a, float b)
 {
     return __fmul_rn(a, b);
@@ -98,7 +98,7 @@ __host__ __device__ static inline int64_t ceil_div(int64_t a, int64_t b)
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 1 << 20;
 
-// Blocks of kThreads for so many items; kernels stride over the rest.
+// Blocks of kThreads for a number of items; kernels stride over the rest.
 static inline unsigned blocks_for(int64_t items)
 {
     int64_t blocks = ceil_div(items, kThreads);
@@ -116,7 +116,7 @@ __device__ __forceinline__ int64_t item_stride()
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-// Of a grid over [rows][c], x across channels and y down rows: the first of the V channels that a thread keeps, and
+// For a grid over [rows][c], x across channels and y down rows: the first of the V channels that a thread keeps, and
 // f(row) for each of its rows.
 template <int V> __device__ __forceinline__ int64_t own_column()
 {

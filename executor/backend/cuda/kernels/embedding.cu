@@ -6,7 +6,7 @@
 namespace
 {
 
-// Local rows from first_row on of a table [rows][k], by the ids of the places. y is 0 where the id is no local row.
+// Local rows from first_row on of a table [rows][k], by the ids of the places. y is 0 if the id is not a local row.
 struct table_job {
     int64_t places, k, rows, first_row;
     const int32_t *ids;
@@ -35,7 +35,7 @@ __global__ void clear_kernel(int64_t n, float *to)
 // row keep their order, so that a sum over them has the same bits every time.
 constexpr int kSorters = 1024, kDigitBits = 3, kDigits = 1 << kDigitBits;
 
-// The local row of a place; rows where the id is no local row.
+// The local row of a place; `rows` if the id is not a local row.
 __device__ __forceinline__ int64_t row_at(const table_job &j, int64_t place)
 {
     int64_t row = j.ids[place] - j.first_row;

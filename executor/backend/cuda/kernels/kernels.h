@@ -162,7 +162,8 @@ struct ghp_batch_norm_job {
     float *scratch;    /* backward: [3 c] */
     const void *other; /* forward: added, as stored, before the ReLU; NULL: nothing */
     bool linear;       /* forward on running statistics: y = x scale alone */
-    bool relu;         /* forward: applied; backward: behind the batch norm, dy is its output's */
+    /* forward: applied; backward: it follows the batch norm, and dy is the gradient of its output */
+    bool relu;
 };
 cudaError_t ghp_launch_norm_forward(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
 cudaError_t ghp_launch_norm_data(struct ghp_launch launch, const struct ghp_batch_norm_job *job);

@@ -2,8 +2,8 @@
 // are divided: one block a row, as large as can be for long rows, so that those under way stay in the cache from the
 // first reading to the last. Hinge, squared error and binary cross-entropy: a thread a row.
 //
-// The label's own gradient is the negative sum of the others, which keeps its digits; where classes are divided it
-// comes from what all parts said of the row (enum ghp_row). Columns behind the last class are padding: no pass reads
+// The label's own gradient is the negative sum of the others, which keeps its digits. If classes are divided it
+// comes from what all parts said of the row (enum ghp_row). Columns after the last class are padding: no pass reads
 // them, y and dx are 0 there.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
@@ -65,7 +65,7 @@ __device__ double block_sum(double mine)
 
 constexpr int kMostLossThreads = 1024;
 
-// Of columns from an address on: those before the first whole vector, and whole vectors.
+// The shape of a row from an address on: columns before the first whole vector, and whole vectors.
 template <typename T> struct row_shape {
     int64_t head, vectors;
 };
@@ -122,7 +122,7 @@ __device__ void map_columns(const T *row, T *to, int64_t columns, F f)
         to[i] = narrow<T>(f(i, widen(row[i])));
 }
 
-// What a launch works on. Of whole rows `first` is 0.
+// What a launch works on. `first` is 0 for whole rows.
 struct loss_work {
     int64_t rows, columns, classes; // columns of this worker, and classes among them
     int64_t first;                  // class of the first column
@@ -159,7 +159,7 @@ __device__ loss_row put_together(const loss_work &w, int64_t n)
     return all;
 }
 
-// Of this worker's columns of a row, by the whole block.
+// What a whole block finds in this worker's columns of a row.
 template <typename T>
 __device__ loss_row look_at(const loss_work &w, const T *logits, int64_t label)
 {

@@ -9,7 +9,7 @@ namespace
 {
 
 constexpr int kChunkRows = 16;    // added in float
-constexpr int kRowsOfBlock = 128; // at least so many of a block
+constexpr int kRowsOfBlock = 128; // the least of a block
 constexpr int kMostParts = 512;   // blocks over all tiles of channels
 
 // How [rows][columns] is cut, columns counted in vectors: the same on every device.
@@ -55,7 +55,7 @@ __device__ __forceinline__ float normed(float x, float mean, float scale, float 
     return fmaf(x - mean, scale, beta);
 }
 
-// What a ReLU behind a batch norm lets through of dy: what the forward pass stored is made again.
+// What a ReLU after a batch norm lets through of dy. What the forward pass stored is made again.
 template <typename T>
 __device__ __forceinline__ float let_through(float dy, float x, float mean, float scale, float beta)
 {
@@ -253,8 +253,8 @@ extern "C" cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp
 namespace
 {
 
-// A running statistic moves by so much; or that is noted beside it, where other samples of the batch have statistics of
-// their own.
+// Moves a running statistic by `by`. If other samples of the batch have statistics of their own, that is noted
+// separately.
 __device__ __forceinline__ void move(const ghp_batch_norm_job &j, float *running, float *stats_delta,
                                      int64_t i, double by)
 {
@@ -264,7 +264,7 @@ __device__ __forceinline__ void move(const ghp_batch_norm_job &j, float *running
         stats_delta[i] = (float)((j.stats_delta_adds ? (double)stats_delta[i] : 0) + j.stats_delta_share * by);
 }
 
-// Training: mean and variance behind the sums, kept and mixed into the running ones.
+// Training: makes mean and variance from the sums, keeps them and mixes them into the running ones.
 __global__ void norm_prepare_kernel(ghp_batch_norm_job j)
 {
     int64_t i = first_item();

@@ -92,7 +92,7 @@ __device__ __forceinline__ int64_t inside(int64_t corner, int64_t dilation, int6
     return end > first ? end - first : 0;
 }
 
-// Of an output: one over the places that count.
+// One over the number of places that count for an output.
 __device__ __forceinline__ float mean_scale(const ghp_pool_job &j, int64_t p, int64_t q)
 {
     int64_t down = inside(p * j.stride_h - j.pad_top, j.dilation_h, j.r, j.h);

@@ -1,8 +1,8 @@
 // executor/backend/cuda/kernels/position_norm.cu - layer norm, root mean square norm and softmax: the channels of each
 // row by themselves.
 //
-// A warp a row, which it reads once and keeps in registers; longer rows, and those that are no whole vectors, a block a
-// row. Each thread adds up channels in order, and threads are added in a fixed order. The gradient of the weight is a
+// A warp takes a row, which it reads once and keeps in registers. Longer rows, and those that are not whole vectors,
+// take a block each. Each thread adds up channels in order, and threads are added in a fixed order. The gradient of the weight is a
 // sum over rows: blocks of rows into a row of scratch each, and these in order.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
@@ -25,7 +25,7 @@ struct position_norm_job {
     const float *weight; // [c]
     const float *bias;   // forward: added, [c]; NULL: none
     float *dweight;
-    float *inverse, *mean; // [rows]; forward: NULL where not kept; mean: only where centred
+    float *inverse, *mean; // [rows]; forward: NULL if not kept; mean: only if centred
     double *scratch;
 };
 

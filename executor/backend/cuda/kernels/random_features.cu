@@ -19,7 +19,7 @@ struct features_job {
     float *u; // [k][c], then q, [k]
 };
 
-// A pair of channels of a feature; the pair behind the last is its q.
+// A pair of channels of a feature; the pair after the last is its q.
 __global__ void draw_kernel(features_job j)
 {
     int64_t pairs = (j.c + 1) / 2 + 1;
