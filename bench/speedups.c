@@ -1,4 +1,4 @@
-/* bench/speedups.c - ghp-speedups: published speed-ups of synchronous training beside those that ghp predicts.
+/* bench/speedups.c - ghp-speedups: published speed-ups of synchronous training compared with those that ghp predicts.
  *
  * The figures are of Das et al., "Distributed Deep Learning Using Synchronous Stochastic Gradient Descent",
  * arXiv 1602.06709 (abstract); the nodes' of the clusters' public descriptions (docs/results/published-speedups.md names each).
@@ -270,7 +270,7 @@ static enum ghp_status print_own(const struct ghp_scaling_node *node)
     return status;
 }
 
-/* Speed-ups of some networks on 16 nodes over the batch, beside a figure whose batch is not published. */
+/* Speed-ups of some networks on 16 nodes over the batch, next to a figure whose batch is not published. */
 static enum ghp_status print_curves(const char *note, const struct ghp_scaling_node *node,
                                     const char *const *networks, int64_t first_batch)
 {

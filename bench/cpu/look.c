@@ -60,7 +60,7 @@ static int compare(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Of n values that are sorted for it. */
+/* The quantile of n values, which it sorts. */
 static double quantile(double *values, int64_t n, double share)
 {
     qsort(values, (size_t)n, sizeof *values, compare);

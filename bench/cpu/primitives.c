@@ -2,8 +2,8 @@
  *
  * For each pass of each convolution and linear layer, every primitive that oneDNN offers - algorithm, layout,
  * implementation - is timed alone, on tensors that lie as it likes best, without reorders, biases or anything between;
- * the best of each, summed over the network, is the floor. Beside it: the optimizer's update of as many weights, and
- * the FMA peak of the cores. It knows oneDNN only through executor/backend/onednn/onednn.h and nothing of how ghp
+ * the best of each, summed over the network, is the floor. The optimizer's update of as many weights and the FMA peak
+ * of the cores are shown with it. It knows oneDNN only through executor/backend/onednn/onednn.h and nothing of how ghp
  * chooses.
  *
  * A sample's time is wall clock, or (--clock cpu) the process' own time over its threads: on a machine that others use

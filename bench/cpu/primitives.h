@@ -22,7 +22,7 @@ struct ghp_primitive { /* the quickest way to compute a pass */
 enum ghp_status ghp_primitive_best(const struct ghp_local *local, enum ghp_pass pass,
                                    struct ghp_primitive_timing timing, struct ghp_primitive *best);
 
-/* Median seconds of the optimizer's update of so many weights, all with momentum. */
+/* Median seconds of the optimizer's update of `weights` weights, all with momentum. */
 enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timing timing,
                                      double *seconds);
 

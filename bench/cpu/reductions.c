@@ -1,8 +1,8 @@
-/* bench/cpu/reductions.c - ghp-reductions: sums over workers by ghp's own transport beside MPI's own.
+/* bench/cpu/reductions.c - ghp-reductions: sums over workers by ghp's own transport compared with MPI's own.
  *
  * All ranks sum buffers of several sizes: by ghp in rank order (exact numerics), by ghp level by level (fast), the same
- * without shared memory (messages), and by MPI_Allreduce in place; in turns, each turn's time that of the slowest
- * rank, the least over the turns. Beside them what the memory gives: all ranks at once copying a buffer as large.
+ * without shared memory (messages), and by MPI_Allreduce in place; in turns, each turn's time that of the slowest rank,
+ * the least over the turns. They are compared with what the memory gives: all ranks at once copy a buffer of that size.
  * Nothing computes meanwhile. */
 #include "core/base/json.h"
 #include "core/base/clock.h"

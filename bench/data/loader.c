@@ -1,7 +1,7 @@
 /* bench/data/loader.c - ghp-loader: how fast a folder of images becomes batches, and nothing else.
  *
- * Makes whole batches as a step's load does (executor/data/samples.h), in the order of a training, on so many threads;
- * the first batch is not timed. bench/data/loader runs it beside PyTorch. */
+ * Makes whole batches as a step's load does (executor/data/samples.h), in the order of a training, on a number of
+ * threads; the first batch is not timed. bench/data/loader runs it and PyTorch. */
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/log.h"

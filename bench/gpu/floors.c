@@ -1,4 +1,4 @@
-/* bench/gpu/floors.c - each phase of a run beside its floor: ghp-gpu-floors PLAN RUN MATMUL_FLOPS COPY_BPS.
+/* bench/gpu/floors.c - each phase of a run compared with its floor: ghp-gpu-floors PLAN RUN MATMUL_FLOPS COPY_BPS.
  *
  *     floor = max(FLOPs / measured matmul rate, least bytes / measured copy rate)
  *
@@ -38,7 +38,7 @@ static void name_of(const struct ghp_instr *instr, char *name, size_t n)
                  instr->stream == GHP_STREAM_COMM ? " (beside)" : "");
 }
 
-/* Reads and writes of an instruction that is no computation, in bytes of one way. */
+/* Reads and writes of an instruction that does not compute, in bytes of one way. */
 static double traffic(const struct ghp_instr *instr, int element_bytes)
 {
     switch (instr->kind) {

@@ -34,7 +34,7 @@ enum {
 enum test { LATENCY, ONE_WAY, TWO_WAY, ALL_REDUCE };
 static const char *const test_names[] = {"latency", "one-way", "two-way", "all-reduce"};
 
-/* Where the ranks are, and what all of them agreed to do. */
+/* The hosts of the ranks, and what all ranks agreed to do. */
 struct probe {
     int rank, n_ranks; /* in MPI_COMM_WORLD */
     int n_hosts;

@@ -3,8 +3,9 @@
  *     error     of each plan in each cell: predicted / measured - 1
  *     summary   mean, 95th percentile and worst of its size, by number of workers and by kind of plan, and of short
  *               steps; rank correlation of predicted and measured steps (Spearman), mean over the cells
- *     regret    ghp's choice beside the plan that measured best and beside data parallelism, in turns of their own:
- *               median ratio of the step times and its interval of at least 95 % (ghp.comparison/2, interval_coverage)
+ *     regret    ghp's choice compared with the plan that measured best and with data parallelism, in turns of their
+ *               own: median ratio of the step times and its interval of at least 95 % (ghp.comparison/2,
+ *               interval_coverage)
  *
  * A cell is a folder CLUSTER/NETWORK with all.json and, once measured, pairs.json (both ghp.comparison/2).
  *
@@ -33,7 +34,7 @@ struct comparison {
     struct ghp_json doc;
     int64_t workers, batch;
     double foreign_share; /* -1: unknown */
-    double speed_probe;   /* compute, beside the profile's; 0: unknown */
+    double speed_probe;   /* compute, relative to the profile's; 0: unknown */
     int n;
     struct entry entries[MOST_PLANS];
 };
@@ -48,7 +49,7 @@ struct report {
     struct sample *samples;
     int n_samples, most_samples;
     double correlations[2]; /* sums over the cells of two workers, of more */
-    int correlated[2];      /* so many cells */
+    int correlated[2];      /* numbers of cells */
     int cells, over;        /* over: cells whose regret exceeds the limits */
 };
 

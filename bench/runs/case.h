@@ -32,7 +32,7 @@ struct ghp_run_case {
     struct ghp_lowering lowering; /* points into this case, which stays where it is */
 };
 
-/* Fills the case. A row that ghp cannot say has a reason, and that is no failure.
+/* Fills the case. A row that ghp cannot describe gets a reason, and that does not count as a failure.
  *
  * models   folder of networks
  *

@@ -40,7 +40,7 @@ static const struct {
     {{"gpt", "1.3b", ""}, {"gpt2", 24, 2048, 16, 16, 8192, 51200}},
 };
 
-/* The number behind a name such as "h=" in the text; 0: it is not there. */
+/* The number after a name such as "h=" in the text; 0: it is not there. */
 static int64_t number_after(const char *text, const char *name)
 {
     const char *at = strstr(text, name);

@@ -1,5 +1,5 @@
-/* bench/runs/published.c - ghp-published: the published runs of a file, each by its own plan, beside the steps that ghp
- * predicts (bench/runs/report.h). bench/published starts it.
+/* bench/runs/published.c - ghp-published: the published runs of a file, each by its own plan, compared with the steps
+ * that ghp predicts (bench/runs/report.h). bench/published starts it.
  *
  * Tested  tests/tools/bench/test_published_runs.sh */
 #include "bench/runs/report.h"

@@ -77,8 +77,8 @@ static enum ghp_status cost_row(struct report *r, int i, double rate, double *st
     return status == GHP_ERR_IO || status == GHP_ERR_NO_MEMORY ? status : GHP_OK;
 }
 
-/* Where the line through two points of a step over 1 / rate has the measured step, if that is inside the range; else the
- * range's middle. */
+/* The point at which the line through two points of a step over 1 / rate has the measured step, if that is inside the
+ * range; else the range's middle. */
 static double next_inverse(const double x[2], const double step_s[2], double measured_s, double low,
                            double high)
 {

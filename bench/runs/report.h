@@ -1,4 +1,4 @@
-/* bench/runs/report.h - published runs beside ghp's predictions, family by family.
+/* bench/runs/report.h - published runs compared with ghp's predictions, family by family.
  *
  * A *family* are the rows of one source, system, network and kind of split. Its smallest row (fewest devices, then the
  * smallest batch, then the first) gives the rate. All others are predicted. */

@@ -17,8 +17,8 @@
 /* One step of every turn warms up. The others are timed: for turn_s, within these limits. */
 enum { PLANS = 2, ROUNDS = 6, LEAST_STEPS = 3, MOST_STEPS = 40, WARM_UP_STEPS = 1 };
 static const double turn_s = 0.3;
-/* Error of a profile above which its plan and data parallelism may be the other way round, however well either is
- * predicted. */
+/* Share by which a profile was disturbed, above which its plan and data parallelism may be the other way round, however
+ * well either is predicted. */
 static const double doubtful = 0.1;
 
 const char *const ghp_guard_names[] = {"auto", "on", "off", NULL};

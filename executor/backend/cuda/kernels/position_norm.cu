@@ -2,8 +2,8 @@
 // row by themselves.
 //
 // A warp takes a row, which it reads once and keeps in registers. Longer rows, and those that are not whole vectors,
-// take a block each. Each thread adds up channels in order, and threads are added in a fixed order. The gradient of the weight is a
-// sum over rows: blocks of rows into a row of scratch each, and these in order.
+// take a block each. Each thread adds up channels in order, and threads are added in a fixed order. The gradient of the
+// weight is a sum over rows: blocks of rows into a row of scratch each, and these in order.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
