@@ -1,8 +1,8 @@
 /* bench/speedups.c - ghp-speedups: published speed-ups of synchronous training compared with those that ghp predicts.
  *
- * The figures are of Das et al., "Distributed Deep Learning Using Synchronous Stochastic Gradient Descent",
- * arXiv 1602.06709 (abstract); the nodes' of the clusters' public descriptions (docs/results/published-speedups.md names each).
- * Nothing here is measured: a step is ghp's program, costed by the analytic model and simulated.
+ * The figures are of Das et al., "Distributed Deep Learning Using Synchronous Stochastic Gradient Descent", arXiv
+ * 1602.06709 (abstract); the nodes' of the clusters' public descriptions (docs/results/published-speedups.md names
+ * each). Nothing here is measured: a step is ghp's program, costed by the analytic model and simulated.
  *
  * Order: what nominal figures give; one parameter fitted to all cases, then with each left out; the same with two
  * parameters, other plan kinds and latencies; ghp's own plan; curves where the publication does not say the batch.

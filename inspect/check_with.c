@@ -1,5 +1,5 @@
-/* inspect/check_with.c - see check_with.h. A solver is run with its output in a pipe; the last line that begins with the
- * words of its row has its optimum. */
+/* inspect/check_with.c - see check_with.h. A solver is run with its output in a pipe; the last line that begins with
+ * the words of its row has its optimum. */
 #include "inspect/check_with.h"
 
 #include "core/base/clock.h"

@@ -21,8 +21,8 @@ struct ghp_check_with {
  * program   the integer program; NULL: the plan's file with .mps in place of .json
  *
  * Returns   GHP_OK: it confirms step and bound; GHP_ERR_INPUT: it does not, or the program is another plan's;
- *           GHP_ERR_INFEASIBLE: it proves less than the certificate claims, within the time or at all; GHP_ERR_USAGE (no
- *           such solver); GHP_ERR_IO (it cannot be run, or the program not be read); GHP_ERR_NO_MEMORY */
+ *           GHP_ERR_INFEASIBLE: it proves less than the certificate claims, within the time or at all; GHP_ERR_USAGE
+ *           (no such solver); GHP_ERR_IO (it cannot be run, or the program not be read); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_check_with(struct ghp_display *report, const struct ghp_plan *plan,
                                        const char *path, const char *program,
                                        const struct ghp_check_with *how);

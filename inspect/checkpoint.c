@@ -1,7 +1,7 @@
 /* inspect/checkpoint.c - see inspect.h: what a training left on disk, and whether training can continue from it.
  *
- * Reads the file's own words (docs/reference/formats.md, ghp.checkpoint/1); values are read for the checksum, and for whether they
- * are finite. */
+ * Reads the file's own words (docs/reference/formats.md, ghp.checkpoint/1); values are read for the checksum, and for
+ * whether they are finite. */
 #include "inspect/inspect.h"
 
 #include "core/base/file.h"

@@ -71,8 +71,8 @@ static bool has_fixed(const struct ghp_model *model)
     return false;
 }
 
-/* The names of what is trained, as JSON in the metadata, if some layers are fixed. A file without weights has no tensors
- * that could be named. */
+/* The names of what is trained, as JSON in the metadata, if some layers are fixed. A file without weights has no
+ * tensors that could be named. */
 static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
 {
     const struct ghp_model *model = ex->model;

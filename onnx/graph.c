@@ -282,8 +282,8 @@ static bool has_places(const struct ghp_onnx_import *im, const struct ghp_layer 
            im->model.layers[x->layer].op != GHP_OP_SOFTMAX_CE && !im->options.open_end;
 }
 
-/* A map of classes for each pixel, as nn.CrossEntropyLoss takes it (batch, classes, rows, columns), becomes a sequence of
- * pixels. An array (batch, places, classes) is one if the file says its loss: ghp writes it so. */
+/* A map of classes for each pixel, as nn.CrossEntropyLoss takes it (batch, classes, rows, columns), becomes a sequence
+ * of pixels. An array (batch, places, classes) is one if the file says its loss: ghp writes it so. */
 static enum ghp_status find_places(struct ghp_onnx_import *im)
 {
     struct ghp_onnx_array *x = &im->output;

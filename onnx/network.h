@@ -21,8 +21,8 @@
  * Local */
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
 
-/* Whether the weights that a network's own files hold can be loaded. A folder is looked at by the names and sizes of its
- * tensors, an ONNX file is read.
+/* Whether the weights that a network's own files hold can be loaded. A folder is looked at by the names and sizes of
+ * its tensors, an ONNX file is read.
  *
  * Returns   GHP_OK (also if there are none); as ghp_hf_weights_open and ghp_onnx_tensors_read
  * Tested    tests/tools/run/test_first_weights.sh */

@@ -105,7 +105,8 @@ static enum ghp_status tie_all(struct ghp_onnx_import *im)
 
 /* ---- layers of one operation ---- */
 
-/* Whether the text is "_3", which an exporter writes after a module's or an operation's name from its second call on. */
+/* Whether the text is "_3", which an exporter writes after a module's or an operation's name from its second call
+ * on. */
 static size_t call_number(const char *text)
 {
     size_t n = text[0] == '_' ? 1 + strspn(text + 1, "0123456789") : 0;
@@ -113,7 +114,8 @@ static size_t call_number(const char *text)
     return n > 1 && (text[n] == '/' || text[n] == '\0') ? n : 0;
 }
 
-/* Whether two nodes that an exporter has called after their modules are of one: their names but for numbers of calls. */
+/* Whether two nodes that an exporter has called after their modules are of one: their names but for numbers of
+ * calls. */
 static bool same_path(const char *a, const char *b)
 {
     for (;;) {
@@ -210,7 +212,8 @@ static enum ghp_status tie_or_refuse(struct ghp_onnx_import *im, int first, int 
                   "module.train(), with optimize=False if dynamo=True");
 }
 
-/* The first source before this one of which it is a further use; -1: there is none. Others of one base are its parts. */
+/* The first source before this one of which it is a further use; -1: there is none. Others of one base are its
+ * parts. */
 static int earlier(const struct ghp_onnx_import *im, int source)
 {
     const struct ghp_onnx_source *s = &im->sources[source];

@@ -5,8 +5,8 @@
 #include "onnx/read/import.h"
 
 /* Ties linear layers to the embedding whose values they have. Exporters write such a tensor once, or a second time
- * transposed. Therefore values are compared, not names. Tensors that are all one number are not compared: they are equal
- * by chance, as ones that nobody trained are.
+ * transposed. Therefore values are compared, not names. Tensors that are all one number are not compared: they are
+ * equal by chance, as ones that nobody trained are.
  *
  * Then ties layers of one operation whose parameters are the same tensors, as those of a module that is called twice.
  * Exporters also write equal tensors of different modules once, so tensors of different modules are tied only if the

@@ -17,7 +17,8 @@ static const struct {
 } buckets[] = {
     {"megatron", ALL_BYTES, 1},  /* its own DDP of 2021: megatron/model/distributed.py */
     {"chainermn", ALL_BYTES, 1}, /* pure_nccl's multi_node_mean_grad, in its optimizers.py */
-    /* with tensor parallelism it computes and reduces in one stream: nccl_use_compute_stream, in its GPT's setting up */
+    /* with tensor parallelism it computes and reduces in one stream: nccl_use_compute_stream, in its GPT's setting
+     * up */
     {"oneflow-gpt", ALL_BYTES, 2},
     {"", (int64_t)25 << 20, 1}, /* torch.nn.parallel.DistributedDataParallel, bucket_cap_mb */
 };
@@ -51,8 +52,8 @@ bool ghp_run_case_sharding(const struct ghp_run_row *row, enum ghp_param_shardin
     return false;
 }
 
-/* Shards all matrices. Such systems gather and reduce a block's parameters at once, ghp each matrix: a message's latency
- * is then dealt to the matrices of a block. */
+/* Shards all matrices. Such systems gather and reduce a block's parameters at once, ghp each matrix: a message's
+ * latency is then dealt to the matrices of a block. */
 static void set_sharding(struct ghp_run_case *item)
 {
     enum ghp_param_sharding sharding;

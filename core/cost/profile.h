@@ -173,8 +173,10 @@ struct ghp_contention {
 struct ghp_contention ghp_contention_of(const struct ghp_program *program);
 
 /* Seconds of a costed instruction there: the contention's part in proportion to the others that run it too, and all
- * of what
- * workers do alone divided by their speed. Source   docs/explanation/time-model.md 3. Tested tests/core/cost/test_profile.c */
+ * of what workers do alone divided by their speed.
+ *
+ * Source   docs/explanation/time-model.md 3
+ * Tested   tests/core/cost/test_profile.c */
 double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
                           struct ghp_contention contention);
 

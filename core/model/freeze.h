@@ -1,7 +1,7 @@
 /* core/model/freeze.h - layers that keep the weights they begin with, by the names of their tensors.
  *
- * The choice becomes part of the network: a layer's key `fixed` says it (docs/reference/formats.md), and a batch norm becomes a
- * `frozen_batch_norm`. So plans, profiles and runs know it without being told again.
+ * The choice becomes part of the network: a layer's key `fixed` says it (docs/reference/formats.md), and a batch norm
+ * becomes a `frozen_batch_norm`. So plans, profiles and runs know it without being told again.
  *
  * Tested   tests/core/model/test_freeze.c, tests/tools/learn/test_freeze.sh */
 #ifndef GHP_CORE_MODEL_FREEZE_H

@@ -18,8 +18,8 @@ extern const char ghp_transposed_key[];
  * path    of the file, for the message
  * model   whose parameters it is read for
  *
- * Returns   GHP_OK; GHP_ERR_INPUT: the file is a checkpoint of transposed parameters, and the model has none. It is then
- *           of an older plan of the same network. */
+ * Returns   GHP_OK; GHP_ERR_INPUT: the file is a checkpoint of transposed parameters, and the model has none. It is
+ *           then of an older plan of the same network. */
 enum ghp_status ghp_file_orientation(const char *path, const struct ghp_safetensors *file,
                                      const struct ghp_model *model, bool *oriented);
 

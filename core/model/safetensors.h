@@ -7,7 +7,8 @@
  * tensor at a time, so that no more than one whole tensor is ever in memory; the file appears complete or not at all.
  *
  * A file may name its own content: "xxh3" in the metadata is the checksum, the 64-bit XXH3 hash of all of its bytes,
- * with '0' in place of the checksum's 16 digits, and "checksum" has the text xxh3. Other readers see texts of the metadata.
+ * with '0' in place of the checksum's 16 digits, and "checksum" has the text xxh3. Other readers see texts of the
+ * metadata.
  *
  * Source   the format's description at https://github.com/huggingface/safetensors; XXH3, at https://xxhash.com, which
  *          takes a tenth of the time of core/base/hash.h

@@ -238,8 +238,8 @@ static enum ghp_status check_tied(struct ghp_model *model, struct ghp_layer *lay
 
 /* ---- a layer ---- */
 
-/* A multiplication and an addition for each weight and pixel, whether the weights are the layer's or tied. Attention has
- * its own limit; the other operations' counts cannot overflow. */
+/* A multiplication and an addition for each weight and pixel, whether the weights are the layer's or tied. Attention
+ * has its own limit; the other operations' counts cannot overflow. */
 static bool flops_fit(const struct ghp_layer *layer)
 {
     const struct ghp_local whole = ghp_local_whole(layer);

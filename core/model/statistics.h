@@ -1,6 +1,7 @@
 /* core/model/statistics.h - whose samples the statistics of a network's batch norms are of.
  *
- * The key `statistics` of a layer says so in a file (docs/reference/formats.md). Here all batch norms of a network get the same.
+ * The key `statistics` of a layer says so in a file (docs/reference/formats.md). Here all batch norms of a network get
+ * the same.
  *
  * Tested   tests/core/model/test_statistics.c, tests/tools/plan/test_batch_norm.sh */
 #ifndef GHP_CORE_MODEL_STATISTICS_H

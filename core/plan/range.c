@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 /* Of 264 plans by quick profiles of the lab the mean error was 5.7 %, and the 95th percentile three times that, as of
- * exponentially distributed sizes; nine tenths of such sizes lie below ln 10 = 2.3 times their mean (docs/how-to/lab.md). */
+ * exponentially distributed sizes; nine tenths of such sizes lie below ln 10 = 2.3 times their mean
+ * (docs/how-to/lab.md). */
 static const double lab_mean_error = 0.057, mean_to_nine_tenths = 2.302585;
 
 /* An error is half an interquartile range; nine tenths of normal errors lie within 2.44 of these. */

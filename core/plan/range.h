@@ -1,7 +1,7 @@
 /* core/plan/range.h - the range that holds the measured step with 90 %, by what a prediction was made of.
  *
- * What was measured on the machine itself errs as in the lab; the rule of thumb for a machine that nobody measured errs as
- * on published runs. Rates that somebody gave have no error to go by.
+ * What was measured on the machine itself errs as in the lab; the rule of thumb for a machine that nobody measured errs
+ * as on published runs. Rates that somebody gave have no error to go by.
  *
  * Source  docs/explanation/time-model.md, "The range with 90 %"
  * Tested  tests/core/plan/test_range.c */

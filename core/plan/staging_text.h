@@ -7,14 +7,15 @@
 #include "core/plan/plan.h"
 
 /* Reads `K,LAYER:K,LAYER:K,...,LAYER,LAYER...`: workers of the first stage, then each further stage's first layer and
- * workers, then the first layers of further chunks, which are dealt to the stages in turn. With such chunks the schedule
- * 1f1b becomes interleaved.
+ * workers, then the first layers of further chunks, which are dealt to the stages in turn. With such chunks the
+ * schedule 1f1b becomes interleaved.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE */
 enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *model,
                                   struct ghp_staging *staging);
 
-/* "3 + 1 from fc6, 4 micro-batches (1f1b)"; "1 + 1 from conv3, then from conv5 + fc6, 4 micro-batches (interleaved)". */
+/* "3 + 1 from fc6, 4 micro-batches (1f1b)"; "1 + 1 from conv3, then from conv5 + fc6, 4 micro-batches
+ * (interleaved)". */
 const char *ghp_staging_format(const struct ghp_staging *staging, const struct ghp_model *model,
                                char *text, size_t n);
 

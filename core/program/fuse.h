@@ -50,8 +50,8 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int layer,
 struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer,
                                    struct ghp_fuse_scope scope);
 
-/* Whether the gradient that comes by the edge is the last that a ReLU's output gets, and is not its only one: then their
- * sum takes the ReLU's mask. */
+/* Whether the gradient that comes by the edge is the last that a ReLU's output gets, and is not its only one: then
+ * their sum takes the ReLU's mask. */
 bool ghp_fuse_sum(const struct ghp_model *model, int edge);
 
 /* Whether the pass of every layer of this one's kind and image size (but for biases and ReLUs forward: and channels)

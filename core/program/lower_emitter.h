@@ -1,8 +1,8 @@
 /* core/program/lower_emitter.h - appends instructions to a program, for a whole one or for a piece.
  *
  * The emitter knows where it is: which slot and micro-batch of the worker's schedule, and whether something is being
- * recomputed. What a layer, an edge and a transfer consist of is in lower_layer.h, lower_edge.h and lower_transfer.h, and
- * what synchronisers add in sync/; lower.c strings them together. Every function that emits returns GHP_OK,
+ * recomputed. What a layer, an edge and a transfer consist of is in lower_layer.h, lower_edge.h and lower_transfer.h,
+ * and what synchronisers add in sync/; lower.c strings them together. Every function that emits returns GHP_OK,
  * GHP_ERR_NO_MEMORY, or what its comment says. */
 #ifndef GHP_CORE_PROGRAM_LOWER_EMITTER_H
 #define GHP_CORE_PROGRAM_LOWER_EMITTER_H

@@ -76,8 +76,8 @@ bool ghp_lower_recomputes(const struct ghp_lowering *lowering, int layer)
     return lowering->staging->recompute[layer];
 }
 
-/* What works in place reads a gradient that others then write; those of a batch norm are sums that its own data gradient
- * needs. */
+/* What works in place reads a gradient that others then write; those of a batch norm are sums that its own data
+ * gradient needs. */
 bool ghp_lower_defers_weights(const struct ghp_lowering *lowering, int layer)
 {
     const struct ghp_layer *l = &lowering->model->layers[layer];

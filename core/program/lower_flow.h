@@ -9,9 +9,9 @@
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
 
-/* In a stage (docs/explanation/stages.md): whether a gradient flows through this edge into a buffer of the placement's; the edge
- * whose gradient comes first into a layer's output, or remote activation. A gradient from a later stage comes last: it
- * is waited for right before the layer's own backward pass. */
+/* In a stage (docs/explanation/stages.md): whether a gradient flows through this edge into a buffer of the placement's;
+ * the edge whose gradient comes first into a layer's output, or remote activation. A gradient from a later stage comes
+ * last: it is waited for right before the layer's own backward pass. */
 int ghp_placement_first_gradient(const struct ghp_lowering *lowering,
                                  const struct ghp_placement *placement, int layer);
 

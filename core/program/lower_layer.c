@@ -234,8 +234,8 @@ enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e)
     return GHP_OK;
 }
 
-/* The weight gradient of a further micro-batch, or of a further layer with the parameters, is added to the sum, unless the
- * pass itself does so. A piece is of all micro-batches. */
+/* The weight gradient of a further micro-batch, or of a further layer with the parameters, is added to the sum, unless
+ * the pass itself does so. A piece is of all micro-batches. */
 static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                 const struct ghp_local *local)
 {

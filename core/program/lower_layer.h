@@ -9,7 +9,8 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split);
 enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split);
-/* The weight gradients that ghp_emit_layer_backward left out, as the schedule asks, and the reductions that are ready. */
+/* The weight gradients that ghp_emit_layer_backward left out, as the schedule asks, and the reductions that are
+ * ready. */
 enum ghp_status ghp_emit_layer_deferred(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split);
 /* The update of all that this worker holds of a layer; nothing of a layer without parameters. */

@@ -1,5 +1,5 @@
-/* core/program/method_io.h - a method as plans have it, and as people are told it: its keys, and how two differ. Another
- * choice of training is said here once, and plans, summaries and comparisons have it.
+/* core/program/method_io.h - a method as plans have it, and as people are told it: its keys, and how two differ.
+ * Another choice of training is said here once, and plans, summaries and comparisons have it.
  *
  * Tested   tests/core/program/test_method_io.c */
 #ifndef GHP_CORE_PROGRAM_METHOD_IO_H

@@ -1,8 +1,9 @@
 /* core/program/place.c - where buffers lie in the arena, and whether they lie apart.
  *
  * Larger buffers are placed first, each into the smallest gap that fits while it lives. What is taken when stands in a
- * tree over the points of a step, whose nodes have unions of ranges: buffers that lie one above the other are one range.
- * So a search reads a few ranges and the buffers that begin or end near its own ends, however many live at once. */
+ * tree over the points of a step, whose nodes have unions of ranges: buffers that lie one above the other are one
+ * range. So a search reads a few ranges and the buffers that begin or end near its own ends, however many live at
+ * once. */
 #include "core/program/program.h"
 
 #include <inttypes.h>

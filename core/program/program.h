@@ -174,8 +174,8 @@ struct ghp_norm_share {
 struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer);
 
 /* The doubles that a NORM_REDUCE sums: one of all gradients or, where rates follow norms, of each parameter of the
- * model in its order of layers and slots that of its gradients, then the other norm (core/optimizer/tensor_rates.h). The
- * buffer has one more then: the sum of the gradients' squares. */
+ * model in its order of layers and slots that of its gradients, then the other norm (core/optimizer/tensor_rates.h).
+ * The buffer has one more then: the sum of the gradients' squares. */
 int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_rate_rule *rates);
 /* A parameter's place in that order. */
 int ghp_norm_place(const struct ghp_model *model, int layer, int slot);

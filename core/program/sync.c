@@ -1,5 +1,5 @@
-/* core/program/sync.c - what follows from a synchroniser's ops, and the ops of the one that adds nothing to a layer's own
- * passes but sums: every worker gets the sum of the gradients, and updates all the weights it holds. */
+/* core/program/sync.c - what follows from a synchroniser's ops, and the ops of the one that adds nothing to a layer's
+ * own passes but sums: every worker gets the sum of the gradients, and updates all the weights it holds. */
 #include "core/program/sync.h"
 
 #include <stdio.h>

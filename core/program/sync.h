@@ -25,8 +25,8 @@
  * All but the first four *mix*: between two steps a worker's weights, all in one bucket, meet others' in one
  * instruction (struct ghp_mixing_facts).
  *
- * docs/reference/synchronisers.md says what each costs, and what it is held against. To add one: a file sync/NAME.c with its ops,
- * and its line in sync/all.c.
+ * docs/reference/synchronisers.md says what each costs, and what it is held against. To add one: a file sync/NAME.c
+ * with its ops, and its line in sync/all.c.
  *
  * Source   part-reduce and part-broadcast: Das et al., arXiv 1602.06709, 2016
  * Tested   tests/core/program/test_sync.c, tests/executor/train/test_sync.c */

@@ -67,7 +67,8 @@ static int *place_of(const struct ghp_schedule_times *t, int chunk, struct ghp_s
     return &t->step[(chunk * u + step.micro) * 2 + step.backward];
 }
 
-/* The time of what a step of a chunk waits for in another stage: -1 if it waits for nothing, -2 if that has none yet. */
+/* The time of what a step of a chunk waits for in another stage: -1 if it waits for nothing, -2 if that has none
+ * yet. */
 static int ready_at(const struct ghp_schedule_times *t, int chunk, struct ghp_schedule_step step)
 {
     int from = step.backward ? chunk + 1 : chunk - 1, at;
@@ -77,7 +78,8 @@ static int ready_at(const struct ghp_schedule_times *t, int chunk, struct ghp_sc
     return at < 0 ? -2 : t->time[from % t->staging->n * t->steps + at];
 }
 
-/* Gives steps of a stage, from `done` on, their times while it is known what they wait for. Returns how many have one. */
+/* Gives steps of a stage, from `done` on, their times while it is known what they wait for. Returns how many have
+ * one. */
 static int advance(struct ghp_schedule_times *t, const struct ghp_schedule_step *schedule,
                    int stage, int done)
 {

@@ -121,8 +121,8 @@ struct ghp_layer_range ghp_chunk_range(const struct ghp_staging *staging, int ch
 
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
-/* The first layer after a cut before `layer` that shares parameters with one before it, where all that share them have to
- * lie in one stage; -1: there is none. */
+/* The first layer after a cut before `layer` that shares parameters with one before it, where all that share them have
+ * to lie in one stage; -1: there is none. */
 int ghp_stage_parts_sharers(const struct ghp_model *model, int layer);
 
 /* Whether the layer can be recomputed in the backward pass: it makes a tensor of its own and is not an input, batch

@@ -52,7 +52,8 @@ ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
                        const struct ghp_optimizer *optimizer);
 
 /* A pass of a conv_transpose is one of the convolution of its output: forward its gradient's, and back. Sets up the
- * backend's kernel of that as kernel->turned, which the backend runs with turned arguments and releases with the kernel.
+ * backend's kernel of that as kernel->turned, which the backend runs with turned arguments and releases with the
+ * kernel.
  *
  * Returns  GHP_OK; GHP_ERR_NO_MEMORY; what ops->prepare returns */
 enum ghp_status ghp_kernel_prepare_turned(const struct ghp_backend_ops *ops,

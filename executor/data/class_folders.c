@@ -269,8 +269,8 @@ static enum ghp_status holds_folders(const char *folder, bool sets, bool *holds)
     return status;
 }
 
-/* Whether `train` in a folder is a training set. It is a class of that name if it holds no folders and other classes are
- * next to it. */
+/* Whether `train` in a folder is a training set. It is a class of that name if it holds no folders and other classes
+ * are next to it. */
 static enum ghp_status find_set(const char *folder, const char *train, bool *is_set)
 {
     bool has_classes = false, is_among_classes = false;

@@ -1,5 +1,5 @@
-/* executor/launcher/command.h - a command of another tool, run to its end. It outlives it, so that the last line of what
- * fails is ghp's own, whatever mpirun adds. One runs at a time. */
+/* executor/launcher/command.h - a command of another tool, run to its end. It outlives it, so that the last line of
+ * what fails is ghp's own, whatever mpirun adds. One runs at a time. */
 #ifndef GHP_EXECUTOR_LAUNCHER_COMMAND_H
 #define GHP_EXECUTOR_LAUNCHER_COMMAND_H
 

@@ -94,8 +94,8 @@ static enum ghp_status listen(struct ghp_mixer *m)
     return GHP_OK;
 }
 
-/* Notes what the others have said since the last time. Returns a worker that said that weights follow, each in turn, and
- * listens to it no more; -1: none. */
+/* Notes what the others have said since the last time. Returns a worker that said that weights follow, each in turn,
+ * and listens to it no more; -1: none. */
 static int next_heard(struct ghp_mixer *m)
 {
     struct gossip *own = m->own;

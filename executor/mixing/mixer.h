@@ -54,8 +54,8 @@ enum ghp_status ghp_mixer_mix(struct ghp_mixer *mixer, const struct ghp_step *of
 enum ghp_status ghp_mixer_settle(struct ghp_mixer *mixer);
 
 /* Settled, with servers that have weights of their own, which stand for all workers': these come into x, or this
- * worker's moment there into the gradients' place. Or these go to the servers: weights, which are the same of all workers,
- * until any of them has mixed. Local. */
+ * worker's moment there into the gradients' place. Or these go to the servers: weights, which are the same of all
+ * workers, until any of them has mixed. Local. */
 enum ghp_status ghp_mixer_move(struct ghp_mixer *mixer, enum ghp_buffer_kind kind, bool receives);
 
 /* Between steps. Accepts NULL. */

@@ -29,7 +29,8 @@ void ghp_parallel_threads(int threads)
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
-/* The team that a region gets. Without OpenMP's regions (cmake/GhpPackages.cmake) it cannot be asked for: the threads. */
+/* The team that a region gets. Without OpenMP's regions (cmake/GhpPackages.cmake) it cannot be asked for: the
+ * threads. */
 static int team_of(int threads)
 {
     int team = threads;

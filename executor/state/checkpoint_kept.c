@@ -1,6 +1,6 @@
 /* executor/state/checkpoint_kept.c - see checkpoint.h: checkpoints that outlive the two newest, as further names of
- * their files: the last ones, or those with the least test loss. A kill between two names leaves one too many, which the
- * next save removes. */
+ * their files: the last ones, or those with the least test loss. A kill between two names leaves one too many, which
+ * the next save removes. */
 #include "executor/state/checkpoint_private.h"
 
 #include "core/base/log.h"

@@ -2,8 +2,8 @@
  *
  * The same numbers as the metrics file (train/metrics.h), as scalars of the run's folder: train/loss, train/top1,
  * train/samples_per_s, train/learning_rate, where taken train/gradient_norm and train/tokens_per_s; test/loss,
- * test/top1, test/top5 and test/perplexity. A new file each time, as TensorBoard wants it: a resumed run's begins with a mark by
- * which readers forget what earlier files have of steps that are trained again.
+ * test/top1, test/top5 and test/perplexity. A new file each time, as TensorBoard wants it: a resumed run's begins with
+ * a mark by which readers forget what earlier files have of steps that are trained again.
  *
  *     file    record, record, ...
  *     record  bytes of the event (8), masked CRC-32C of these 8 (4), the event, its masked CRC-32C (4); little-endian

@@ -41,7 +41,8 @@ bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *objec
 
 struct ghp_hits_counter;
 
-/* Observes `worker`, whose steps are evaluations, from here to release; counts into `hits`, whose detail is beyond top1.
+/* Observes `worker`, whose steps are evaluations, from here to release; counts into `hits`, whose detail is beyond
+ * top1.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Collective over all workers

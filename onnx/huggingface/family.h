@@ -42,7 +42,8 @@ struct ghp_hf_row { /* a layer */
     const char *file;
 };
 
-/* A network of a family: what it begins with, a block, which is there as often as the config says, and what it ends with. */
+/* A network of a family: what it begins with, a block, which is there as often as the config says, and what it ends
+ * with. */
 struct ghp_hf_tables {
     const char *prefix;
     const struct ghp_hf_row *begin, *block, *end;

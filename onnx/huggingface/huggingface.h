@@ -74,8 +74,8 @@ struct ghp_hf_source {
 /* Writes config.json and the weights, in float, under the names that transformers reads. The folder is made if it is
  * not there; weights that it held before are replaced, in however many files they were.
  *
- * model    the origin's, or any that is a gpt2 or llama layer by layer, also one that was read from JSON. The products of
- *          low-rank matrices (core/model/lora.h) are added to the weights
+ * model    the origin's, or any that is a gpt2 or llama layer by layer, also one that was read from JSON. The products
+ *          of low-rank matrices (core/model/lora.h) are added to the weights
  * origin   the path that it was read from, if ghp_hf_load takes it; else NULL. What ghp does not write itself is the
  *          same as there: all other keys of config.json, the context with its positions, generation_config.json and the
  *          tokenizer's files

@@ -140,8 +140,8 @@ static enum ghp_status check_apart(const char *folder, const struct ghp_hf_origi
                     folder);
 }
 
-/* Opens the folder, if it is this network's: then `same`, the config is the folder's, whose context may be longer than a
- * sample. If each position has weights, it is only if the folder has those. */
+/* Opens the folder, if it is this network's: then `same`, the config is the folder's, whose context may be longer than
+ * a sample. If each position has weights, it is only if the folder has those. */
 static enum ghp_status open_origin(const char *folder, const char *path,
                                    const struct ghp_model *model, struct ghp_hf_recognised *r,
                                    bool *same)

@@ -169,7 +169,8 @@ static enum ghp_status save_weights(const char *folder, const struct saving *s,
     return status;
 }
 
-/* Without the folder that it came from, nobody knows the ids of tokens: transformers' own would be another network's. */
+/* Without the folder that it came from, nobody knows the ids of tokens: transformers' own would be another
+ * network's. */
 static enum ghp_status save_config(const char *path, const struct ghp_hf_config *config,
                                    const json_t *origin, bool named)
 {

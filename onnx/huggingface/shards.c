@@ -102,7 +102,8 @@ static enum ghp_status write_index(const char *folder, const struct ghp_hf_shard
     return status;
 }
 
-/* Whether the file is one of weights that does not belong to n_files of them: readers would take it for the network's. */
+/* Whether the file is one of weights that does not belong to n_files of them: readers would take it for the
+ * network's. */
 static bool is_other(const char *name, int n_files)
 {
     char right[FILE_NAME];

@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* Whether a whole number comes of a batch that the file leaves open: a multiple of its stand-in, or a few more or less. */
+/* Whether a whole number comes of a batch that the file leaves open: a multiple of its stand-in, or a few more or
+ * less. */
 static bool is_of_batch(const struct ghp_onnx_import *im, double value)
 {
     return im->batch == GHP_ONNX_BATCH && fabs(value) > GHP_ONNX_BATCH / 2 &&

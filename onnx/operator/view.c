@@ -90,8 +90,8 @@ static enum ghp_status put_pixels(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Rows and columns of the output, from sizes or scales. Scales that make no whole number of pixels are refused: what lies
- * between pixels would then hang on the scale, and not on the numbers of pixels. */
+/* Rows and columns of the output, from sizes or scales. Scales that make no whole number of pixels are refused: what
+ * lies between pixels would then hang on the scale, and not on the numbers of pixels. */
 static enum ghp_status find_pixels(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *x, int64_t pixels[2])
 {

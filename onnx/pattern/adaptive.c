@@ -1,6 +1,6 @@
-/* onnx/pattern/adaptive.c - an average pool to sizes that do not divide, as PyTorch's exporter with dynamo writes it: rows
- * and columns of each output's window are gathered by GatherND, those beyond a smaller window become zeros, and what is
- * there is summed element by element and divided by the windows' sizes. */
+/* onnx/pattern/adaptive.c - an average pool to sizes that do not divide, as PyTorch's exporter with dynamo writes it:
+ * rows and columns of each output's window are gathered by GatherND, those beyond a smaller window become zeros, and
+ * what is there is summed element by element and divided by the windows' sizes. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 #include "onnx/read/attribute.h"

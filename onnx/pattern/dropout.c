@@ -50,7 +50,8 @@ static bool is_by_sample(struct ghp_onnx_import *im, const char *name, struct al
            (filled != NULL && is_one_a_sample(im, filled->inputs[0], one));
 }
 
-/* Whether a tensor is 1 for each element of x, or for each of its samples or channels, with a probability, and which. */
+/* Whether a tensor is 1 for each element of x, or for each of its samples or channels, with a probability, and
+ * which. */
 static bool is_mask(struct ghp_onnx_import *im, const char *name, const char *x, double *kept,
                     bool *samples, struct along *one)
 {

@@ -1,5 +1,5 @@
-/* onnx/pattern/softplus.c - PyTorch's softplus, which is x itself above a threshold, and the logarithm of a sigmoid, as a
- * softplus that keeps small numbers. */
+/* onnx/pattern/softplus.c - PyTorch's softplus, which is x itself above a threshold, and the logarithm of a sigmoid, as
+ * a softplus that keeps small numbers. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 

@@ -46,8 +46,8 @@ const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, doub
  * spread    axes of 1 after its own, >= 0 */
 enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_param *param,
                                  int spread);
-/* The layer whose parameters a layer uses; one of these parameters (GHP_MAX_PARAMS + i: state i), unless its owner, which
- * comes before, has written it. */
+/* The layer whose parameters a layer uses; one of these parameters (GHP_MAX_PARAMS + i: state i), unless its owner,
+ * which comes before, has written it. */
 const struct ghp_layer *ghp_export_owner(const struct ghp_onnx_export *ex,
                                          const struct ghp_layer *layer);
 enum ghp_status ghp_export_param_of(struct ghp_onnx_export *ex, const struct ghp_layer *layer,

@@ -4,8 +4,8 @@
  * A *partition* is a staging (core/sharding/stage.h): everything but the splits. Each has a cheap bound, from the
  * computation that its stages cannot avoid; in the order of that bound each is searched as an instance of its own,
  * until the bound reaches the best plan. Some of the least bounds are simulated before, by data parallelism inside
- * their stages, and the fastest are searched first. So what is left out is proven to be no better, and the least bound of what
- * was not looked at to the end bounds the whole space.
+ * their stages, and the fastest are searched first. So what is left out is proven to be no better, and the least bound
+ * of what was not looked at to the end bounds the whole space.
  *
  * The space: groups G dividing N; one stage with u > 1, or up to `max_stages` stages; cuts where
  * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most

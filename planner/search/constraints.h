@@ -1,17 +1,17 @@
 /* planner/search/constraints.h - the linear sums of which a plan's step time is the largest, and the coefficients that
  * a mix of them gives a choice.
  *
- * The step of a plan is the longest closed path through its two streams (docs/explanation/planner.md): all computation; all
- * reductions; or computation from a layer's update to some layer's weight gradient, then the reductions from that
+ * The step of a plan is the longest closed path through its two streams (docs/explanation/planner.md): all computation;
+ * all reductions; or computation from a layer's update to some layer's weight gradient, then the reductions from that
  * layer's to the first one's. Each is a *constraint*: a sum over slots and items of an instance. So any mix of
  * constraints with weights that sum to one is a lower bound that separates over layers and edges. With slowdowns while
  * both streams are busy a constraint also counts the work outside its path, by work conservation, and stays a lower
- * bound.
- * A memory constraint is the sum of bytes that live at one point, and the receive segment as one layer asks for it.
+ * bound. A memory constraint is the sum of bytes that live at one point, and the receive segment as one layer asks for
+ * it.
  *
  * With stages a path starts and ends in one stage, its *base*, and between its first micro-batch's forward part and its
- * last one's backward part either does the base's steady phase, or goes through later stages down to another, does
- * that one's steady phase there, and comes back (docs/explanation/stages.md 6). P2p transfers count for themselves. Such
+ * last one's backward part either does the base's steady phase, or goes through later stages down to another, does that
+ * one's steady phase there, and comes back (docs/explanation/stages.md 6). P2p transfers count for themselves. Such
  * constraints have no coefficients off their path.
  *
  * Not the objective: that is core/cost/simulate on the lowered program. Without slowdowns both agree.

@@ -133,7 +133,8 @@ static inline int ghp_instance_gather_item(const struct ghp_instance *in, int v,
            (ghp_sharding_gathers(in->choices[flat].sharding) ? in->first_use : in->n_layers + 1);
 }
 
-/* The first item after `from` that is on no path from there to `to`, and the first that is again; both to + 1: all are. */
+/* The first item after `from` that is on no path from there to `to`, and the first that is again; both to + 1: all
+ * are. */
 static inline void ghp_instance_aside(const struct ghp_instance *in, int from, int to, int aside[2])
 {
     bool passes = from <= in->n_layers && to >= in->first_use;

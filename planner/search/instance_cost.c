@@ -1,5 +1,5 @@
-/* planner/search/instance_cost.c - costs the pieces of core/program/lower, each (layer, split) and (edge, pair of splits)
- * once.
+/* planner/search/instance_cost.c - costs the pieces of core/program/lower, each (layer, split) and (edge, pair of
+ * splits) once.
  *
  * Networks repeat blocks, and an edge has many pairs: an edge that is like an earlier one takes that one's costs. */
 #include "planner/search/instance_private.h"
@@ -126,8 +126,8 @@ static bool is_deferred(const struct ghp_instance *in, const struct ghp_instr *i
            (instr->kind != GHP_INSTR_COMPUTE || instr->pass == GHP_PASS_BACKWARD_WEIGHT);
 }
 
-/* Adds what a micro-batch's deferred instruction costs: steps of the micro-batches before the last, less those that wait
- * as the schedule says (ghp_stage_schedule), stand before the stage's last backward step. */
+/* Adds what a micro-batch's deferred instruction costs: steps of the micro-batches before the last, less those that
+ * wait as the schedule says (ghp_stage_schedule), stand before the stage's last backward step. */
 static void add_deferred(const struct ghp_instance *in, const struct ghp_instr *instr,
                          double seconds, struct ghp_layer_cost *p)
 {

@@ -1,5 +1,5 @@
-/* planner/search/memory_format.h - which layers' outputs lie blocked ([n][c / 16][h][w][16], docs/explanation/cpu.md), so that a
- * step's passes and the reorders in them take the least time together.
+/* planner/search/memory_format.h - which layers' outputs lie blocked ([n][c / 16][h][w][16], docs/explanation/cpu.md),
+ * so that a step's passes and the reorders in them take the least time together.
  *
  * What the profile says of an operation's formats is what can be: seconds for each pair (its inputs, its output) that
  * the backend has, reorders included. An operation other than a convolution has its inputs and its output alike, so

@@ -1,5 +1,5 @@
-/* planner/search/mps.c - the program of mps.h: rows and columns are named as they are made, and entries sorted by column
- * at the end, as the format wants them. */
+/* planner/search/mps.c - the program of mps.h: rows and columns are named as they are made, and entries sorted by
+ * column at the end, as the format wants them. */
 #include "planner/search/mps_private.h"
 
 #include "core/base/file.h"
@@ -163,7 +163,8 @@ static void put_spans(struct ghp_mps *m, const struct ghp_spans *spans, int inde
     }
 }
 
-/* Live bytes, in shares of the limit: at a point those of the point before it, with what begins and without what ended. */
+/* Live bytes, in shares of the limit: at a point those of the point before it, with what begins and without what
+ * ended. */
 static void add_memory(struct ghp_mps *m)
 {
     const struct ghp_instance *in = m->in;

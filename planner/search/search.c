@@ -345,8 +345,8 @@ static enum ghp_status search_least(struct evaluate *j, struct ghp_branch_result
     return status;
 }
 
-/* Tries data parallelism with all parameters sharded alike, by each kind that is offered: what fits starts the searches,
- * which would come to it late among many layers and splits. */
+/* Tries data parallelism with all parameters sharded alike, by each kind that is offered: what fits starts the
+ * searches, which would come to it late among many layers and splits. */
 static enum ghp_status try_sharded(struct evaluate *j)
 {
     const struct ghp_instance *in = j->job->instance;

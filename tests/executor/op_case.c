@@ -271,8 +271,8 @@ static void add_norms(void)
     add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 3, .h = 2, .w = 1, .norm = response});
 }
 
-/* Rows of fewer and of more channels than a register or a warp takes, and of more than a warp keeps; enough work for two
- * threads. */
+/* Rows of fewer and of more channels than a register or a warp takes, and of more than a warp keeps; enough work for
+ * two threads. */
 static void add_position_norms(void)
 {
     static const struct ghp_local shapes[] = {{.n = 2, .c = 16, .h = 3, .w = 3},

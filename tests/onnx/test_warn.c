@@ -52,8 +52,8 @@ static void end_network(const char *from)
     node("Flatten", "y", "pooled", NULL);
 }
 
-/* A file is refused whose exporter folded batch norms into convolutions: by the optimizer's own word, or by a bias that no
- * module has; taken where that is said to be meant. */
+/* A file is refused whose exporter folded batch norms into convolutions: by the optimizer's own word, or by a bias that
+ * no module has; taken where that is said to be meant. */
 static void check_folded(void)
 {
     static const char *const tensors_of[][3] = {{"pytorch", "a.weight", "a.weight_bias"},

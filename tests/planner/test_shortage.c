@@ -4,8 +4,8 @@
  * profiles and machines, their writers, and the planner end in time with a sentence about memory, keep nothing, or do
  * all that was asked. Counted are crashes, hangs, silent successes and leaks, of which there are none.
  *
- * The linker gives this program's malloc and its like to all of ghp, Jansson and protobuf-c, which allocate by ghp's own
- * functions. Fast runs fail a part of the allocations of long subjects, spread evenly; full runs ten times as many.
+ * The linker gives this program's malloc and its like to all of ghp, Jansson and protobuf-c, which allocate by ghp's
+ * own functions. Fast runs fail a part of the allocations of long subjects, spread evenly; full runs ten times as many.
  * GHP_EVERY=1 fails each. */
 #include "core/base/file.h"
 #include "core/cost/missing.h"

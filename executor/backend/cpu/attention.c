@@ -442,8 +442,8 @@ static ALWAYS_INLINE float sum_of(const float *row, int64_t columns)
     return sum[0];
 }
 
-/* Probabilities, but for a factor, in place of a row's scores; what was summed before is scaled to the new maximum. A row
- * that saw nothing yet has sums of nothing, which the first score that it sees scales to 0. */
+/* Probabilities, but for a factor, in place of a row's scores; what was summed before is scaled to the new maximum. A
+ * row that saw nothing yet has sums of nothing, which the first score that it sees scales to 0. */
 static void soften(const struct sizes *z, const struct room *room, int64_t row, int64_t columns)
 {
     float *scores = room->scores + row * TILE, *out = room->out + row * z->stride;

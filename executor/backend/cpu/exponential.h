@@ -33,7 +33,8 @@ static inline __attribute__((always_inline)) float ghp_exponential(float x)
     return x < -87.0f ? 0.0f : p;
 }
 
-/* Near 0 x times a polynomial of x^2, fitted for x up to 0.6, where 1 - 2 / (e^(2 x) + 1) would cancel; 1 from 10 on. */
+/* Near 0 x times a polynomial of x^2, fitted for x up to 0.6, where 1 - 2 / (e^(2 x) + 1) would cancel; 1 from 10
+ * on. */
 static inline __attribute__((always_inline)) float ghp_tanh(float x)
 {
     float size = x < 0.0f ? -x : x, square = x * x, p = -5.8564278e-3f;

@@ -1,8 +1,8 @@
 /* executor/backend/cuda/libraries.h - CUDA's libraries, opened when they are first needed: cuDNN, cuBLASLt, NCCL.
  *
- * None of them is linked (docs/how-to/gpu.md says why): each is a table of function pointers, filled from the shared library
- * of the loader's own places, else from where the build found it. CUDA's run-time is linked statically and needs no
- * driver to start. To use a further function: its name in the list of its library.
+ * None of them is linked (docs/how-to/gpu.md says why): each is a table of function pointers, filled from the shared
+ * library of the loader's own places, else from where the build found it. CUDA's run-time is linked statically and
+ * needs no driver to start. To use a further function: its name in the list of its library.
  *
  * The only header that shows cudnn.h, cublasLt.h and nccl.h to ghp's C files.
  *

@@ -52,7 +52,8 @@ static int64_t first_seen(const struct ghp_local *local, struct query q)
     return ghp_attention_first(&local->heads, q.position);
 }
 
-/* Whether the query sees a key by the tokens between them: neither is padding, and no document ends before the later. */
+/* Whether the query sees a key by the tokens between them: neither is padding, and no document ends before the
+ * later. */
 static bool is_seen(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                     struct query q, int64_t key)
 {

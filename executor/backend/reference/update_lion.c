@@ -1,5 +1,5 @@
-/* executor/backend/reference/update_lion.c - the update of core/optimizer/lion.c, as its formula stands. A momentum that is
- * not finite has no sign and moves no weight: it tells by itself. */
+/* executor/backend/reference/update_lion.c - the update of core/optimizer/lion.c, as its formula stands. A momentum
+ * that is not finite has no sign and moves no weight: it tells by itself. */
 #include "executor/backend/reference/reference.h"
 #include "executor/platform/parallel.h"
 

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <png.h>
 
-/* Colours of 16 bits that stay below this are of a camera of 12 bits or fewer, whose numbers were stored as they are. */
+/* Colours of 16 bits that stay below this are of a camera of 12 bits or fewer, whose numbers were stored as they
+ * are. */
 enum { WHY_BYTES = 192, LEAST_WHITE = 1 << 12 };
 
 struct decoding {

@@ -1,9 +1,9 @@
 /* executor/engine/worker/update.c - weights by gradients: one instruction's updates, or all that are ready at once; and
- * norms: of all gradients together, or of each tensor's where learning rates follow them (core/optimizer/tensor_rates.h),
- * with the factors that follow from all workers' sums. These are in host memory alone.
+ * norms: of all gradients together, or of each tensor's where learning rates follow them
+ * (core/optimizer/tensor_rates.h), with the factors that follow from all workers' sums. These are in host memory alone.
  *
- * If the norms are of directions, moments move when the norms are taken; the weights move with all other updates, by the
- * same direction again. */
+ * If the norms are of directions, moments move when the norms are taken; the weights move with all other updates, by
+ * the same direction again. */
 #include "executor/engine/worker_private.h"
 
 #include "core/base/finite.h"

@@ -49,7 +49,8 @@ struct ghp_verification {
     struct ghp_layerwise layerwise; /* the cause of differences beyond them; else equal */
 };
 
-/* Limits: docs/explanation/exactness.md. Returns GHP_OK; GHP_ERR_DIVERGED: one worker's weights are not finite. Local. */
+/* Limits: docs/explanation/exactness.md. Returns GHP_OK; GHP_ERR_DIVERGED: one worker's weights are not finite.
+ * Local. */
 enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
                                    const struct ghp_snapshot *alone, struct ghp_precision precision,
                                    struct ghp_verification *verification);

@@ -1,7 +1,7 @@
 /* executor/transport/nccl/transport_nccl.c - see transport_nccl.h.
  *
- * Communicators block only while they are made, connect for the first time, and end, all under the watchdog; else a call
- * returns when its collective is enqueued, and `check` asks what became of it. */
+ * Communicators block only while they are made, connect for the first time, and end, all under the watchdog; else a
+ * call returns when its collective is enqueued, and `check` asks what became of it. */
 #include "executor/transport/nccl/transport_nccl.h"
 
 #include "executor/backend/cuda/backend_cuda_private.h"

@@ -1,4 +1,5 @@
-/* tests/core/model/test_freeze.c - which layers --freeze fixes, what becomes of the description, and what is refused. */
+/* tests/core/model/test_freeze.c - which layers --freeze fixes, what becomes of the description, and what is
+ * refused. */
 #include "core/model/freeze.h"
 #include "core/model/op.h"
 #include "tests/check.h"

@@ -1,5 +1,5 @@
-/* tests/core/optimizer/test_lr_scaling.c - names of learning-rate scalings, what the whole schedule is multiplied by, and
- * with which optimizers and clipping they are refused. */
+/* tests/core/optimizer/test_lr_scaling.c - names of learning-rate scalings, what the whole schedule is multiplied by,
+ * and with which optimizers and clipping they are refused. */
 #include "core/optimizer/lr_scaling.h"
 #include "tests/check.h"
 

@@ -182,7 +182,8 @@ static void test_round_trip(void)
     unlink(path);
 }
 
-/* Baselines that shard parameters are read as they are written, and say so; the data-parallel plan has the first one's. */
+/* Baselines that shard parameters are read as they are written, and say so; the data-parallel plan has the first
+ * one's. */
 static void test_sharded_baselines(void)
 {
     static const struct {

@@ -375,7 +375,8 @@ static void check_biases(void)
     release(&l);
 }
 
-/* Each addition of a transformer is its norm's, which adds its bias too; but not where it is laid out otherwise between.
+/* Each addition of a transformer is its norm's, which adds its bias too; but not where it is laid out otherwise
+ * between.
  */
 static void check_residual(void)
 {

@@ -207,9 +207,9 @@ static void check_slots(void)
             }
 }
 
-/* The parts of an interleaved stage: each chunk of each micro-batch forward, later backward, chunk by chunk in the order
- * of the micro-batches; and what is sent can be waited for without deadlock: receivers post, a step ahead of their
- * own, in an order that has no circle. */
+/* The parts of an interleaved stage: each chunk of each micro-batch forward, later backward, chunk by chunk in the
+ * order of the micro-batches; and what is sent can be waited for without deadlock: receivers post, a step ahead of
+ * their own, in an order that has no circle. */
 static void check_interleaved(void)
 {
     for (int stages = 2; stages <= 4; stages++)

@@ -1,5 +1,5 @@
-/* tests/executor/engine/test_onnx_functions.c - functions of each element that become several layers, or that are written
- * out in several nodes, compute what they mean. */
+/* tests/executor/engine/test_onnx_functions.c - functions of each element that become several layers, or that are
+ * written out in several nodes, compute what they mean. */
 #include "tests/executor/onnx_meaning.h"
 
 static double log_sigmoid(const float *x, int i)

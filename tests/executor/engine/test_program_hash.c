@@ -342,7 +342,8 @@ static bool trains(struct bench *b, struct ghp_comm *world, struct ghp_verificat
     return all[0];
 }
 
-/* In float and below, another seed where a decision within rounding fell the other way (docs/explanation/exactness.md). */
+/* In float and below, another seed where a decision within rounding fell the other way
+ * (docs/explanation/exactness.md). */
 static void check_training(struct bench *b, struct ghp_comm *world, int number)
 {
     struct ghp_verification v = {0};

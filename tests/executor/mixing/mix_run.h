@@ -1,5 +1,5 @@
-/* tests/executor/mixing/mix_run.h - a training of workers whose weights mix, with servers or without, and what was found
- * in it. */
+/* tests/executor/mixing/mix_run.h - a training of workers whose weights mix, with servers or without, and what was
+ * found in it. */
 #ifndef GHP_TESTS_EXECUTOR_MIXING_MIX_RUN_H
 #define GHP_TESTS_EXECUTOR_MIXING_MIX_RUN_H
 

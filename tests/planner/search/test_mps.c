@@ -1,6 +1,6 @@
 /* ghp-test: timeout=120
- * tests/planner/search/test_mps.c - the integer program as a file: another reader's optimum of it is the best step of all
- * plans, and below it where overlapping work slows or memory is limited. */
+ * tests/planner/search/test_mps.c - the integer program as a file: another reader's optimum of it is the best step of
+ * all plans, and below it where overlapping work slows or memory is limited. */
 #include "planner/search/mps.h"
 #include "core/base/clock.h"
 #include "core/plan/plan.h"

@@ -109,7 +109,8 @@ static void test_profile(void)
     unlink(path);
 }
 
-/* An all-reduce among one-worker nodes costs what the ring's closed form says (docs/explanation/time-model.md, section 1). */
+/* An all-reduce among one-worker nodes costs what the ring's closed form says (docs/explanation/time-model.md, section
+ * 1). */
 static void test_ring(void)
 {
     struct ghp_analytic a = {0};

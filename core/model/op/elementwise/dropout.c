@@ -1,5 +1,5 @@
-/* core/model/op/elementwise/dropout.c - zeros by chance while training, of elements, of whole samples (stochastic depth)
- * or of whole channels of a sample; the mask is drawn again going backward. */
+/* core/model/op/elementwise/dropout.c - zeros by chance while training, of elements, of whole samples (stochastic
+ * depth) or of whole channels of a sample; the mask is drawn again going backward. */
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 

@@ -1,5 +1,5 @@
-/* core/model/op/matrix/conv_transpose.c - transposed convolution: what a convolution of its output, with the same window,
- * does to gradients. */
+/* core/model/op/matrix/conv_transpose.c - transposed convolution: what a convolution of its output, with the same
+ * window, does to gradients. */
 #include "core/model/model_private.h"
 #include "core/model/window.h"
 

@@ -2,10 +2,10 @@
  *
  * Attention as a graph of cuDNN's operations, without a GPU: for the properties of an H100 and an A100 that are not
  * there, cuDNN recognizes the graph, has an engine for each pass that follows the rules, and compiles it. GPT-2's and
- * Llama's shapes, grouped heads, a number of positions that no tile divides; forward, backward, and backward with
- * sums in one order. The workspace is within the limit; a plan is found again by its name. What is printed is what will
- * run. A driver that runs nothing (tests/emulated/driver.c) takes the compiled kernels. Skipped where cuDNN's library is
- * not installed, or no driver's. */
+ * Llama's shapes, grouped heads, a number of positions that no tile divides; forward, backward, and backward with sums
+ * in one order. The workspace is within the limit; a plan is found again by its name. What is printed is what will run.
+ * A driver that runs nothing (tests/emulated/driver.c) takes the compiled kernels. Skipped where cuDNN's library is not
+ * installed, or no driver's. */
 #include "tests/check.h"
 #include "tests/executor/backend/cuda/gpu_properties.h"
 

@@ -1,8 +1,9 @@
 /* ghp-test: timeout=600 emulated=yes
  *
  * The cuda backend against the reference in float: every operation and pass at odd shapes and at those of networks, in
- * float, tf32 and bf16, exact and fast; on a real GPU also at the shapes of language models. Both get the same numbers (in bf16: rounded to it), each pass starts from the
- * reference's tensors, and what a pass must not write stays as it is.
+ * float, tf32 and bf16, exact and fast; on a real GPU also at the shapes of language models. Both get the same numbers
+ * (in bf16: rounded to it), each pass starts from the reference's tensors, and what a pass must not write stays as it
+ * is.
  *
  * Bound: greatest difference over greatest number, 1e-4 in float, 2e-3 in tf32 (10 bits: 5e-4 a product, and roots of
  * sums), 2e-2 in bf16 (8 bits: 4e-3 a stored number). Runs repeat bit for bit where results must. Skipped without a

@@ -310,7 +310,8 @@ static void check_telephone(void)
     picture_release(&p);
 }
 
-/* Colours of 16 bits: their upper bytes are the image's. Those of 12 bits, stored as they are, would be nearly black. */
+/* Colours of 16 bits: their upper bytes are the image's. Those of 12 bits, stored as they are, would be nearly
+ * black. */
 static void check_wide(void)
 {
     struct picture p = picture_make(20, 15, 3, 4), wide = {20, 15, 3, malloc(20 * 15 * 3 * 2)};

@@ -86,8 +86,8 @@ static bool check_plan(struct bench *b, enum case_kind kind, unsigned seed, enum
     return acts;
 }
 
-/* Each fault by the first kind of plan in which it can act; in full runs of two workers by all. More workers share cores
- * and are slow. */
+/* Each fault by the first kind of plan in which it can act; in full runs of two workers by all. More workers share
+ * cores and are slow. */
 static void check_plans(struct bench *b)
 {
     bool all = check_full() && workers == 2;
