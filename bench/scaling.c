@@ -104,7 +104,7 @@ static bool fits(const struct ghp_scaling_case *item, const struct ghp_split *sp
     return true;
 }
 
-/* Seconds of a step on `workers` nodes; INFINITY where the network cannot be split so. */
+/* Seconds of a step on `workers` nodes; INFINITY if the network cannot be split so. */
 static enum ghp_status cost(const struct ghp_scaling_case *item, const struct ghp_profile *profile,
                             struct ghp_split *splits, int workers, double *step_s)
 {

@@ -27,7 +27,7 @@ static const struct ghp_column difference_columns[] = {
     {"costs_s", "costs", "ms", 'r', 1e3, 3},
     {NULL, NULL, NULL, 0, 0, 0}};
 
-/* Seconds of the first plan's step with other splits and another method; NAN where the profile has no cost for it. */
+/* Seconds of the first plan's step with other splits and another method; NAN if the profile has no cost for it. */
 static double step_with(const struct costing *p, const struct ghp_split *splits,
                         struct ghp_method method)
 {

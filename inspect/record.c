@@ -29,7 +29,7 @@ void ghp_record_release(struct ghp_record *record)
     *record = (struct ghp_record){0};
 }
 
-/* A text of the document; null is NULL where that may be. */
+/* A text of the document; null is NULL if that may be. */
 static enum ghp_status read_text(const struct ghp_node *at, const char *key, bool may_be_null,
                                  const char **text)
 {

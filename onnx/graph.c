@@ -341,7 +341,7 @@ static enum ghp_status finish(struct ghp_onnx_import *im)
     return ghp_onnx_share(im);
 }
 
-/* Bytes of the UTF-8 character that begins here, or 0 where none does. */
+/* Bytes of the UTF-8 character that begins here, or 0 if none does. */
 static size_t character_bytes(const unsigned char *at)
 {
     size_t n = at[0] < 0x80   ? 1

@@ -50,7 +50,7 @@ const char *check_folder(void);
         exit(77);                                                                                  \
     } while (0)
 
-/* Counts a check; true where it failed and the caller has to print why. */
+/* Counts a check; true if it failed and the caller has to print why. */
 static inline bool check_failed_(bool ok, const char *file, int line)
 {
     check_count_++;
@@ -114,7 +114,7 @@ static inline bool check_message_(const char *part, const char *file, int line)
     return ok;
 }
 
-/* The exit code of the test: 0 where every check held; 1 where one failed or none was made. */
+/* The exit code of the test: 0 if every check held; 1 if one failed or none was made. */
 static inline int check_end(void)
 {
     if (check_count_ == 0) fprintf(stderr, "no check was made\n");

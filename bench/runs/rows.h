@@ -61,7 +61,7 @@ struct ghp_run_rows {
 enum ghp_status ghp_run_rows_load(const char *path, struct ghp_run_rows *rows);
 void ghp_run_rows_release(struct ghp_run_rows *rows); /* accepts a zeroed one */
 
-/* The field as a whole number; `usual` where it has none. */
+/* The field as a whole number; `usual` if it has none. */
 int64_t ghp_run_row_number(const struct ghp_run_row *row, enum ghp_column column, int64_t usual);
 
 /* The number before a word in a field, as in "16 heads"; 0: there is none. */

@@ -25,7 +25,7 @@ struct ghp_hash_table {
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY, the table as it was */
 enum ghp_status ghp_hash_table_reserve(struct ghp_hash_table *table, size_t n);
 
-/* The number of the item equal to *item; a copy of *item is added as number `n` where there is none.
+/* The number of the item equal to *item; a copy of *item is added as number `n` if there is none.
  *
  * hash   of equal items the same
  *

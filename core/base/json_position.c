@@ -28,7 +28,7 @@ static size_t match_key(const char *where, const char *end, const char *key)
     return where[n] == '\0' || where[n] == '.' || where[n] == '[' ? n : 0;
 }
 
-/* Follows one name of `where` in an object: the child of the longest key that fits. NULL where none does. */
+/* Follows one name of `where` in an object: the child of the longest key that fits. NULL if none does. */
 static json_t *follow_key(json_t *object, const char **where, const char *end, size_t *index)
 {
     json_t *value, *found = NULL;

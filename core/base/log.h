@@ -50,7 +50,7 @@ struct ghp_progress {
 /* From now on bars look so. Without it they are live on a terminal, and nowhere else. */
 void ghp_progress_open(struct ghp_progress options);
 
-/* A note about what is begun, as ghp_note; nothing where no bar is shown. */
+/* A note about what is begun, as ghp_note; nothing if no bar is shown. */
 void ghp_progress_say(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Starts a bar of `total` steps (> 0) after `before` earlier ones (a resumed run's); label is copied. */

@@ -145,7 +145,7 @@ void ghp_opts_each_alike(const struct ghp_tool *tool,
                          void *ctx);
 
 /* Calls fn for every option with its present value as text: numbers so that they read back alike, flags "true" and
- * "false", a list's items separated by commas; value_text is NULL where a TEXT is NULL. */
+ * "false", a list's items separated by commas; value_text is NULL if a TEXT is NULL. */
 void ghp_opts_each(const struct ghp_tool *tool,
                    void (*fn)(const char *name, const char *value_text, void *ctx), void *ctx);
 

@@ -102,7 +102,7 @@ static bool is_set(const struct ghp_opt *opt)
     return !ghp_opts_bounded(opt) || (number_of(opt) >= opt->min && number_of(opt) <= opt->max);
 }
 
-/* The default as --help shows it, or NULL where there is none to show. */
+/* The default as --help shows it, or NULL if there is none to show. */
 static const char *default_of(const struct ghp_opt *opt, char *out, size_t n)
 {
     double number = number_of(opt);

@@ -103,7 +103,7 @@ int ghp_status_exit_code(enum ghp_status status);
 
 /* n * size zeroed bytes, aligned as malloc aligns; free with free().  n * size of 0 gives a pointer too.
  *
- * Returns   NULL where the product overflows or memory is short: the caller returns GHP_NO_MEMORY() */
+ * Returns   NULL if the product overflows or memory is short: the caller returns GHP_NO_MEMORY() */
 void *ghp_alloc(size_t n, size_t size);
 
 /* Use GHP_ASSERT and GHP_ASSERT_EQ. */

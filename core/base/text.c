@@ -106,7 +106,7 @@ char *ghp_text_join(const char *const *names, char *out, size_t n)
     return out;
 }
 
-/* Bytes that follow the first byte of a UTF-8 character; 0 where it stands alone or begins none. */
+/* Bytes that follow the first byte of a UTF-8 character; 0 if it stands alone or begins none. */
 static int following(unsigned char first)
 {
     if (first < 0xc2 || first > 0xf4) return 0;

@@ -16,7 +16,7 @@ char *ghp_text_number(double value, char *out, size_t n);
  * bounds (an end bounds unless it is infinite or at least 2^63 - 1 in size). Writes at most n bytes, returns out. */
 char *ghp_text_range(double min, double max, char *out, size_t n);
 
-/* The name nearest to `text` by edit distance in a NULL-terminated list, or NULL where none is near (more than a
+/* The name nearest to `text` by edit distance in a NULL-terminated list, or NULL if none is near (more than a
  * third of the letters differ). */
 const char *ghp_text_nearest(const char *text, const char *const *names);
 
@@ -34,7 +34,7 @@ bool ghp_text_is_utf8(const char *text);
  * place. A terminal takes them for commands, and a line break would make one message look like two. */
 void ghp_text_printable(char *text);
 
-/* What stands for a byte in markup (XML, HTML), or NULL where the byte stands for itself. */
+/* What stands for a byte in markup (XML, HTML), or NULL if the byte stands for itself. */
 const char *ghp_text_reference(unsigned char byte);
 
 #endif

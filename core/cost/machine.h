@@ -25,7 +25,7 @@ enum { GHP_MESH_GPUS = 8 }; /* most GPUs of a node whose NVLinks are a mesh */
 
 struct ghp_gpus {         /* of one node */
     int count;            /* 0: none */
-    char *name;           /* free text; NULL where there are none */
+    char *name;           /* free text; NULL if there are none */
     int64_t memory_bytes; /* of each; 0: unknown */
     double nvlink_Bps; /* of each to others by all its NVLinks, per direction; 0: none or unknown */
     double pcie_Bps;   /* of each to the host, per direction; 0: unknown */
@@ -66,7 +66,7 @@ struct ghp_place { /* where one worker runs */
  *
  * members   a bit for each GPU of the node, two and more
  *
- * Returns   1 where a switch joins all */
+ * Returns   1 if a switch joins all */
 double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members);
 
 enum ghp_status ghp_machine_load(const char *path, struct ghp_machine *machine);

@@ -504,7 +504,7 @@ static enum ghp_status fail_link(enum ghp_comm_op op, struct ghp_ranks ranks)
         ghp_comm_name(op), ranks.count, ranks.stride);
 }
 
-/* Seconds at pick->bytes in the picked table; NAN where only an analytic model without bandwidth could say. */
+/* Seconds at pick->bytes in the picked table; NAN if only an analytic model without bandwidth could say. */
 static double read_table(const struct ghp_profile *profile,
                          const struct ghp_comm_interpolation *points, int workers)
 {

@@ -27,7 +27,7 @@ struct ghp_timing {
 };
 
 /* Costs every instruction and simulates steps until the period repeats.
- * Returns GHP_ERR_MISSING where the profile has no cost.
+ * Returns GHP_ERR_MISSING if the profile has no cost.
  * Source docs/explanation/time-model.md. Tested tests/core/cost/test_simulate.c */
 enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
                              struct ghp_timing *timing);
@@ -42,7 +42,7 @@ enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
  *
  * timings   one a program, released by the caller. A server has none; its costs come after the others'
  *
- * Returns   as ghp_simulate; GHP_ERR_INTERNAL where the programs wait for each other: no timing can end such a step */
+ * Returns   as ghp_simulate; GHP_ERR_INTERNAL if the programs wait for each other: no timing can end such a step */
 enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,
                                  const struct ghp_profile *profile, struct ghp_timing *timings);
 /* The same where computing takes longer: reshards, reductions and transfers do not.

@@ -17,7 +17,7 @@
 
 struct ghp_speeds {
     int n; /* workers; 0: all alike, or not known */
-    /* of each rank, 1 .. GHP_MOST_SPEED, the least of them 1; owned; NULL where n is 0 */
+    /* of each rank, 1 .. GHP_MOST_SPEED, the least of them 1; owned; NULL if n is 0 */
     double *of;
 };
 

@@ -178,7 +178,7 @@ struct ghp_norm {    /* attributes of norms, lrn, dropout, gelu */
 
 struct ghp_activation {
     enum ghp_function function;
-    double alpha, beta; /* see GHP_FUNCTION_LIST; 0 where not used */
+    double alpha, beta; /* see GHP_FUNCTION_LIST; 0 if not used */
 };
 
 /* rotary: how angles are scaled to longer samples (core/model/rotary.h): name, JSON text. */
@@ -197,7 +197,7 @@ enum ghp_rotary {
 
 struct ghp_pointwise {
     enum ghp_curve curve;
-    double exponent, threshold; /* see GHP_CURVE_LIST; 0 where not used */
+    double exponent, threshold; /* see GHP_CURVE_LIST; 0 if not used */
 };
 
 struct ghp_heads {   /* rotary, attention, rms_norm */

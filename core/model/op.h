@@ -73,7 +73,7 @@ enum ghp_row {
     GHP_ROW_SUM, /* of exp(logit - GHP_ROW_MAX) */
     /* the label's logit, 0 of another worker's label; with label smoothing the logits' mean by their targets */
     GHP_ROW_LABEL,
-    GHP_ROW_CORRECT, /* 1 where the greatest is the label's */
+    GHP_ROW_CORRECT, /* 1 if the greatest is the label's */
     GHP_ROW_COUNT
 };
 

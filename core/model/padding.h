@@ -12,10 +12,10 @@
 
 enum { GHP_MOST_VOCABULARY_MULTIPLE = 4096 };
 
-/* The key of an object; 0 where it has none. */
+/* The key of an object; 0 if it has none. */
 enum ghp_status ghp_vocabulary_read(const struct ghp_node *at, int64_t *multiple);
 
-/* Not 0 where memory is short; nothing is put for 0. */
+/* Not 0 if memory is short; nothing is put for 0. */
 int ghp_vocabulary_put(json_t *object, int64_t multiple);
 
 /* The text of a network's description without the key.

@@ -27,7 +27,7 @@ static const char checksum_kind[] = "checksum", checksum_name[] = "xxh3",
                   checksum_key[] = "\"xxh3\":\"", no_checksum[] = "0000000000000000";
 enum { CHECKSUM_DIGITS = sizeof no_checksum - 1 };
 
-/* The digits in a header; NULL where it has none. */
+/* The digits in a header; NULL if it has none. */
 static char *checksum_digits(char *header)
 {
     char *key = strstr(header, checksum_key), *digits;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Output positions along one axis, or 0 where the kernel does not fit. */
+/* Output positions along one axis, or 0 if the kernel does not fit. */
 static int64_t positions(int64_t size, int64_t pads, int64_t reach, int64_t stride)
 {
     return size + pads < reach ? 0 : (size + pads - reach) / stride + 1;

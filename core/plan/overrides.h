@@ -29,7 +29,7 @@ enum ghp_status ghp_overrides_add(struct ghp_overrides *overrides, const char *k
 enum ghp_status ghp_overrides_copy(const struct ghp_overrides *from, struct ghp_overrides *to);
 void ghp_overrides_release(struct ghp_overrides *overrides);
 
-/* "nodes 1 -> 128, inter.bandwidth_Bps 1.25e+09 -> 6e+09", cut where it does not fit; returns out. */
+/* "nodes 1 -> 128, inter.bandwidth_Bps 1.25e+09 -> 6e+09", cut if it does not fit; returns out. */
 char *ghp_overrides_format(const struct ghp_overrides *overrides, char *out, size_t n);
 
 /* The array of a plan file; NULL when out of memory. */

@@ -22,7 +22,7 @@
 
 enum { MAX_WORKERS = 1 << 20 };
 
-/* Sets a key to a value, which is taken over; *failed is set where value is NULL or memory is short. */
+/* Sets a key to a value, which is taken over; *failed is set if value is NULL or memory is short. */
 static void put(json_t *object, const char *key, json_t *value, int *failed)
 {
     *failed |= json_object_set_new(object, key, value);
@@ -310,7 +310,7 @@ static enum ghp_status read_strategy(const struct ghp_node *at, enum ghp_strateg
     return GHP_OK;
 }
 
-/* The sharding of each layer's parameters; NULL where nothing is said. */
+/* The sharding of each layer's parameters; NULL if nothing is said. */
 static enum ghp_status read_shardings(const struct ghp_node *item, const struct ghp_model *model,
                                       enum ghp_param_sharding **sharding)
 {

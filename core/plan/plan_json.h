@@ -7,10 +7,10 @@
 #include "core/base/json.h"
 #include "core/plan/plan.h"
 
-/* Value of the key "predicted"; NULL where memory is short. */
+/* Value of the key "predicted"; NULL if memory is short. */
 json_t *ghp_plan_prediction_json(const struct ghp_prediction *prediction);
 
-/* Sets the keys splits, predicted, baselines and certificate; *failed is set where memory is short. */
+/* Sets the keys splits, predicted, baselines and certificate; *failed is set if memory is short. */
 void ghp_plan_put_result(json_t *object, const struct ghp_plan *plan, int *failed);
 
 #endif

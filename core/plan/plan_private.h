@@ -14,12 +14,12 @@
 enum ghp_status ghp_plan_write(const struct ghp_plan *plan, json_t **root);
 enum ghp_status ghp_plan_read(const struct ghp_node *root, struct ghp_plan *plan);
 
-/* The keys stages, micro_batches, pipeline_schedule, samples_per_worker and recompute; left out where they say
+/* The keys stages, micro_batches, pipeline_schedule, samples_per_worker and recompute; left out if they say
  * nothing. */
 void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed);
 enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan);
 
-/* The key nChw16c; left out where nobody says. Read after the splits, which it must suit. */
+/* The key nChw16c; left out if nobody says. Read after the splits, which it must suit. */
 void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed);
 enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct ghp_plan *plan);
 
@@ -39,13 +39,13 @@ json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_s
 /* The keys of a split. */
 enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split *split);
 
-/* Values of the keys; *failed is set where memory is short. */
+/* Values of the keys; *failed is set if memory is short. */
 json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, int *failed);
 
 /* The key `alternatives`; the model has been read. */
 enum ghp_status ghp_plan_read_alternatives(const struct ghp_node *root, struct ghp_plan *plan);
 
-/* A sum of all their numbers, finite where they are. */
+/* A sum of all their numbers, finite if they are. */
 double ghp_plan_alternatives_sum(const struct ghp_plan *plan);
 
 #endif

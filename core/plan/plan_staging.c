@@ -183,7 +183,7 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
     return GHP_OK;
 }
 
-/* The layers that a key names, as marks; NULL where it is not there. */
+/* The layers that a key names, as marks; NULL if it is not there. */
 enum ghp_status ghp_plan_read_marked(const struct ghp_node *root, const char *key,
                                      const struct ghp_model *model, bool **mark)
 {

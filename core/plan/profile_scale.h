@@ -24,7 +24,7 @@ enum ghp_status ghp_profile_copy(const struct ghp_profile *from, struct ghp_prof
  * finalized profile stays finalized and plans can be costed by it. Its hash is 0 until it is finalized again, as it is
  * no longer the file's.
  *
- * which              an entry belongs to `inter` where its groups cross nodes, else to `intra`
+ * which              an entry belongs to `inter` if its groups cross nodes, else to `intra`
  * bandwidth_factor   > 0; 2: twice the bytes a second
  * latency_factor     >= 0; 2: twice the seconds
  *

@@ -96,7 +96,7 @@ enum ghp_status ghp_buffer_assignment_carve_gathered(struct ghp_buffer_assignmen
 enum ghp_status ghp_buffer_assignment_renew(struct ghp_buffer_assignment *k,
                                             const struct ghp_instr *instr);
 
-/* A layer's output; in place where it may be. */
+/* A layer's output; in place if it may be. */
 enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *k, int layer);
 /* Some operations hand gradients on without an instruction, so names are given layer by layer from the end. */
 enum ghp_status ghp_buffer_assignment_gradients(struct ghp_buffer_assignment *k, int layer);

@@ -223,7 +223,7 @@ struct ghp_kind_facts {
     enum ghp_comm_op comm; /* NONE: none, or lowering says which */
     bool is_local;         /* no other worker is waited for: a slow worker is slow in it */
     bool waits;            /* its time on the compute stream is waiting for others */
-    bool of_updates;       /* of the updates by the step before: left out where none are pending */
+    bool of_updates;       /* of the updates by the step before: left out if none are pending */
     bool reduces;          /* sums a bucket of gradients, or has servers sum it */
     bool mixes;            /* takes part in mixes of weights */
     bool is_served;        /* goes between workers and servers */

@@ -43,7 +43,7 @@ bool ghp_lowering_reduces_states(const struct ghp_lowering *lowering,
 bool ghp_lower_needs_gradient(const struct ghp_lowering *lowering, int layer);
 
 /* The out-edge of a layer whose gradient arrives first in backward order: it becomes the layer's output gradient, later
- * ones are added to it. -1 where nothing reads the layer. */
+ * ones are added to it. -1 if nothing reads the layer. */
 int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
 
 /* Whether an operation's output is the buffer of its first input: of one in place, where that input changed its layout

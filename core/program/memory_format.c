@@ -16,7 +16,7 @@ static int storage_of(const struct ghp_program *program, int buffer)
     return buffer;
 }
 
-/* The tensors of an instruction's input and output side; none where each channel is one pixel, which lies alike in both
+/* The tensors of an instruction's input and output side; none if each channel is one pixel, which lies alike in both
  * formats. What a pool saves lies as what it pools, forward and backward. */
 struct sides {
     int n_x, n_y;

@@ -8,7 +8,7 @@
 #include "core/base/json.h"
 #include "core/program/method.h"
 
-/* Its keys in a plan, or in what is said of one. *failed is set where memory is short. */
+/* Its keys in a plan, or in what is said of one. *failed is set if memory is short. */
 void ghp_method_write(const struct ghp_method *method, json_t *object, bool *failed);
 /* Into a zeroed one; of earlier versions' plans: all-reduce, sgd, neither clipped nor scaled.
  *

@@ -63,7 +63,7 @@ enum {
 
 struct ghp_buffer {
     enum ghp_buffer_kind buffer_kind;
-    /* slot: which parameter, state, or reshard step; -1 where it does not apply */
+    /* slot: which parameter, state, or reshard step; -1 if it does not apply */
     int layer, edge, slot;
     int64_t elements;
     int64_t bytes;               /* rounded up to GHP_ALIGN_BYTES */

@@ -117,7 +117,7 @@ extern const struct ghp_sync_ops ghp_sync_gathered;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;
-    int argument;           /* ops->least .. GHP_SYNC_MOST where it takes one, else 0 */
+    int argument;           /* ops->least .. GHP_SYNC_MOST if it takes one, else 0 */
     bool other;             /* by its other rule */
     int groups;             /* lsgd: of workers, each with a leader; else 0 */
     struct ghp_graph graph; /* dgd; else zeroed */

@@ -35,7 +35,7 @@ static const struct reshard_fact {
     [GHP_RESHARD_SUM_TO_POSITION] = {"reduce-scatter positions", GHP_COMM_REDUCE_SCATTER, true},
 };
 
-/* The one step between two layouts of one TP size (batch counts as any): [from][to], -1 where there is none. */
+/* The one step between two layouts of one TP size (batch counts as any): [from][to], -1 if there is none. */
 static const int direct_steps[GHP_LAYOUT_COUNT][GHP_LAYOUT_COUNT] = {
     /* to batch, channel, full, partial, sequence */
     [GHP_LAYOUT_BATCH] = {-1, GHP_RESHARD_BATCH_TO_CHANNEL, GHP_RESHARD_GATHER_BATCH, -1,
@@ -159,7 +159,7 @@ const char *ghp_comm_name(enum ghp_comm_op op)
     return names[op];
 }
 
-/* Channels, or positions, that a split divides, 0 where the layer does not take that kind of split. */
+/* Channels, or positions, that a split divides, 0 if the layer does not take that kind of split. */
 static int64_t divided_parts(const struct ghp_layer *layer, enum ghp_split_kind kind)
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);

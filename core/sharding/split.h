@@ -126,7 +126,7 @@ static inline struct ghp_layouts ghp_edge_layouts(const struct ghp_model *model,
 }
 
 /* The steps that turn `from` into `to`; `to` is never partial unless equal to `from`.
- * Returns false where no change exists (anything -> partial). */
+ * Returns false if no change exists (anything -> partial). */
 bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_reshard *reshard);
 enum ghp_comm_op ghp_reshard_comm(enum ghp_reshard_op op);
 /* Whether it copies between slices of channels or positions and contiguous order. */
@@ -191,7 +191,7 @@ int64_t ghp_layout_channels(struct ghp_layout layout,
                             int64_t channels); /* channels each worker holds, with padding */
 /* Positions, of an image rows, that each worker holds. */
 int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions);
-/* Members of a subgroup that have the same positions of the same samples: 1 where each has its own. */
+/* Members of a subgroup that have the same positions of the same samples: 1 if each has its own. */
 int ghp_split_sharers(struct ghp_split split);
 const char *ghp_split_kind_name(enum ghp_split_kind kind);
 bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind);

@@ -57,7 +57,7 @@ static inline int ghp_not_finite_layer(uint64_t key)
 /* In host memory, from any thread: a number of the layer is not finite. Accepts NULL. */
 void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer);
 
-struct ghp_tensors { /* NULL where the pass does not use it */
+struct ghp_tensors { /* NULL if the pass does not use it */
     const void *x[GHP_MAX_INPUTS];
     void *dx[GHP_MAX_INPUTS];
     void *y;  /* forward: written; backward: read (relu, activation, softmax_cross_entropy) */
@@ -224,16 +224,16 @@ struct ghp_backend_ops {
     /* Whether the operation's kernels take blocked x and y; NULL: none does. */
     bool (*can_block)(const struct ghp_backend *backend, const struct ghp_local *local);
     /* Whether the operation's weights lie blocked between steps. Says the same whatever the samples, threads and
-     * processor, for all who hold copies must agree. Not NULL where can_block is not. */
+     * processor, for all who hold copies must agree. Not NULL if can_block is not. */
     bool (*blocks_weights)(const struct ghp_backend *backend, const struct ghp_local *local);
     /* Whether a pass of the operation may take a ReLU, or a bias, along; of a ReLU's backward pass, whether a sum of
-     * gradients may take it. NULL: none may. Not NULL where can_block is not. */
+     * gradients may take it. NULL: none may. Not NULL if can_block is not. */
     bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
     /* Whether BACKWARD_DATA of the operation may add its gradient to what is there (spec.add). NULL: none may. */
     bool (*adds)(const struct ghp_backend *backend, enum ghp_op op);
     /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise,
      * by the same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no
-     * such kernel. Not NULL where can_block or fuses is not. */
+     * such kernel. Not NULL if can_block or fuses is not. */
     enum ghp_status (*prepare_nchw16c)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
                                        struct ghp_kernel_spec spec, struct ghp_kernel **kernel);
@@ -256,7 +256,7 @@ struct ghp_backend_ops {
     /* to += from; of activations, parameters or doubles */
     enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
                                   struct ghp_buffer_extent extent);
-    /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL where fuses is not. */
+    /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL if fuses is not. */
     enum ghp_status (*accumulate_masked)(struct ghp_backend *backend,
                                          const struct ghp_masked_sum *sum);
 };
@@ -274,7 +274,7 @@ bool ghp_backend_has_update(const struct ghp_backend_ops *ops,
                             const struct ghp_optimizer *optimizer);
 /* Whether it computes all passes of the operation. */
 bool ghp_backend_has_op(const struct ghp_backend_ops *ops, enum ghp_op op);
-/* GHP_ERR_USAGE, or GHP_ERR_BACKEND where another build would have it. */
+/* GHP_ERR_USAGE, or GHP_ERR_BACKEND if another build would have it. */
 enum ghp_status ghp_backend_fail_unknown(const char *name);
 /* The device that an opened backend's tensors lie on. */
 struct ghp_device ghp_backend_device(const struct ghp_backend_ops *ops,

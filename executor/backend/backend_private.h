@@ -26,7 +26,7 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
 
 struct ghp_range; /* executor/platform/parallel.h */
 
-/* An optimizer's update on a processor; NULL where the backend has no such numbers. Returns 0, or NaN where a weight or
+/* An optimizer's update on a processor; NULL if the backend has no such numbers. Returns 0, or NaN where a weight or
  * a moment is not finite afterwards: x - x summed over them, which costs less than a comparison each. */
 struct ghp_update_kernel {
     const struct ghp_optimizer *optimizer; /* NULL ends a table */

@@ -119,7 +119,7 @@ struct
 
     /* Graphs: what this thread enqueues from record to recorded goes onto the graph and is not done. It begins in
      * the compute stream; other streams take part by following its events, and it follows them again before the end.
-     * All NULL where the device has none. If `recorded` fails, nothing is recorded, and the caller continues without
+     * All NULL if the device has none. If `recorded` fails, nothing is recorded, and the caller continues without
      * a graph. */
     enum ghp_status (*begin_capture)(struct ghp_backend *backend);
     enum ghp_status (*end_capture)(struct ghp_backend *backend, struct ghp_device_graph **graph);

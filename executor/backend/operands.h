@@ -62,7 +62,7 @@ int ghp_operand_set_inputs(const struct ghp_local *local); /* at least 1 */
 int ghp_operand_set_weights(
     const struct ghp_local *local); /* weight tensors, each of equal elements */
 
-/* A cache-line aligned block for scratch: never NULL for bytes 0; NULL where memory is short. Free with free(). */
+/* A cache-line aligned block for scratch: never NULL for bytes 0; NULL if memory is short. Free with free(). */
 void *ghp_operand_set_block(int64_t bytes);
 
 #endif

@@ -26,7 +26,7 @@ double ghp_candidates_quantile(const double *ascending, int n, double q);
 struct ghp_interval {
     double median;
     double low, high; /* the median lies between with at least 95 %; NaN where n is too small */
-    double coverage;  /* with which probability it does; 0 where n is too small: below 6 */
+    double coverage;  /* with which probability it does; 0 if n is too small: below 6 */
 };
 
 /* Median and its interval: the k-th value from each end, for the greatest k with

@@ -19,7 +19,7 @@ static struct ghp_term term_of(const struct ghp_comparison *ab, const struct ghp
                              .measured_s = ab->candidates.standings[i].measured_s};
 }
 
-/* Greatest share of a round, and which; -1 where none is known. */
+/* Greatest share of a round, and which; -1 if none is known. */
 static double worst_share(const struct ghp_comparison *ab, int *round)
 {
     double worst = -1;

@@ -41,14 +41,14 @@ enum ghp_status ghp_host_load_begin(struct ghp_host_load *host_load);
 /* What was used since, the same on all workers. Collective. */
 enum ghp_status ghp_host_load_use(struct ghp_host_load *host_load, struct ghp_cpu_use *use);
 
-/* foreign / capacity; -1 where capacity is not known, or so small that the kernel's clock ticks (of 10 ms, mostly) make
+/* foreign / capacity; -1 if capacity is not known, or so small that the kernel's clock ticks (of 10 ms, mostly) make
  * the quotient coarser than a hundredth. Local. Tested tests/executor/compare/test_host_load.c */
 double ghp_cpu_share(struct ghp_cpu_use use);
 
 /* The most disturbed machine of n workers' counts. Local. Tested tests/executor/compare/test_host_load.c */
 struct ghp_cpu_use ghp_cpu_most(const struct ghp_cpu_count *counts, int n);
 
-/* Busy seconds of all cores, and how many there are, from a file like /proc/stat; false where it cannot be read. Local.
+/* Busy seconds of all cores, and how many there are, from a file like /proc/stat; false if it cannot be read. Local.
  * Tested tests/executor/compare/test_host_load.c */
 bool ghp_cpu_busy(const char *path, double *busy_s, int *cores);
 

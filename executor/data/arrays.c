@@ -20,7 +20,7 @@
 
 /* ---- one pair ---- */
 
-/* How the model's samples lie in the array; zeroed where they do not. */
+/* How the model's samples lie in the array; zeroed if they do not. */
 static struct ghp_pictures laid_out(const struct ghp_npy *a, struct ghp_shape wanted)
 {
     const int64_t *d = a->dims;

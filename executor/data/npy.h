@@ -38,7 +38,7 @@ void ghp_npy_close(struct ghp_npy *npy); /* accepts a zeroed one */
 
 /* Number i of integers.
  *
- * Returns   false where it is not in the range of int64_t */
+ * Returns   false if it is not in the range of int64_t */
 bool ghp_npy_integer(const struct ghp_npy *npy, int64_t i, int64_t *value);
 
 #endif

@@ -15,7 +15,7 @@
 #include "executor/backend/device.h"
 
 struct ghp_arena {
-    unsigned char *base;      /* GHP_ALIGN_BYTES-aligned; NULL where the program has no bytes */
+    unsigned char *base;      /* GHP_ALIGN_BYTES-aligned; NULL if the program has no bytes */
     int64_t bytes;            /* program.peak_bytes; of a borrower's, less what it borrows */
     int point;                /* last point visited, -1: everything open */
     struct ghp_device device; /* zeroed: host memory */

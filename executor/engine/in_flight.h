@@ -77,7 +77,7 @@ enum ghp_status ghp_in_flight_squares(struct ghp_in_flight *in_flight, const voi
 struct ghp_in_flight_results {
     int n;
     double metrics[GHP_HALVES][GHP_METRIC_COUNT];
-    double squares[GHP_HALVES]; /* 0 where nobody said them */
+    double squares[GHP_HALVES]; /* 0 if nobody said them */
     uint64_t step[GHP_HALVES];
 };
 enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *in_flight, bool all,

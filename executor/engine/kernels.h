@@ -29,7 +29,7 @@ void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops 
                       struct ghp_backend *backend, const struct ghp_profile *profile);
 void ghp_kernels_release(struct ghp_kernels *kernels); /* accepts a zeroed one */
 
-/* The kernel of a pass in these formats, prepared on first use; owned by `kernels`. NULL where there is none that
+/* The kernel of a pass in these formats, prepared on first use; owned by `kernels`. NULL if there is none that
  * fuses. */
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_kernel_spec spec,

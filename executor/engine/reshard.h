@@ -14,7 +14,7 @@ struct ghp_reshard_job {
     struct ghp_problem problem;
     int rank;
     int element_bytes;
-    struct ghp_comm *comm; /* of instr->ranks; NULL where the step sends nothing */
+    struct ghp_comm *comm; /* of instr->ranks; NULL if the step sends nothing */
     const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
     void *y;       /* in layout step.to; blocked.y */
     /* both alike where the step does not pack, neither where it has to do with positions; host memory alone */

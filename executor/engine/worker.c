@@ -54,7 +54,7 @@ static bool can_fuse(const struct ghp_worker *w, int i)
                              sum ? GHP_PASS_BACKWARD_DATA : instr->pass);
 }
 
-/* A kernel of instruction i with what it fuses; NULL where the backend has none that its scratch holds. */
+/* A kernel of instruction i with what it fuses; NULL if the backend has none that its scratch holds. */
 static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel **fused)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);

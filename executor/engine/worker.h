@@ -202,7 +202,7 @@ int64_t ghp_worker_late_steps(const struct ghp_worker *worker);
 void ghp_worker_skip_timings(struct ghp_worker *worker);
 
 /* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT,
- * WEIGHT_GRADIENT, a moment (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the
+ * WEIGHT_GRADIENT, a moment (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL if the
  * program has none. */
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer,
                         int slot, int64_t *elements);

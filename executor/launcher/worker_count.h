@@ -24,7 +24,7 @@ struct ghp_worker_count {
 /* Asks, and waits for the answer, for as long as nobody asks this process to stop.
  *
  * stop_requests   how often a signal asked it
- * left            -1 where nobody counts, does so in time, or wants to know any more
+ * left            -1 if nobody counts, does so in time, or wants to know any more
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (no number, or a failure of the command)
  * Local */

@@ -32,7 +32,7 @@ enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober,
 enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s,
                                               double *seconds);
 
-/* How much longer a job takes now than when it was profiled, 1 for as long; 0 where either is not known. */
+/* How much longer a job takes now than when it was profiled, 1 for as long; 0 if either is not known. */
 struct ghp_speed_probe ghp_speed_probe_ratio(const struct ghp_speed_probe *now,
                                              const struct ghp_speed_probe *profiled);
 

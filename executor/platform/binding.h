@@ -29,7 +29,7 @@ struct ghp_binding {
  * here            workers on this node: the share of its cores where the plan's cores cannot be used
  * processors      that they may use together; NULL: all of this node; borrowed
  *
- * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE where binding is not possible
+ * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE if binding is not possible
  * Local
  * Tested    tests/executor/platform/test_binding.c */
 struct ghp_binding_request {

@@ -29,7 +29,7 @@ bool ghp_launched(void)
     return launched;
 }
 
-/* The first of these variables as a number, 0 where there is none. */
+/* The first of these variables as a number, 0 if there is none. */
 static long first_of(const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

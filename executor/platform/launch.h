@@ -14,11 +14,11 @@
  * Tested   tests/tools/hardship/test_speaks.sh */
 bool ghp_launched(void);
 
-/* How many processes the launcher started on this node, and in all; 0 where it does not say. */
+/* How many processes the launcher started on this node, and in all; 0 if it does not say. */
 long ghp_launched_here(void);
 long ghp_launched_size(void);
 
-/* Which of them this is as the launcher counts, for where MPI cannot say; 0 where it does not. */
+/* Which of them this is as the launcher counts, for where MPI cannot say; 0 if it does not. */
 long ghp_launched_rank(void);
 /* The i-th of the variables that say it, the first that is set counts; NULL: no further one. */
 const char *ghp_launched_rank_name(int i);

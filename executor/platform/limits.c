@@ -32,7 +32,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* The process's group by /proc/self/cgroup, into path; false where there is none of that version. */
+/* The process's group by /proc/self/cgroup, into path; false if there is none of that version. */
 static bool find_path(const char *root, const char *controller, int version, char path[PATH_BYTES])
 {
     char name[PATH_BYTES], line[2 * PATH_BYTES];
@@ -107,7 +107,7 @@ static bool go_up(struct group *group)
 
 /* ---- what its files say ---- */
 
-/* The first line of a file of the group; false where there is none. */
+/* The first line of a file of the group; false if there is none. */
 static bool read_line(const char *root, const struct group *group, const char *name, char line[64])
 {
     char path[2 * PATH_BYTES];

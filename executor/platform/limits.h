@@ -22,7 +22,7 @@ struct ghp_limits {
     int64_t memory_bytes; /* of all that is in the group; 0: no limit */
     /* before the limit, pages of files that can be dropped counted; -1: no limit */
     int64_t memory_left_bytes;
-    /* the files or variables that say so; "" without a limit, cut where it is long */
+    /* the files or variables that say so; "" without a limit, cut if it is long */
     char cores_by[GHP_LIMITS_TEXT_BYTES], memory_by[GHP_LIMITS_TEXT_BYTES];
 };
 

@@ -13,7 +13,7 @@
 
 enum { LARGE_BYTES = 1 << 20 };
 
-/* A field of a file of lines "Field: N kB" in bytes, -1 where it is not there. */
+/* A field of a file of lines "Field: N kB" in bytes, -1 if it is not there. */
 static int64_t field_bytes(const char *path, const char *field)
 {
     FILE *file = fopen(path, "r");
@@ -34,7 +34,7 @@ static int64_t status_bytes(const char *field)
     return field_bytes("/proc/self/status", field);
 }
 
-/* The same of a resident size, without what of it is shared with other processes now; -1 where it is not there. */
+/* The same of a resident size, without what of it is shared with other processes now; -1 if it is not there. */
 static int64_t own_bytes(const char *field)
 {
     int64_t all = status_bytes(field), shared = status_bytes("RssShmem");

@@ -21,7 +21,7 @@ struct ghp_memory {
 void ghp_memory_begin(struct ghp_memory *memory);
 void ghp_memory_pause(struct ghp_memory *memory);
 void ghp_memory_resume(struct ghp_memory *memory);
-/* Peak less base [bytes]; -1 where the system does not say. */
+/* Peak less base [bytes]; -1 if the system does not say. */
 int64_t ghp_memory_over_base(struct ghp_memory *memory);
 
 /* What this machine's processes can still take together, without swapping and within a container's limit [bytes]; -1

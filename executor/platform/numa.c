@@ -20,7 +20,7 @@ void ghp_numa_leave(void)
     placement.topology = NULL;
 }
 
-/* The nodes of the cores that the process is bound to, false where hwloc knows none. */
+/* The nodes of the cores that the process is bound to, false if hwloc knows none. */
 static bool find_nodes(void)
 {
     hwloc_cpuset_t cores = hwloc_bitmap_alloc();

@@ -21,7 +21,7 @@ struct ghp_range { /* first <= i < end */
 /* Runs body(context, share) for each of `parts` >= 1 parts, and returns when all are done. */
 void ghp_parallel(int parts, void (*body)(void *context, struct ghp_share share), void *context);
 
-/* The part's piece of 0 .. total - 1, cut at multiples of `grain` >= 1; empty where there are more parts than
+/* The part's piece of 0 .. total - 1, cut at multiples of `grain` >= 1; empty if there are more parts than
  * grains. */
 struct ghp_range ghp_share_of(struct ghp_share share, int64_t total, int64_t grain);
 

@@ -40,7 +40,7 @@ struct ghp_instr_timing_mean { /* over the steps of middling length */
     double run_s, wait_s;
 };
 
-/* Length of those steps; 0 where nothing was measured. */
+/* Length of those steps; 0 if nothing was measured. */
 double ghp_step_timer_step_s(const struct ghp_step_timer *watch);
 struct ghp_instr_timing_mean ghp_step_timer_mean(const struct ghp_step_timer *watch, int instr);
 /* Which places of the ring hold steps of middling length, and what an instruction ran in each place's step. */

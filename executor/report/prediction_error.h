@@ -52,7 +52,7 @@ enum ghp_status ghp_prediction_errors_init(const struct ghp_prospect *prospect,
 void ghp_prediction_errors_release(
     struct ghp_prediction_errors *prediction_errors); /* accepts a zeroed one */
 
-/* (predicted - measured) / measured; 0 where nothing was measured. */
+/* (predicted - measured) / measured; 0 if nothing was measured. */
 double ghp_term_error(struct ghp_term term);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { JOBS = 2 }; /* of the speed probe */
 
-/* The greatest of all workers, -1 where one does not know. */
+/* The greatest of all workers, -1 if one does not know. */
 static enum ghp_status greatest_of(struct ghp_setup *s, int64_t mine, int64_t *greatest)
 {
     int64_t *all = ghp_alloc((size_t)s->size, sizeof *all);

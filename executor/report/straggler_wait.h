@@ -36,7 +36,7 @@ struct ghp_straggler_wait {
  * kept     the places that count, [GHP_STEP_TIMER_STEPS]
  * instr    of any worker: its ranks' count and stride are everybody's
  * n        workers
- * own      receives the result, 0 where no place counts
+ * own      receives the result, 0 if no place counts
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */

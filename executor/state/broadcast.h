@@ -12,7 +12,7 @@
  * data   [bytes] on every worker: read on workers of the stage, written on the others
  *
  * Returns   GHP_OK; GHP_ERR_COMM
- * Collective over all workers; nothing where there is one stage
+ * Collective over all workers; nothing if there is one stage
  * Tested    tests/executor/engine/test_stages.c */
 enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *data,
                                     int64_t bytes);

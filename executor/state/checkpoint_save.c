@@ -103,7 +103,7 @@ static enum ghp_status write_on_thread(void *context, int job)
     return status;
 }
 
-/* Rank 0: the image, made once; NULL where there is no memory for it, or no thread is wanted. */
+/* Rank 0: the image, made once; NULL if there is no memory for it, or no thread is wanted. */
 static struct ghp_checkpoint_image *image_of(struct ghp_checkpoint_folder *folder,
                                              const struct ghp_worker *worker)
 {

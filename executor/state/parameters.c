@@ -102,7 +102,7 @@ static void view_close(struct view *v)
     free(v->own);
 }
 
-/* From and to where the part lies; nothing where it is itself. */
+/* From and to where the part lies; nothing if it is itself. */
 static enum ghp_status view_read(struct view *v)
 {
     if (v->here == v->part) return GHP_OK;
@@ -129,7 +129,7 @@ static void fill_value(void *at, int64_t n, int element_bytes, double value)
     }
 }
 
-/* Index of the only consumer of a layer's output, -1 where it has none or several. */
+/* Index of the only consumer of a layer's output, -1 if it has none or several. */
 static int next_layer(const struct ghp_model *model, int layer)
 {
     const struct ghp_layer *l = &model->layers[layer];

@@ -27,7 +27,7 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
  * worker. Local. */
 int ghp_parameters_parts(const struct ghp_worker *worker, const struct ghp_tensor *tensor);
 
-/* This worker's part from the whole tensor; nothing where it is of another stage alone. After the last of a moment call
+/* This worker's part from the whole tensor; nothing if it is of another stage alone. After the last of a moment call
  * ghp_worker_distribute. Returns GHP_OK; GHP_ERR_NO_MEMORY,
  * GHP_ERR_BACKEND (on a device). Local. */
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,

@@ -18,7 +18,7 @@ static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *p
            strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
 }
 
-/* The program of a stage as a worker of it lowers it; `own` where that is this one. */
+/* The program of a stage as a worker of it lowers it; `own` if that is this one. */
 static enum ghp_status hash_stage(const struct ghp_rank_plan *rank_plan, int stage,
                                   const struct ghp_program *own, uint64_t *hash)
 {

@@ -101,7 +101,7 @@ struct ghp_session {
     const struct ghp_session_options *options;
     struct ghp_transport *transport;
     bool in_loop; /* a failure now must abort all workers */
-    /* of a run without failure: 0; 1 where a verification did not pass or a file is missing; else GHP_EXIT_STOPPED */
+    /* of a run without failure: 0; 1 if a verification did not pass or a file is missing; else GHP_EXIT_STOPPED */
     int exit_code;
 };
 

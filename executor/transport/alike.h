@@ -15,7 +15,7 @@ enum { GHP_ALIKE_MOST = 128, GHP_ALIKE_NAME_BYTES = 64, GHP_ALIKE_TEXT_BYTES = 6
 struct ghp_alike_subject {
     char name[GHP_ALIKE_NAME_BYTES]; /* such as "--lr" */
     char text
-        [GHP_ALIKE_TEXT_BYTES]; /* this rank's value, cut where it is long; "": there is none to show */
+        [GHP_ALIKE_TEXT_BYTES]; /* this rank's value, cut if it is long; "": there is none to show */
     uint64_t hash;              /* of the whole value */
 };
 

@@ -67,7 +67,7 @@ struct ghp_collectives_ops {
     enum ghp_status (*all_to_all)(struct ghp_comm *comm, const void *in, void *out,
                                   int64_t bytes_each);
     /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.
-     * GHP_OK where nothing is enqueued. Local. */
+     * GHP_OK if nothing is enqueued. Local. */
     enum ghp_status (*check)(struct ghp_collectives *collectives, double waited_s,
                              const char *label);
 };

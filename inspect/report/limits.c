@@ -1,6 +1,6 @@
 /* inspect/report/limits.c - when another plan would be better: break-even values by layer, ranges of the whole plan.
  *
- * Only what the plan file carries; nothing where it carries nothing. */
+ * Only what the plan file carries; nothing if it carries nothing. */
 #include "inspect/report/report_private.h"
 
 #include <math.h>

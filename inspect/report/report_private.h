@@ -12,7 +12,7 @@ const char *ghp_report_layer_name(const struct ghp_report *report, int layer); /
 const char *ghp_report_strategy(const struct ghp_plan *plan);                  /* "ghp" for auto */
 
 /* What an edge's change of layout does, on the way forward: a collective's name, "keep own part" where nothing is sent,
- * NULL where the layout stays. */
+ * NULL if the layout stays. */
 const char *ghp_report_reshard(const struct ghp_plan *plan, int edge);
 
 /* A round step (1, 2 or 5 times a power of ten) that divides 0 .. most into at most `parts`. */

@@ -7,7 +7,7 @@
 /* add, mul or concat over settled layers, one for each input of the node, 16 at a time. */
 enum ghp_status ghp_onnx_join(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct ghp_layer like, const int *layers, int *layer);
-/* How many of the inputs are constants; GHP_ERR_INPUT where one is left out. */
+/* How many of the inputs are constants; GHP_ERR_INPUT if one is left out. */
 enum ghp_status ghp_onnx_count_constants(struct ghp_onnx_import *im,
                                          const struct ghp_onnx_node *node, int *n);
 

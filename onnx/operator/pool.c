@@ -140,7 +140,7 @@ static enum ghp_status read_global_max_pool(struct ghp_onnx_import *im,
 
 /* ---- over some axes ---- */
 
-/* Which axes go: of the list, or all but none where noop_with_empty_axes says so. */
+/* Which axes go: of the list, or all but none if noop_with_empty_axes says so. */
 static enum ghp_status read_reduced(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     const struct ghp_onnx_array *x, bool reduced[])
 {

@@ -31,7 +31,7 @@ static bool is_angle(const struct tables *t, int64_t p, int64_t pair, double ang
     return true;
 }
 
-/* The base of which pair i turns by base^(-i / pairs) a position; false where there is none. */
+/* The base of which pair i turns by base^(-i / pairs) a position; false if there is none. */
 static bool find_base(const struct tables *t, double *base)
 {
     double found = 10000, round;

@@ -4,7 +4,7 @@
 
 #include "onnx/read/import.h"
 
-/* Input 0 of any kind, that has `least` axes or more; GHP_ERR_INPUT where there is none. */
+/* Input 0 of any kind, that has `least` axes or more; GHP_ERR_INPUT if there is none. */
 enum ghp_status ghp_onnx_any_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 int least, struct ghp_onnx_array **x);
 /* The same, whose axes may be joined, or scores of an attention. */

@@ -20,10 +20,10 @@ struct digits {
     int n;                  /* digits, the first before the greatest stride */
     int64_t size[MOST + 1]; /* each digit counts up to this */
     int64_t first[MOST + 1], count[MOST + 1], step[MOST + 1]; /* what is taken of each */
-    int axis[GHP_MAX_VIEW]; /* of a view's dimension: its digit, or -1 where it repeats */
+    int axis[GHP_MAX_VIEW]; /* of a view's dimension: its digit, or -1 if it repeats */
 };
 
-/* Dimensions that move, by falling stride; false where two have the same. */
+/* Dimensions that move, by falling stride; false if two have the same. */
 static bool by_stride(const struct ghp_view *view, int order[GHP_MAX_VIEW], int *n)
 {
     *n = 0;

@@ -3,7 +3,7 @@
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 
-/* A tensor as `*of` times `*by`, which is 1 where nothing multiplies it. */
+/* A tensor as `*of` times `*by`, which is 1 if nothing multiplies it. */
 static void scaled_by(struct ghp_onnx_import *im, const char *name, const char **of, double *by)
 {
     *of = name;

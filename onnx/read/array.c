@@ -210,7 +210,7 @@ struct rest { /* of the axes that are dealt out: what is left of axis `at` */
     int64_t left;
 };
 
-/* Takes the next piece of an axis that is a part of `wanted` to the end of `to`; false where none is. The batch is one
+/* Takes the next piece of an axis that is a part of `wanted` to the end of `to`; false if none is. The batch is one
  * piece. */
 static bool next_piece(const struct axes *from, struct rest *rest, int64_t wanted, bool begun,
                        struct axes *to)

@@ -71,7 +71,7 @@ int64_t ghp_onnx_elements(const struct ghp_onnx_array *array);
 struct ghp_shape ghp_onnx_shape(const struct ghp_onnx_array *array); /* a layer's, as c, h, w */
 
 void ghp_onnx_permute(struct ghp_onnx_array *array, const int *order);
-/* The array broadcast to these dimensions: stride 0 where 1 becomes more, new axes in front. False if they do not
+/* The array broadcast to these dimensions: stride 0 if 1 becomes more, new axes in front. False if they do not
  * fit. */
 bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
@@ -98,7 +98,7 @@ int ghp_onnx_first_axis(
 void ghp_onnx_in_order(struct ghp_onnx_array *array); /* row-major strides */
 /* The array's dimensions of more than one element, neighbours that lie in order joined; returns their number. */
 int ghp_onnx_merged(const struct ghp_onnx_array *array, int64_t *dims, int64_t *strides);
-/* Strides for new dimensions of the same elements; false where the old strides do not give any. */
+/* Strides for new dimensions of the same elements; false if the old strides do not give any. */
 bool ghp_onnx_split_strides(const struct ghp_onnx_array *array, struct ghp_onnx_array *out);
 
 #endif

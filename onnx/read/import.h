@@ -99,7 +99,7 @@ const struct ghp_onnx_node *ghp_onnx_maker_of(struct ghp_onnx_import *im, const 
 /* Whether the output needs a name. */
 bool *ghp_onnx_wanted_of(struct ghp_onnx_import *im, const char *name);
 
-/* Input i, or NULL where it is left out. */
+/* Input i, or NULL if it is left out. */
 struct ghp_onnx_array *ghp_onnx_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    int i);
 /* Makes output i. */

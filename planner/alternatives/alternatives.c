@@ -69,7 +69,7 @@ static void keep(struct second_best *r, const int *choice, double step_s)
     memcpy(r->best, choice, plan_bytes(r));
 }
 
-/* A plan's step with the plan's buckets; INFINITY where it does not fit. */
+/* A plan's step with the plan's buckets; INFINITY if it does not fit. */
 static enum ghp_status evaluate(const struct second_best *r, const int *choice, double *step_s)
 {
     int64_t peak = 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those given, or the best for data parallelism; NULL where nobody has a choice. */
+/* Those given, or the best for data parallelism; NULL if nobody has a choice. */
 static enum ghp_status set_formats(const bool *given, struct ghp_plan_context *s)
 {
     size_t layers = (size_t)s->model->n_layers;

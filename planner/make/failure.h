@@ -16,7 +16,7 @@ enum ghp_status ghp_fail_given_stages(const struct ghp_plan_context *context,
 
 /* GHP_ERR_INFEASIBLE, of all that was searched.
  *
- * stages, recomputed   zeroed where they were not searched */
+ * stages, recomputed   zeroed if they were not searched */
 enum ghp_status ghp_fail_all(const struct ghp_plan_context *context,
                              const struct ghp_search_result *shared,
                              const struct ghp_partition *stages,

@@ -87,7 +87,7 @@ static void couple(const struct ruling *r, const struct ghp_staging *s)
     }
 }
 
-/* The step of the staging with the rear split over `tp_size`; INFINITY where it cannot be. */
+/* The step of the staging with the rear split over `tp_size`; INFINITY if it cannot be. */
 static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, int tp_size,
                                 double *step_s)
 {

@@ -13,7 +13,7 @@
 struct ghp_lower_bound {
     int64_t share;
     int tp_sizes;   /* that divide it */
-    int workers;    /* of the stage, 0 where they do not matter */
+    int workers;    /* of the stage, 0 if they do not matter */
     double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
     double *data;   /* the same without weight gradients; n_layers + 1 */
     double *update; /* n_layers + 1 */

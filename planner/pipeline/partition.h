@@ -88,7 +88,7 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
                                       struct ghp_partition *partition);
 void ghp_partition_release(struct ghp_partition *partition); /* accepts a zeroed one */
 
-/* The step of a staging that is sound, by data parallelism inside its stages; INFINITY where it needs more than the
+/* The step of a staging that is sound, by data parallelism inside its stages; INFINITY if it needs more than the
  * memory, or layers that share parameters keep it away.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; errors of lowering */

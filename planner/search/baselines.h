@@ -18,7 +18,7 @@
 
 /* Keeps what the strategy allows; AUTO keeps everything.
  *
- * Returns   GHP_OK; GHP_ERR_INFEASIBLE where a layer has nothing left, naming it and what would help */
+ * Returns   GHP_OK; GHP_ERR_INFEASIBLE if a layer has nothing left, naming it and what would help */
 enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_domain *domain);
 
 /* Fixes splits by hand: `PATTERN=SPLIT,PATTERN=SPLIT,...`; a pattern is a layer's name with * and ?; a split is data,

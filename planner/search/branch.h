@@ -18,7 +18,7 @@
 
 #define GHP_BRANCH_SAME 1e-9
 
-/* The true objective of a plan ([s] or [bytes]); INFINITY where it breaks the limit. */
+/* The true objective of a plan ([s] or [bytes]); INFINITY if it breaks the limit. */
 struct ghp_objective {
     enum ghp_status (*evaluate)(void *context, const int *choice, double *value);
     void *context;

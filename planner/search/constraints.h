@@ -46,7 +46,7 @@ struct ghp_coefficients ghp_instance_coefficients(const struct ghp_instance *in)
 struct ghp_accumulated_cost {
     double *work[GHP_WORK_COUNT]; /* seconds in slots before s; n_slots + 1 */
     double *reduce;               /* seconds in items before i; n_items + 1 */
-    double *slack;                /* an item: 1 where nobody waits for it; n_items */
+    double *slack;                /* an item: 1 if nobody waits for it; n_items */
     double *live;         /* bytes at a point; n_points; zeros where the instance has no memory */
     double *receive;      /* bytes of the receive segment that a layer asks for; n_layers */
     double *p2p_transfer; /* seconds of a p2p transfer, forward and backward; 2 n_p2p_transfers */

@@ -13,7 +13,7 @@ ghp_constraints_p2p_transfer_cost(const struct ghp_instance *in, int e, int pair
                                   in->first_pair[e]];
 }
 
-struct ghp_slot_range { /* of slots, both included; none where first > last */
+struct ghp_slot_range { /* of slots, both included; none if first > last */
     int first, last;
 };
 

@@ -5,7 +5,7 @@
  * its constraints are time constraints, added when the mean of its plans breaks one, and memory constraints where
  * there is a limit. The bound is always the sweep's own sum, so the linear program's rounding cannot spoil it.
  *
- * Values are relative: seconds over `scale`, bytes over the limit (or over `scale` where bytes are minimised).
+ * Values are relative: seconds over `scale`, bytes over the limit (or over `scale` if bytes are minimised).
  *
  * Call order: open -> add plans -> bound (any number of domains) -> marginals -> close.
  *
@@ -65,7 +65,7 @@ double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *
  * domain   in play
  * cutoff   stops once the bound reaches it (relative); may be lowered on the way
  * rounds   sweeps, > 0
- * bound    receives the bound (relative); INFINITY where the domain has no plan; -INFINITY where the frontier is too
+ * bound    receives the bound (relative); INFINITY if the domain has no plan; -INFINITY if the frontier is too
  *          wide for tables
  *
  * Returns   GHP_OK; what `found` returns; GHP_ERR_NO_MEMORY */

@@ -103,7 +103,7 @@ void ghp_frontier_close(struct ghp_frontier *frontier);
 enum ghp_status ghp_frontier_set(struct ghp_frontier *frontier, const unsigned char *in_play,
                                  bool *fits);
 
-/* Least sum over all assignments in play, INFINITY where none is possible.
+/* Least sum over all assignments in play, INFINITY if none is possible.
  *
  * choice   receives the assignment (a node's own numbering); may be NULL; untouched where none is possible */
 double ghp_frontier_solve(struct ghp_frontier *frontier, int *choice);

@@ -161,7 +161,7 @@ void ghp_instance_release(struct ghp_instance *instance);
 /* Its layers, edges and choices as a graph; borrows from the instance. */
 struct ghp_frontier_graph ghp_instance_graph(const struct ghp_instance *instance);
 
-/* The splits of a plan, given as one choice a layer, and back (-1 where the instance has no such choice). */
+/* The splits of a plan, given as one choice a layer, and back (-1 if the instance has no such choice). */
 void ghp_instance_splits(const struct ghp_instance *instance, const int *choice,
                          struct ghp_split *splits);
 int ghp_instance_find(const struct ghp_instance *instance, int layer, struct ghp_split split);

@@ -29,9 +29,9 @@ struct ghp_labelling {
 /* Labels all things at the least cost; of equals, the label 0 for the earliest thing that may have it.
  *
  * label    n, written
- * cost     written; INFINITY where nothing is allowed
+ * cost     written; INFINITY if nothing is allowed
  *
- * Returns   GHP_OK; GHP_ERR_INFEASIBLE where a frontier would grow beyond GHP_LABELLING_FRONTIER; GHP_ERR_NO_MEMORY
+ * Returns   GHP_OK; GHP_ERR_INFEASIBLE if a frontier would grow beyond GHP_LABELLING_FRONTIER; GHP_ERR_NO_MEMORY
  * Local
  * Tested    tests/planner/search/test_labelling.c, against all labellings of small graphs */
 enum ghp_status ghp_labelling_solve(const struct ghp_labelling *graph, bool *label, double *cost);

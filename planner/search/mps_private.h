@@ -40,7 +40,7 @@ struct ghp_mps {
         idle; /* a waiter: the column that is 1 only if neither it nor one before it waits; -1: one surely does */
     int n_waiters;
     int step, reductions,
-        work[GHP_WORK_COUNT]; /* columns; work: -1 where it counts nowhere off a path */
+        work[GHP_WORK_COUNT]; /* columns; work: -1 if it counts nowhere off a path */
 };
 
 /* Adds a row, such as 'E' for equal, or a column; its name is printed. Returns its number, 0 if out of memory. */

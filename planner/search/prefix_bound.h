@@ -57,7 +57,7 @@ enum ghp_status ghp_prefix_bound_set(struct ghp_prefix_bound *bound, const struc
 struct ghp_prefix ghp_prefix_extend(const struct ghp_prefix *prefix,
                                     const struct ghp_prefix_piece *piece, double metric_most_s);
 
-/* No plan that begins so is faster, or `enough` where that is reached; `state` counts over all tables. */
+/* No plan that begins so is faster, or `enough` if that is reached; `state` counts over all tables. */
 double ghp_prefix_bound_of(const struct ghp_prefix_bound *bound, const struct ghp_prefix *prefix,
                            int v, int64_t state, double enough);
 

@@ -280,7 +280,7 @@ done:
     return status;
 }
 
-/* What one worker does, for speed-ups; 0 where the profile cannot say. */
+/* What one worker does, for speed-ups; 0 if the profile cannot say. */
 static enum ghp_status measure_one(const struct ghp_sweep_job *job, struct ghp_sweep *sweep)
 {
     struct ghp_plan_request request = *job->request;

@@ -17,7 +17,7 @@ struct ghp_background_load;
  *
  * memory_bytes   that one operation's measuring may take; they take a small part more, and those that cannot are left
  *                out
- * background load     NULL where there can be none: one worker, workers that share cores or are of unlike speed, a
+ * background load     NULL if there can be none: one worker, workers that share cores or are of unlike speed, a
  *                     device,
  *                nothing timed yet, no memory; the same on all ranks
  *

@@ -35,7 +35,7 @@ static double any_layer(const struct ghp_worklist_op *op)
 typedef enum ghp_status measure_fn(const struct ghp_measure *m, const struct ghp_task *tasks, int n,
                                    struct ghp_overlap *overlap);
 
-/* Measures by operations drawn by weight; nothing where none weighs anything. */
+/* Measures by operations drawn by weight; nothing if none weighs anything. */
 static enum ghp_status measure_by(struct ghp_profiling *run, measure_fn *measure,
                                   double (*weight)(const struct ghp_worklist_op *))
 {

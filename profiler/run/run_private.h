@@ -22,7 +22,7 @@ struct ghp_profiling {
     double rates_s, filling_s; /* spent on rates and slowdowns, and on what was not measured */
     struct ghp_time_estimate estimate; /* of operations */
     struct ghp_trials trials;          /* of algorithms, where what to measure was named */
-    struct ghp_speeds speeds;          /* of the workers; none where they are alike */
+    struct ghp_speeds speeds;          /* of the workers; none if they are alike */
     struct ghp_cache cache;            /* rank 0's */
 };
 

@@ -85,7 +85,7 @@ enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
                                    struct ghp_transport *transport,
                                    struct ghp_validation_result *result);
 
-/* predicted / measured - 1; 0 where it was not measured. Local. */
+/* predicted / measured - 1; 0 if it was not measured. Local. */
 double ghp_validation_error(const struct ghp_validation_trial *trial,
                             enum ghp_validation_kind kind);
 

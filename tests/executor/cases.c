@@ -135,7 +135,7 @@ struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp
     return splits;
 }
 
-/* Gives a tied layer the split that goes with its owner's, or both none where the stages cannot. */
+/* Gives a tied layer the split that goes with its owner's, or both none if the stages cannot. */
 static void couple(const struct ghp_model *model, const struct ghp_staging *s,
                    struct ghp_problem whole, int tied, struct ghp_split *splits)
 {

@@ -30,7 +30,7 @@ struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp
 /* Stages of the given worker counts (0 ends the list), none for an empty list, cut by what the seed draws. */
 struct ghp_staging case_staging(const struct ghp_model *model, const int *counts, int micro_batches,
                                 unsigned seed);
-/* Stages of those worker counts with as many chunks each, interleaved; none where the model has too few cuts. */
+/* Stages of those worker counts with as many chunks each, interleaved; none if the model has too few cuts. */
 struct ghp_staging case_interleaved(const struct ghp_model *model, const int *counts, int chunks,
                                     int micro_batches, unsigned seed);
 /* Whether the stages can be; deals samples unequally if equal shares do not come out. */
@@ -41,7 +41,7 @@ bool case_staging_fits(const struct ghp_model *model, struct ghp_problem whole,
  * recomputed   one a layer */
 void case_recomputed(const struct ghp_model *model, unsigned seed, bool *recomputed);
 
-/* Splits of each layer inside its stage, one a layer; the caller frees them. NULL where a layer can take none.
+/* Splits of each layer inside its stage, one a layer; the caller frees them. NULL if a layer can take none.
  *
  * seed   draws them; 0: the first of each, data */
 struct ghp_split *case_staged_splits(const struct ghp_model *model,

@@ -47,7 +47,7 @@ static void put(struct writer *w, const char *fmt, ...)
     va_end(arguments);
 }
 
-/* Begins layer l<i>, which reads layer `from` (and `other` where that is not -1). */
+/* Begins layer l<i>, which reads layer `from` (and `other` if that is not -1). */
 static void begin_layer(struct writer *w, const char *op, int from, int other)
 {
     w->layers++;

@@ -60,7 +60,7 @@ extern const struct ghp_cpu_kernel *const ghp_cpu_kernel_tables[];
 /* A batch norm on its running statistics, on tensors in blocks of channels. */
 extern const struct ghp_cpu_kernel ghp_cpu_kernels_frozen_blocks[];
 
-/* The loop of a pass; NULL where the operation has no such pass. */
+/* The loop of a pass; NULL if the operation has no such pass. */
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass);
 /* A batch norm's, on tensors in these formats, with what they say is fused; NULL: there is none. Backward with a ReLU
  * w is read too. */

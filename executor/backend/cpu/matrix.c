@@ -66,7 +66,7 @@ static int64_t rows_left(const struct shape *at, int64_t k, int64_t end)
     return rows < 4 ? rows : 4;
 }
 
-/* The output whose window has a place at `offset` = output stride; -1 where there is none. */
+/* The output whose window has a place at `offset` = output stride; -1 if there is none. */
 static int64_t output_of(int64_t offset, int64_t stride, int64_t outputs)
 {
     return offset >= 0 && offset % stride == 0 && offset / stride < outputs ? offset / stride : -1;

@@ -58,7 +58,7 @@ static int64_t box_at(const struct ghp_local *local, struct box box, int64_t r, 
     return ((box.h + r * box.dh) * local->w + box.w + s * box.dw) * local->c;
 }
 
-/* 1 / values that a mean counts; 0 where there are none. */
+/* 1 / values that a mean counts; 0 if there are none. */
 static double mean_scale(const struct ghp_local *local, struct box box)
 {
     if (box_empty(box)) return 0.0;

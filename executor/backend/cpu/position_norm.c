@@ -48,7 +48,7 @@ static int64_t channel_sums(const struct ghp_local *local, int parts, int elemen
 const struct ghp_cpu_kernel ghp_cpu_kernels_position_norm[] = {
     PASSES(GHP_OP_LAYER_NORM), PASSES(GHP_OP_RMS_NORM), {.name = NULL}};
 
-#else /* the bodies, for each precision (cpu/precisions.h). Tensors are [rows][c]; rows = n h w, times the number of heads. */
+#else /* bodies for each precision (cpu/precisions.h). Tensors are [rows][c]; rows = n h w, times the number of heads. */
 
 static double KERNEL(mean_of)(const SCALAR *x, int64_t c)
 {

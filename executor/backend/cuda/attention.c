@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Engines of the backward pass ask for 4 bytes a score, or 6 where sums have one order (test_cuda_attention.c). */
+/* Engines of the backward pass ask for 4 bytes a score, or 6 if sums have one order (test_cuda_attention.c). */
 static const int64_t MOST_WORKSPACE_BYTES = INT64_C(8) << 30;
 static const float HIDDEN = -1e30f;
 

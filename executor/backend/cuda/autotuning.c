@@ -89,7 +89,7 @@ int ghp_cuda_candidates(const char *wanted)
     return wanted != NULL && strcmp(wanted, GHP_ALGORITHM_UNTIMED) == 0 ? 1 : GHP_CUDA_CANDIDATES;
 }
 
-/* Index of the best, -1 where all failed. */
+/* Index of the best, -1 if all failed. */
 static enum ghp_status try_all(struct trial *t, const struct ghp_cuda_candidate_list *list,
                                int *winner)
 {

@@ -132,7 +132,7 @@ struct ghp_cuda_candidate_list {
 /* Times each on tensors of its own, with memory for as long as that takes, and takes the winner (cuda/choice.h). If
  * there is one candidate, if results must repeat, or if memory is short, the first is taken untimed.
  *
- * Returns   GHP_OK, and the winner or -1 where all failed; GHP_ERR_BACKEND */
+ * Returns   GHP_OK, and the winner or -1 if all failed; GHP_ERR_BACKEND */
 enum ghp_status ghp_cuda_choose(struct ghp_cuda_kernel *kernel,
                                 const struct ghp_cuda_candidate_list *candidates, int *winner);
 

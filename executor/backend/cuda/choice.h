@@ -17,7 +17,7 @@ struct ghp_candidate {
     int64_t workspace_bytes;
 };
 
-/* Index of the winner; -1 where all failed. */
+/* Index of the winner; -1 if all failed. */
 int ghp_choice_best(const struct ghp_candidate *candidates, int n);
 
 struct ghp_choices { /* of a backend; zeroed: none */
@@ -45,7 +45,7 @@ void ghp_choice_text(char text[GHP_CHOICE_NAME_BYTES], const char *library, int6
                      const char *rest);
 
 /* What runs an operation alone, and what runs it with all that it fuses: "alone" or "alone & fused". One name serves
- * both kernels, for a profile has one name for a pass. Cuts the text; *fused is NULL where there is none. */
+ * both kernels, for a profile has one name for a pass. Cuts the text; *fused is NULL if there is none. */
 void ghp_choice_split(char *text, char **fused);
 
 #endif

@@ -176,7 +176,7 @@ static enum ghp_status list(struct ghp_cuda_kernel *kernel, int which, int most,
     return GHP_OK;
 }
 
-/* By the fastest engine of the heuristics' first `most`; *taken is false where none was found. */
+/* By the fastest engine of the heuristics' first `most`; *taken is false if none was found. */
 static enum ghp_status choose_alone(struct ghp_cuda_kernel *kernel, int most, bool *taken)
 {
     struct conv *conv = kernel->data;

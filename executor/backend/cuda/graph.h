@@ -62,7 +62,7 @@ struct ghp_graph;
  *
  * cudnn, target   borrowed until close
  *
- * Returns   GHP_OK; GHP_ERR_BACKEND where cuDNN refuses them; GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_BACKEND if cuDNN refuses them; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_graph_open(const struct ghp_cudnn *cudnn, struct ghp_graph_target target,
                                const struct ghp_graph_request *request, struct ghp_graph **graph);
 void ghp_graph_close(struct ghp_graph *graph); /* accepts NULL */
@@ -90,7 +90,7 @@ struct ghp_graph_plans {
 /* The first configurations of cuDNN's heuristics that follow the rules and are supported, best first.
  *
  * most    1 .. GHP_GRAPH_CANDIDATES
- * plans   released by the caller; n is 0 where none is left
+ * plans   released by the caller; n is 0 if none is left
  *
  * Returns   GHP_OK; GHP_ERR_BACKEND; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_graph_list(const struct ghp_graph *graph, const struct ghp_graph_rules *rules,

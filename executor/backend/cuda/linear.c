@@ -288,7 +288,7 @@ static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
     return GHP_OK;
 }
 
-/* The heuristics' candidates; n is 0 where they have none for such a product. */
+/* The heuristics' candidates; n is 0 if they have none for such a product. */
 static enum ghp_status list(struct ghp_cuda_kernel *kernel,
                             struct ghp_cuda_candidate_list *candidates)
 {

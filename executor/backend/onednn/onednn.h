@@ -69,13 +69,13 @@ struct ghp_onednn_matrices { /* x [n][c], w [k][c] (matmul: seen as [c][k]), y [
         read_w; /* weights as forward passes read them, where a gradient w is of other numbers; else NULL */
 };
 
-/* y = x w, w [c][k]. NULL where the library has no such thing. */
+/* y = x w, w [c][k]. NULL if the library has no such thing. */
 enum ghp_status ghp_onednn_matmul_describe(dnnl_engine_t engine,
                                            const struct ghp_onednn_matrices *matrices,
                                            int implementation, dnnl_primitive_attr_t attributes,
                                            dnnl_primitive_desc_t *described);
 
-/* A pass of y = x w^T, w [k][c]. NULL where the library has no such thing. */
+/* A pass of y = x w^T, w [k][c]. NULL if the library has no such thing. */
 enum ghp_status ghp_onednn_inner_describe(dnnl_engine_t engine,
                                           const struct ghp_onednn_matrices *matrices,
                                           enum ghp_pass pass, int implementation,

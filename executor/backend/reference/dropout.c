@@ -1,4 +1,4 @@
-/* executor/backend/reference/dropout.c - dropout: y = x / (1 - ratio), or 0 where the element's random number is below
+/* executor/backend/reference/dropout.c - dropout: y = x / (1 - ratio), or 0 if the element's random number is below
  * ratio 2^32; backward the same of dy.
  *
  * The number of an element is its own wherever it is computed: of the block with the key (seed; element / 4, sample,

@@ -48,7 +48,7 @@ struct ghp_crop ghp_crop_random(struct ghp_image_size picture, const struct ghp_
 /* The pixels that are needed to resize the crop to `to`, within `seen`. */
 struct ghp_rectangle ghp_crop_needed(const struct ghp_crop *crop, struct ghp_image_size to);
 
-/* How many times reduced the picture may be decoded: 8, 4 or 2 where the crop stays as large as `to`, else 1. */
+/* How many times reduced the picture may be decoded: 8, 4 or 2 if the crop stays as large as `to`, else 1. */
 int ghp_crop_reduction(const struct ghp_crop *crop, struct ghp_image_size to);
 
 #endif

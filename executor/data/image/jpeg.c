@@ -54,7 +54,7 @@ static void on_message(j_common_ptr jpeg, int level)
     give_up(jpeg);
 }
 
-/* Runs `work` where libjpeg's failures come back to. */
+/* Runs `work`. Returns false if libjpeg failed and jumped out of it. */
 static bool survives(struct decoding *d, void (*work)(struct decoding *d))
 {
     if (setjmp(d->back) != 0) return false;

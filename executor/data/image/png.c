@@ -49,7 +49,7 @@ static void read_bytes(png_structp png, png_bytep to, size_t n)
     d->read += n;
 }
 
-/* Runs `work` where libpng's failures come back to. */
+/* Runs `work`. Returns false if libpng failed and jumped out of it. */
 static bool survives(struct decoding *d, void (*work)(struct decoding *d))
 {
     if (setjmp(d->back) != 0) return false;

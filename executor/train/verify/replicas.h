@@ -33,7 +33,7 @@ struct ghp_replicas { /* all workers' tensors, which one worker trains in turn *
 double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at);
 void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, double value);
 
-/* What comes after the updates by step `t`. Returns false where the synchroniser does not mix. replicas_mixing.c */
+/* What comes after the updates by step `t`. Returns false if the synchroniser does not mix. replicas_mixing.c */
 bool ghp_replicas_mix(struct ghp_replicas *r, int64_t t);
 
 /* worker   a lone one with first weights, of batch global batch / n

@@ -36,7 +36,7 @@ struct ghp_traced { /* one whole tensor */
     enum ghp_traced_kind kind;
     const char *name; /* of the layer or parameter; the model's */
     int layer;
-    int entry;  /* of the list of tensors; -1 where it is a layer's */
+    int entry;  /* of the list of tensors; -1 if it is a layer's */
     int moment; /* which; of a MOMENT */
     int64_t elements;
     void *

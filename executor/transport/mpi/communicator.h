@@ -157,7 +157,7 @@ void ghp_mpi_clean(void);
  * together can do: MPI itself would wait for ever. room NULL: this rank has no memory for it, and only tells the
  * others.
  *
- * Returns   GHP_OK where all are well; the own status, or that of the first rank that is not, with its number;
+ * Returns   GHP_OK if all are well; the own status, or that of the first rank that is not, with its number;
  * GHP_ERR_COMM
  *           naming the ranks that have not come, after the watchdog's limit
  * Collective over `ranks`, which may have no communicator yet */

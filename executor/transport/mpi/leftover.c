@@ -27,7 +27,7 @@ struct launchers {
     bool lives[MOST_LAUNCHERS];
 };
 
-/* The launchers of this user and host; false where they cannot all be told. */
+/* The launchers of this user and host; false if they cannot all be told. */
 static bool find_launchers(const char *host, struct launchers *l)
 {
     const char *base = getenv("TMPDIR");

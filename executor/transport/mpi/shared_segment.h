@@ -47,7 +47,7 @@ struct ghp_shared_segment {
 
 enum { GHP_SHARED_SEGMENT_UNIT_BYTES = 4096 };
 
-/* The shared segment of comm->in_node ranks, > 1; *shared is NULL where they, or those of another node of the
+/* The shared segment of comm->in_node ranks, > 1; *shared is NULL if they, or those of another node of the
  * communicator, cannot share memory.
  *
  * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY on all ranks alike where one of them has none

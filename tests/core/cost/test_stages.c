@@ -78,7 +78,7 @@ static void draw_interleaved(const struct ghp_model *model, struct ghp_staging *
     }
 }
 
-/* Returns false where the draw cannot be. */
+/* Returns false if the draw cannot be. */
 static bool draw_staging(struct staged *c)
 {
     struct ghp_staging *s = &c->staging;
@@ -108,7 +108,7 @@ static double some_seconds(void)
     return draw(4) == 0 ? 0 : pow(10, -6 + 6 * draw(1000) / 1000.0);
 }
 
-/* Returns false where the step did not end. */
+/* Returns false if the step did not end. */
 static bool check_timing(const struct ghp_programs *programs)
 {
     const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};

@@ -10,7 +10,7 @@
 
 enum { WORKERS = 12, BATCH = 24, POSITIONS = 12, CHANNELS = 12, SAMPLE = POSITIONS * CHANNELS };
 
-/* What one worker holds of the global BATCH x POSITIONS x CHANNELS tensor: 0 where it holds nothing. */
+/* What one worker holds of the global BATCH x POSITIONS x CHANNELS tensor: 0 if it holds nothing. */
 struct held {
     double value[BATCH][SAMPLE];
 };

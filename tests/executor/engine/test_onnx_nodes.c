@@ -205,7 +205,7 @@ static const struct exclusion *exclusion_of(const char *name)
     return NULL;
 }
 
-/* Runs an imported output and compares it; false where it has another size, which is a failure. */
+/* Runs an imported output and compares it; false if it has another size, which is a failure. */
 static void judge(const struct vector *v, struct ghp_onnx_import *import, const char *name,
                   const struct ghp_onnx_file *wanted)
 {

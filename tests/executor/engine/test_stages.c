@@ -188,7 +188,7 @@ static uint64_t check_train(struct bench *b, const struct ghp_split *splits,
     return hash;
 }
 
-/* By all schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
+/* By all schedules, and where `delays` with other timings. Returns false if a layer can take no split. */
 static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
 {
     struct ghp_split *splits =

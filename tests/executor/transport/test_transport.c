@@ -161,7 +161,7 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
     free(in);
 }
 
-/* in_node: ranks in each node, 0 where that makes no difference. */
+/* in_node: ranks in each node, 0 if that makes no difference. */
 static void check_sums(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
     static const int64_t elements[] = {0, 1, 2, 3, 5, 100, 1000, 4095, 4096, 4097, 70001, 300007};

@@ -16,7 +16,7 @@ static void *failing_malloc(size_t n)
 
 typedef enum ghp_status print_fn(const void *what, json_t *options, FILE *out);
 
-/* What is printed while allocation `at` fails; NULL where it says so. */
+/* What is printed while allocation `at` fails; NULL if it says so. */
 static char *print_with(print_fn *print, const void *what, long at)
 {
     json_t *options = json_pack("{s:s}", "workers", "2");

@@ -63,7 +63,7 @@ struct ghp_closed_form_network ghp_closed_form_network_of(const struct ghp_model
 
 /* The layer before the first linear layer that follows every conv2d: where "one weird trick" cuts.
  *
- * Returns   the layer's index; n_layers - 1 where there is no such layer */
+ * Returns   the layer's index; n_layers - 1 if there is no such layer */
 int ghp_closed_form_cut(const struct ghp_model *model);
 
 /* Seconds of the ring all-gather (or reduce-scatter) of a buffer of `bytes` over n ranks; 0 for n <= 1.
@@ -80,7 +80,7 @@ struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_ne
  *
  *     G* = sqrt(N B A / W_r),  A = a_c + sum of the rear's outputs without the last + a_L / 2
  *
- * Returns   G*, not rounded; 0 where there is no rear */
+ * Returns   G*, not rounded; 0 if there is no rear */
 double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
                               const struct ghp_closed_form_params *params);
 

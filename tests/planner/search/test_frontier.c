@@ -10,7 +10,7 @@ enum { CASES = 150 };
 struct sums { /* brute force */
     double least, below;
     int n_below;         /* assignments with a sum less than `below` */
-    double *node, *pair; /* by flat index; INFINITY where no assignment has it */
+    double *node, *pair; /* by flat index; INFINITY if no assignment has it */
 };
 
 static void fill_costs(struct ghp_frontier *f, const struct ghp_domain *domain,

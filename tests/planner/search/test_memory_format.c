@@ -130,7 +130,7 @@ static bool has_one_cost(const struct ghp_op_entry *entry)
     return strncmp(entry->key, "conv2d", 6) == 0 && entry->n_memory_formats == 0;
 }
 
-/* Seconds of a step's passes with these labels; INFINITY where an executor could not keep to them. */
+/* Seconds of a step's passes with these labels; INFINITY if an executor could not keep to them. */
 static double seconds_of(const struct bench *b, const bool *nchw16c)
 {
     struct ghp_lowering lowering = lowering_of(b, nchw16c, b->workers);

@@ -1,7 +1,7 @@
-/* tests/planner/sweep/test_what_if.c - what an override does to costs: nothing where it sets what is there, the ratio
+/* tests/planner/sweep/test_what_if.c - what an override does to costs: nothing if it sets what is there, the ratio
  * of the analytic models where it changes a link or the nodes, and no measurement is kept that it makes untrue.
  *
- * The measured profile here has 4 workers on 2 nodes; latencies are 0 where ratios are to be exact powers of two. */
+ * The measured profile here has 4 workers on 2 nodes; latencies are 0 if ratios are to be exact powers of two. */
 #include "core/plan/what_if.h"
 
 #include "planner/make/make.h"

@@ -213,7 +213,7 @@ cudaError_t ghp_launch_blocks(cudaStream_t stream, const struct ghp_blocks *bloc
 cudaError_t ghp_launch_transpose(cudaStream_t stream, int element_bytes, int64_t n, int64_t a,
                                  int64_t b, const void *from, void *to);
 
-/* y[n][out] = x[n][table[out]], `nothing` where the table is negative. */
+/* y[n][out] = x[n][table[out]], `nothing` if the table is negative. */
 cudaError_t ghp_launch_gather(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
                               const int32_t *table, float nothing, const void *x, void *y);
 /* dx[n][i] = sum of dy[n][list[j]], starts[i] <= j < starts[i + 1]. */

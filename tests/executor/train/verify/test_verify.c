@@ -76,7 +76,7 @@ static void check_precision(int precision, double noise, double one, double all)
     ghp_snapshot_release(&alone);
 }
 
-/* A tensor whose gradient is zero but for rounding passes however its rounding fell, and fails where it is not zero. */
+/* A tensor whose gradient is zero but for rounding passes however its rounding fell, and fails if it is not zero. */
 static void check_zero(int precision, double noise, double zero)
 {
     struct ghp_snapshot plan, alone;
