@@ -20,7 +20,7 @@ static const char *const generations[] = {"checkpoint.safetensors",
                                           "checkpoint.previous.safetensors"};
 enum { GENERATIONS = sizeof generations / sizeof generations[0] };
 
-/* False where the name is too long for a file. */
+/* False if the name is too long for a file. */
 static bool name_file(const char *folder, int generation, char path[PATH_BYTES])
 {
     int n = snprintf(path, PATH_BYTES, "%s/%s", folder, generations[generation]);
@@ -40,7 +40,7 @@ bool ghp_inspect_names_checkpoint(const char *path)
     return false;
 }
 
-/* Header and, where there is one, checksum. *file is closed by the caller, also after a failure. */
+/* Header and, if there is one, checksum. *file is closed by the caller, also after a failure. */
 static enum ghp_status open_checked(const char *path, struct ghp_safetensors **file)
 {
     const char *format;

@@ -71,7 +71,7 @@ static void put_numbers(struct ghp_sheet *sheet, const char *name, int64_t first
     put_missing_costs(sheet, name, a, b);
 }
 
-/* One row for a weighted layer and its followers, layers first .. last, where any split differs. */
+/* One row for a weighted layer and its followers, layers first .. last, if any split differs. */
 static void put_segment(struct ghp_sheet *sheet, const struct costing *p, int first, int last,
                         struct ghp_split *splits)
 {

@@ -206,7 +206,7 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
                      100 * timing->instrs[worst].cost.spread);
 }
 
-/* What becomes of the step where worker 0 computes half as fast. */
+/* What becomes of the step if worker 0 computes half as fast. */
 static enum ghp_status put_slow_worker(struct ghp_display *report, const struct ghp_plan *plan)
 {
     const struct ghp_stragglers one = {.n = 1, .of = {{.rank = 0, .factor = 2}}};

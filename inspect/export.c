@@ -49,7 +49,7 @@ static enum ghp_status read_weight(void *context, const struct ghp_param *param,
     return weights->oriented ? ghp_param_from_file(param, (int)sizeof *values, values) : GHP_OK;
 }
 
-/* What was exported where, or the failure, which names the checkpoint where it is about that. */
+/* What was exported where, or the failure, which names the checkpoint if it is about that. */
 static enum ghp_status end(struct ghp_display *report, enum ghp_status status,
                            const struct ghp_model *model, const char *path, const char *checkpoint)
 {

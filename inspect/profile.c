@@ -126,7 +126,7 @@ struct op_row {
     bool any;
 };
 
-/* Seconds and formats: where they can be had in several, all of them. */
+/* Seconds and formats: if they can be had in several, all of them. */
 static void put_memory_formats(struct op_row *row, const struct ghp_op_entry *entry)
 {
     static const char *const names[] = {"plain", "nChw16c"};

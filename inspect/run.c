@@ -67,7 +67,7 @@ static void value_text(const char *key, const json_t *value, char *text, size_t 
         text[0] = '\0';
 }
 
-/* Keys of the first record that hold single values, plus "error" where it can be made. */
+/* Keys of the first record that hold single values, plus "error" if it can be made. */
 static int columns_of(json_t *record, const char *keys[MAX_COLUMNS])
 {
     bool has_both = json_object_get(record, "predicted_s") != NULL &&

@@ -119,7 +119,7 @@ static const char *value_text(enum ghp_quantity quantity, double value, const ch
     return text;
 }
 
-/* quantity, its unit, nominal, low, high; in JSON by their keys, absent where there is none */
+/* quantity, its unit, nominal, low, high; in JSON by their keys, absent if there is none */
 static void put_range(struct ghp_sheet *sheet, enum ghp_quantity quantity, const double value[3],
                       const char *none)
 {

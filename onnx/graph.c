@@ -304,7 +304,7 @@ static enum ghp_status find_places(struct ghp_onnx_import *im)
     return ghp_onnx_as_sequence(im, x);
 }
 
-/* The output as a vector or a sequence, and the loss on it where there is none. */
+/* The output as a vector or a sequence, and the loss on it if there is none. */
 static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
 {
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};

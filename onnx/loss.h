@@ -1,5 +1,5 @@
 /* onnx/loss.h - the loss of a network as metadata of its file, `ghp.loss`, for ONNX has none that is meant: the loss's
- * name, or where it is not plain softmax_cross_entropy its layer as a model file has it, without inputs:
+ * name, or if it is not plain softmax_cross_entropy its layer as a model file has it, without inputs:
  *
  *     {"name": "loss", "op": "binary_cross_entropy", "multi_label": true}
  *
@@ -14,8 +14,8 @@ enum { GHP_ONNX_LOSS_NAME = 97 };
 
 /* What a file's metadata says: the layer's operation and attributes, and its name.
  *
- * layer   filled in but for its name and inputs; softmax_cross_entropy where the file says nothing
- * name    "loss" where it has none
+ * layer   filled in but for its name and inputs; softmax_cross_entropy if the file says nothing
+ * name    "loss" if it has none
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT (no loss, unknown keys); GHP_ERR_NO_MEMORY
  * Local */

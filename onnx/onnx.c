@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file, and how many positions its samples are to have where it leaves that open (0: not said). */
+/* A file, and how many positions its samples are to have if it leaves that open (0: not said). */
 struct place {
     char path[PATH_MAX];
     int64_t positions;

@@ -132,7 +132,7 @@ static void warn_of_counted(const struct ghp_onnx_import *import)
     }
 }
 
-/* A scale that seems to be no parameter (affine=False), where the file does not say: it is not trained
+/* A scale that seems to be no parameter (affine=False), if the file does not say: it is not trained
  * (onnx/operator/norm.c). */
 static void warn_of_constant_scales(const struct ghp_onnx_import *import)
 {

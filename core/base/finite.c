@@ -1,4 +1,4 @@
-/* core/base/finite.c - see base/finite.h. x - x is 0, or NaN where x is not finite: a sum of those needs no comparison
+/* core/base/finite.c - see base/finite.h. x - x is 0, or NaN if x is not finite: a sum of those needs no comparison
  * each, and vectors can do it. */
 #include "core/base/finite.h"
 

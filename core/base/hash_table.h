@@ -1,7 +1,7 @@
 /* core/base/hash_table.h - distinct items of one size in the order they came, found by a hash.
  *
  * A hash only says where to look: items are compared in full, so items of one hash stay apart. Nothing is taken out,
- * and an item keeps its number. Zero the struct, set item_bytes and, where equal items may differ in bytes, `same`.
+ * and an item keeps its number. Zero the struct, set item_bytes and, if equal items may differ in bytes, `same`.
  *
  * Tested  tests/core/base/test_hash_table.c */
 #ifndef GHP_CORE_BASE_HASH_TABLE_H

@@ -26,7 +26,7 @@
 
 /* For a text that ghp made from another file, which has no lines: what that file calls a place. */
 struct ghp_json_origin {
-    /* Writes at most n bytes; "" where there is nothing to call it. */
+    /* Writes at most n bytes; "" if there is nothing to call it. */
     void (*name)(const void *context, const char *where, char *out, size_t n);
     const void *context;
 };

@@ -31,7 +31,7 @@ int ghp_leftover_name(const char *path, char *name, size_t n)
 
 void ghp_leftover_hold(int file)
 {
-    (void)flock(file, LOCK_EX | LOCK_NB); /* where files cannot be locked nothing is ever removed */
+    (void)flock(file, LOCK_EX | LOCK_NB); /* if files cannot be locked nothing is ever removed */
 }
 
 bool ghp_leftover_lives(long number)

@@ -1,8 +1,8 @@
 /* core/base/log.h - what a tool says on stderr while it works: notes, warnings, a progress bar.
  *
  * Not for results (stdout) and not for failures that main can print (status.h). Silent unless ghp_log_open said that
- * this process speaks (rank 0). The bar is drawn where stderr is a terminal, or a pipe that a launcher empties into
- * one, and without colour where NO_COLOR is set or the terminal is dumb; elsewhere a tool may say lines in its place.
+ * this process speaks (rank 0). The bar is drawn if stderr is a terminal, or a pipe that a launcher empties into
+ * one, and without colour if NO_COLOR is set or the terminal is dumb; elsewhere a tool may say lines in its place.
  * Control characters of what is said are never printed as they are (ghp_text_printable).
  * One bar at a time; call all of these from one thread, but for ghp_warn_here. */
 #ifndef GHP_CORE_BASE_LOG_H
@@ -32,7 +32,7 @@ void ghp_log_failure(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* How a bar looks: one line that is drawn again in its place, plain lines, or not at all. */
 enum ghp_progress_look {
-    GHP_PROGRESS_AUTO, /* live on a terminal, else lines where every_s says so */
+    GHP_PROGRESS_AUTO, /* live on a terminal, else lines if every_s says so */
     GHP_PROGRESS_LIVE,
     GHP_PROGRESS_LINES,
     GHP_PROGRESS_NONE
@@ -59,7 +59,7 @@ void ghp_progress_begin(const char *label, int64_t before, int64_t total);
 /* Shows that `done` of the `total` steps are done, with the time left and a short text ("" for none: give "%s", ""). */
 void ghp_progress_step(int64_t done, const char *fmt, ...) GHP_PRINTF(2, 3);
 
-/* Shows the bar where it stands with another text, for long work between two steps; harmless where none was begun. */
+/* Shows the bar where it stands with another text, for long work between two steps; harmless if none was begun. */
 void ghp_progress_meanwhile(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Starts a bar over time, for work that ends at the latest after limit_s (> 0) seconds and whose steps nobody can
@@ -69,10 +69,10 @@ void ghp_progress_meanwhile(const char *fmt, ...) GHP_PRINTF(1, 2);
  * Returns   whether it began the bar: then the caller ends it */
 bool ghp_progress_clock(const char *label, double limit_s);
 
-/* Shows the time gone of a bar over time, the time left at most, and a short text; harmless where none was begun. */
+/* Shows the time gone of a bar over time, the time left at most, and a short text; harmless if none was begun. */
 void ghp_progress_tick(const char *fmt, ...) GHP_PRINTF(1, 2);
 
-/* Removes the bar; harmless where none was begun. */
+/* Removes the bar; harmless if none was begun. */
 void ghp_progress_end(void);
 
 #endif

@@ -14,7 +14,7 @@
  * --help prints the common options, --help all (or --help=all) every one. --help=man prints the man page, --help=md a
  * page of the reference and --help=bash the completions, from the same table.
  * Options and positional arguments may be mixed; "--" ends the options; "-" alone is positional. As in
- * getopt_long, which is underneath, a long name may be shortened where that is unambiguous.
+ * getopt_long, which is underneath, a long name may be shortened if that is unambiguous.
  * A default outside an option's own range means "not set", and --help does not show it.
  *
  * Tested  tests/core/base/test_opts.c */

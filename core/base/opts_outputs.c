@@ -20,7 +20,7 @@ static bool same_file(const char *a, const char *b)
            (S_ISREG(first.st_mode) || S_ISDIR(first.st_mode));
 }
 
-/* Refuses the output where another word of the command line names the same file. */
+/* Refuses the output if another word of the command line names the same file. */
 static enum ghp_status check_word(const struct ghp_opt *output, struct word other)
 {
     const char *path = *(const char **)output->target;

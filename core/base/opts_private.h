@@ -31,7 +31,7 @@ bool ghp_opts_bounded(const struct ghp_opt *opt);
 /* The present value as text into out (n bytes); NULL for a TEXT that is NULL and for a heading. */
 const char *ghp_opts_value(const struct ghp_opt *opt, char *out, size_t n);
 
-/* What the option's value is called; "" where it takes none. */
+/* What the option's value is called; "" if it takes none. */
 const char *ghp_opts_argument(const struct ghp_opt *opt);
 
 /* The option's help with its choices and its default, into out (n bytes); returns out. */

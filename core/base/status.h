@@ -92,7 +92,7 @@ enum ghp_status ghp_status_fail(enum ghp_status code, const char *fmt, ...) GHP_
 /* Puts context in front of this thread's stored message: prefix, ": ", message. */
 void ghp_status_prefix(const char *fmt, ...) GHP_PRINTF(1, 2);
 
-/* This thread's last message, "" where nothing failed yet; valid until the next failure of this thread. */
+/* This thread's last message, "" if nothing failed yet; valid until the next failure of this thread. */
 const char *ghp_status_message(void);
 
 /* "malformed file" and the like; "unknown status" for a value outside the list. */

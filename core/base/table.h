@@ -37,7 +37,7 @@ void ghp_table_row(struct ghp_table *t);
 /* Adds the next cell of the current row. */
 void ghp_table_cell(struct ghp_table *t, const char *fmt, ...) GHP_PRINTF(2, 3);
 
-/* Prints, safely for a terminal (ghp_text_printable), notes, names, units (where any column has one) and rows; widths
+/* Prints, safely for a terminal (ghp_text_printable), notes, names, units (if any column has one) and rows; widths
  * count UTF-8 characters.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (now or while building, or t is NULL); GHP_ERR_IO */

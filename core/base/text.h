@@ -12,7 +12,7 @@
 /* The shortest decimal that reads back as the same double; writes at most n bytes (32 are enough), returns out. */
 char *ghp_text_number(double value, char *out, size_t n);
 
-/* An allowed range, both ends included: "from 1 to 8", "of at least 1", "of at most 8", or "" where neither end
+/* An allowed range, both ends included: "from 1 to 8", "of at least 1", "of at most 8", or "" if neither end
  * bounds (an end bounds unless it is infinite or at least 2^63 - 1 in size). Writes at most n bytes, returns out. */
 char *ghp_text_range(double min, double max, char *out, size_t n);
 
@@ -20,7 +20,7 @@ char *ghp_text_range(double min, double max, char *out, size_t n);
  * third of the letters differ). */
 const char *ghp_text_nearest(const char *text, const char *const *names);
 
-/* Names joined by ", ", cut with "..." where they do not fit into n bytes; returns out. */
+/* Names joined by ", ", cut with "..." if they do not fit into n bytes; returns out. */
 char *ghp_text_join(const char *const *names, char *out, size_t n);
 
 /* Whether a text begins, or ends, with another; every text does with "". */

@@ -29,12 +29,12 @@ struct ghp_gpus {         /* of one node */
     int64_t memory_bytes; /* of each; 0: unknown */
     double nvlink_Bps; /* of each to others by all its NVLinks, per direction; 0: none or unknown */
     double pcie_Bps;   /* of each to the host, per direction; 0: unknown */
-    /* NVLinks from each GPU to each other where no switch joins them; symmetric. All 0: each reaches all at
+    /* NVLinks from each GPU to each other if no switch joins them; symmetric. All 0: each reaches all at
      * nvlink_Bps. */
     unsigned char nvlinks[GHP_MESH_GPUS][GHP_MESH_GPUS];
 };
 
-/* What a data sheet promises of each GPU, or where there are none of a node; 0: unknown. */
+/* What a data sheet promises of each GPU, or if there are none of a node; 0: unknown. */
 struct ghp_peak {
     double memory_Bps;
     double flops_per_s[GHP_PRECISIONS]; /* in the order of ghp_precision_names */

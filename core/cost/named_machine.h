@@ -15,7 +15,7 @@
 extern const char *const ghp_machine_names[];
 extern const char *const ghp_fabric_names[];
 
-/* Reads a machine: from the file of that path, or where there is none the machine of that name.
+/* Reads a machine: from the file of that path, or if there is none the machine of that name.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (neither a file nor a name, with the nearest one); as ghp_machine_load */
 enum ghp_status ghp_machine_open(const char *name, struct ghp_machine *machine);

@@ -105,7 +105,7 @@ struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation 
     double batch_half; /* samples at which half of flops_per_s is reached; 0: at any */
     /* attention's matrix of scores goes through the memory, as before flash attention; not in files */
     bool stores_scores;
-    /* of seconds by the model, as of entries: twice its mean error where operations were measured; 0: it is given */
+    /* of seconds by the model, as of entries: twice its mean error if operations were measured; 0: it is given */
     double spread;
     double comm_spread; /* the same of the links' model, compared with measured collectives */
 };
@@ -205,7 +205,7 @@ enum ghp_status ghp_profile_finalize(struct ghp_profile *profile); /* sorts, and
 const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key,
                                             enum ghp_pass pass);
 
-/* The same, or where the profile has none the entry of that operation over the nearest number of samples; NULL: it
+/* The same, or if the profile has none the entry of that operation over the nearest number of samples; NULL: it
  * has none of any. */
 const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile,
                                                const struct ghp_local *local, enum ghp_pass pass);
@@ -214,7 +214,7 @@ const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile
  * else the analytic model. GHP_ERR_MISSING names the key and the ghp-profile options that would measure it. */
 enum ghp_status ghp_profile_op(const struct ghp_profile *profile, const struct ghp_local *local,
                                enum ghp_pass pass, struct ghp_cost *cost);
-/* The same with its tensors in these formats, where all entries that cost it know them; else as above. */
+/* The same with its tensors in these formats, if all entries that cost it know them; else as above. */
 enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struct ghp_local *local,
                                   enum ghp_pass pass, struct ghp_nchw16c nchw16c,
                                   struct ghp_cost *cost);
@@ -269,11 +269,11 @@ static inline struct ghp_precision ghp_profile_precision(const struct ghp_profil
     return (struct ghp_precision){profile->element_bytes, profile->tf32};
 }
 
-/* What a worker's arena may take of its share of a GPU, where the profile is of GPUs whose memory is known [bytes];
+/* What a worker's arena may take of its share of a GPU, if the profile is of GPUs whose memory is known [bytes];
  * 0: no such limit. */
 int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers);
 
-/* A worker's share of the memory of its node, or by the analytic model of its GPU where the machine has any [bytes];
+/* A worker's share of the memory of its node, or by the analytic model of its GPU if the machine has any [bytes];
  * 0: unknown, else at least 1. */
 int64_t ghp_profile_memory_share(const struct ghp_profile *profile, int workers);
 

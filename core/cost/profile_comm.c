@@ -124,7 +124,7 @@ static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
     return (int)most;
 }
 
-/* Sums and gathers go by levels where each group has as many members in every node that it touches: how many, else 1.
+/* Sums and gathers go by levels if each group has as many members in every node that it touches: how many, else 1.
  * Only groups that fill their nodes are looked at; others that come out even are taken for pairs. */
 static int members_in_node(enum ghp_comm_op op, const struct ghp_machine *machine, struct kind kind)
 {
@@ -144,7 +144,7 @@ static struct ghp_link divided(struct ghp_link link, double n)
     return link;
 }
 
-/* The link inside a node, as far as the groups of the kind have it: where GPUs are joined by a mesh of NVLinks, the
+/* The link inside a node, as far as the groups of the kind have it: if GPUs are joined by a mesh of NVLinks, the
  * worst group of the first node of any bounds all. */
 static struct ghp_link link_inside(const struct ghp_machine *machine, struct kind kind)
 {
@@ -347,13 +347,13 @@ static int reshards_of(enum ghp_comm_op op)
     return op == GHP_COMM_ALL_REDUCE ? 2 : 1;
 }
 
-/* Between tables, in doublings of a group's ranks. A stride matters little where the same link is crossed as often. A
- * reduction's second exchange follows without its ranks having to be awaited: where messages are short it takes 1.5
+/* Between tables, in doublings of a group's ranks. A stride matters little if the same link is crossed as often. A
+ * reduction's second exchange follows without its ranks having to be awaited: if messages are short it takes 1.5
  * times as long as one exchange, not twice. */
 static const double stride_distance = 0.25, halves_distance = 0.5;
 
 /* The table of `op` over the groups that are most like those asked for: first by the link that is crossed, then by the
- * ratios of counts and strides; of equals the first. `start` is added to every distance. Lowers *least where it
+ * ratios of counts and strides; of equals the first. `start` is added to every distance. Lowers *least if it
  * finds one nearer. */
 static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind,
                         double start, double *least)
@@ -445,7 +445,7 @@ static double launch_overhead_s(const struct ghp_comm_entry *a, const struct ghp
     return a->seconds + part * (b->seconds - a->seconds);
 }
 
-/* Seconds a byte that more bytes take where messages are long; 0: it is not known. */
+/* Seconds a byte that more bytes take if messages are long; 0: it is not known. */
 static double long_rise(const struct ghp_profile *profile, const struct ghp_comm_entry *entry,
                         int workers)
 {

@@ -17,7 +17,7 @@ enum { MAX_WORKERS = 1 << 20, MAX_THREADS = 1 << 16 };
 #define MAX_RATE 1e18
 #define MAX_SAMPLES 1e9
 
-/* Rates that every file has; and then, where they are known, sums of squares, those of further optimizers and fused
+/* Rates that every file has; and then, if they are known, sums of squares, those of further optimizers and fused
  * sums of gradients. */
 enum { N_RATES = 4, FUSED_RATE = N_RATES + GHP_OPTIMIZERS, MAX_RATES };
 

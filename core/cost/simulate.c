@@ -250,7 +250,7 @@ static void interrupt(const struct machine_state *s, struct actor *a)
     if (compute->running) compute->left_s += s->overlap->launch_delay_s;
 }
 
-/* The stream's next instruction begins; where it is one for the link, as soon as that is free. */
+/* The stream's next instruction begins; if it is one for the link, as soon as that is free. */
 static void begin(const struct machine_state *s, const struct actor *a,
                   struct stream_state *stream_state)
 {

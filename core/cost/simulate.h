@@ -32,7 +32,7 @@ struct ghp_timing {
 enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp_profile *profile,
                              struct ghp_timing *timing);
 
-/* The same with the costs at hand, one an instruction: for the same program again where only some costs change. */
+/* The same with the costs at hand, one an instruction: for the same program again if only some costs change. */
 enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
                                         const struct ghp_overlap *overlap,
                                         const struct ghp_cost *costs, struct ghp_timing *timing);
@@ -45,7 +45,7 @@ enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
  * Returns   as ghp_simulate; GHP_ERR_INTERNAL if the programs wait for each other: no timing can end such a step */
 enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,
                                  const struct ghp_profile *profile, struct ghp_timing *timings);
-/* The same where computing takes longer: reshards, reductions and transfers do not.
+/* The same if computing takes longer: reshards, reductions and transfers do not.
  *
  * slow   times as long, one a program, >= 1; NULL: as costed
  *

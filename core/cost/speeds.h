@@ -1,6 +1,6 @@
 /* core/cost/speeds.h - workers that are not equally fast: how many times as fast as the slowest each one is.
  *
- * A profile's operations and rates are the slowest worker's; another one's are divided by its speed where a plan
+ * A profile's operations and rates are the slowest worker's; another one's are divided by its speed if a plan
  * gives it samples of its own number (struct ghp_staging's shares). With equal shares everybody waits for the
  * slowest, so that speeds change nothing.
  *

@@ -27,7 +27,7 @@ static int count(const struct ghp_attribute *a)
     return a->at[2] != 0 ? 4 : 2;
 }
 
-/* Number i of SIZES where the key is left out. */
+/* Number i of SIZES if the key is left out. */
 static int64_t usual_size(const struct ghp_layer *layer, const struct ghp_attribute *a, int i)
 {
     int64_t value = (int64_t)a->usual;

@@ -31,7 +31,7 @@ struct ghp_attribute {
     enum ghp_attribute_kind kind;
     bool required;
     double least, most; /* of each number */
-    double usual;       /* what is not written: the value where the key is left out */
+    double usual;       /* what is not written: the value if the key is left out */
     size_t
         at[4]; /* offsets in struct ghp_layer: of SIZES one each, of LIST the array and the count */
     size_t usual_at;            /* SIZES: `usual` is what is there already; 0: `usual` */
@@ -61,7 +61,7 @@ struct ghp_json_object {
 /* Puts a value under a key; takes it over. */
 void ghp_attribute_put(struct ghp_json_object at, const char *key, json_t *value);
 
-/* The key as its kind says, without `read`; the layer keeps what it has where the key is left out.
+/* The key as its kind says, without `read`; the layer keeps what it has if the key is left out.
  *
  * at   the layer's object
  *

@@ -11,7 +11,7 @@
  *                              family or in a new one, which the build finds; a backend without them is refused
  *                              by name;
  *   4. onnx/operator           its row: how it is written as ONNX, and how it is read; without, it is refused;
- *   5. tests                   executor/op_define.c (its definition); where it takes sizes or several inputs, also
+ *   5. tests                   executor/op_define.c (its definition); if it takes sizes or several inputs, also
  *                              core/model/test_ops.c (its keys) and executor/op_case.c (shapes);
  *   6. docs/reference/formats.md         its row in the table of operations.
  *
@@ -132,7 +132,7 @@ enum {
     GHP_FUSES_BIAS = 1 << 0,  /* after it */
     GHP_FUSES_RELU = 1 << 1,  /* after it */
     GHP_FUSES_ADD = 1 << 2,   /* after it, of two tensors */
-    GHP_FUSES_STATS = 1 << 3, /* its own sums over the samples, where no other worker shares them */
+    GHP_FUSES_STATS = 1 << 3, /* its own sums over the samples, if no other worker shares them */
     GHP_FUSES_RELU_BEFORE = 1 << 4, /* backward: it gives the gradient of the ReLU's input */
     GHP_FUSES_SUM = 1 << 5,         /* backward: it adds its gradient to those of other readers */
     GHP_FUSES_ADD_BEFORE =
@@ -187,7 +187,7 @@ struct ghp_op_facts {
      * divided. NULL: nothing. */
     void (*localize)(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                      struct ghp_local *local);
-    /* Whether a pass would rather have its tensors in blocks of channels, where no plan says anything; NULL: it takes
+    /* Whether a pass would rather have its tensors in blocks of channels, if no plan says anything; NULL: it takes
      * what there is. By the sizes alone, so that a plan's program decides (core/program/memory_format.h). */
     bool (*wants_blocks)(const struct ghp_local *local, enum ghp_pass pass);
     /* Appends to a key what its samples, channels, height and width do not say; NULL: nothing. */
@@ -199,7 +199,7 @@ struct ghp_op_facts {
 
     /* ---- what else is special; false is the rule ---- */
     bool is_input; /* loads samples; computes nothing */
-    /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS where it is divided */
+    /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS if it is divided */
     bool is_loss;
     bool takes_ids; /* its input is token ids; others take numbers */
     int ids_input; /* a further input of token ids, all of whose positions each worker has; 0: none */

@@ -6,7 +6,7 @@
  *     tf32     4                         4                                                of numbers rounded to 10 bits
  *     bf16     2 (bfloat16)              4                                                of bfloat16, added in float
  *
- * Everywhere else a precision is its element_bytes - the bytes of one number of a network's tensors - and, where
+ * Everywhere else a precision is its element_bytes - the bytes of one number of a network's tensors - and, if
  * products matter, whether they are tf32's.
  *
  * Tested tests/core/model/test_precision.c */

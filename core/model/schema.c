@@ -84,7 +84,7 @@ static void add_table(struct keys *keys, const struct ghp_attribute *table)
         add(keys, a->key, key_schema(a), a->required);
 }
 
-/* A layer of one operation; where `chooser` says which keys there are, of its choice. */
+/* A layer of one operation; if `chooser` says which keys there are, of its choice. */
 static json_t *layer_schema(enum ghp_op op, const struct ghp_attribute *chooser, int choice)
 {
     const struct ghp_op_facts *facts = ghp_op_of(op);

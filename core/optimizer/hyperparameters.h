@@ -9,7 +9,7 @@ struct ghp_hyperparameters {
     double momentum;
     double beta1, beta2, epsilon;
     double correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
-    /* of all gradients together: longer ones are scaled to it; where norms are taken */
+    /* of all gradients together: longer ones are scaled to it; if norms are taken */
     double clip_norm;
     double ramp; /* lena: gains, in steps of one worker, up to which rates rise */
 };

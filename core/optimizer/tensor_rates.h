@@ -6,7 +6,7 @@
  *     s = (top + 1e-6) / (bottom + 1e-6), at most n
  *     top = (1 - a) top + a (sum of |g_i|^2 over the worker batches) / n,  bottom alike of |g|^2,  a = min(n / 1000, 1)
  *
- * s is 1 if all g_i are the same, and n where they are orthogonal and equally long. Norms are of whole tensors,
+ * s is 1 if all g_i are the same, and n if they are orthogonal and equally long. Norms are of whole tensors,
  * however they are split. A factor by weights is that of |w| = 1 and a denominator of 1 if one of them is 0.
  *
  * Tested   tests/core/optimizer/test_tensor_rates.c, tests/executor/engine/worker/test_rates.c */

@@ -68,7 +68,7 @@ struct ghp_alternative {
     struct ghp_break_even break_even[GHP_QUANTITY_COUNT];
 };
 
-/* Whether plans tell a layer's other splits where it has any: of products with weights, tables and attention, and of
+/* Whether plans tell a layer's other splits if it has any: of products with weights, tables and attention, and of
  * the loss of a sequence. */
 bool ghp_layer_tells_splits(const struct ghp_layer *layer);
 

@@ -24,7 +24,7 @@ struct ghp_prediction {
         program_hash; /* of the lists that this is the prediction of, one a stage, and a server's; 0: not said */
 };
 
-/* The error in milliseconds for a table, or "?" where it is not known. Returns text. */
+/* The error in milliseconds for a table, or "?" if it is not known. Returns text. */
 enum { GHP_ERROR_TEXT_SIZE = 32 };
 const char *ghp_prediction_error_format(const struct ghp_prediction *p,
                                         char text[GHP_ERROR_TEXT_SIZE]);
@@ -82,7 +82,7 @@ int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_sp
                               struct ghp_problem problem);
 
 /* Turns the plan into the data-parallel one that it was compared with: no stages, the baseline's synchroniser, layers
- * recomputed, buckets and prediction, memory formats as they are. The profile has what that one asks for, too, where
+ * recomputed, buckets and prediction, memory formats as they are. The profile has what that one asks for, too, if
  * ghp-plan wrote the plan. Optimizer and clipping stay.
  *
  * Returns   GHP_OK; GHP_ERR_INFEASIBLE (there is no such baseline, or it cannot be: says why; the plan is unchanged)
@@ -120,7 +120,7 @@ enum ghp_status ghp_plan_predict(const struct ghp_lowering *lowering,
                                  const struct ghp_split *splits, const struct ghp_profile *profile,
                                  struct ghp_prediction *predicted);
 /* The step and the peak of ghp_plan_predict alone; the step to rounding. With many micro-batches in one stage a few are
- * simulated, where the others only repeat them.
+ * simulated, if the others only repeat them.
  *
  * step_s, peak_bytes   may be NULL; without peak_bytes nothing is placed, which is quicker
  *

@@ -11,7 +11,7 @@
 
 enum ghp_link_kind { GHP_LINK_INTRA, GHP_LINK_INTER };
 
-/* The whole profile again: entries, machine, hash, finalized where it was.
+/* The whole profile again: entries, machine, hash, finalized if it was.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
 enum ghp_status ghp_profile_copy(const struct ghp_profile *from, struct ghp_profile *to);

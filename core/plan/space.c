@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The item equal to *wanted, a new copy of it where there is none. */
+/* The item equal to *wanted, a new copy of it if there is none. */
 static enum ghp_status put(struct ghp_hash_table *found, uint64_t hash, const void *wanted,
                            void **item)
 {

@@ -255,7 +255,7 @@ static enum ghp_status set_machine(const struct ghp_what_if *w, struct values *t
     return (int)to->v[KEY_CORES] != m->cores ? set_cores(m, (int)to->v[KEY_CORES]) : GHP_OK;
 }
 
-/* The machine that overrides start from: the one given, with the profile's links where it has none. */
+/* The machine that overrides start from: the one given, with the profile's links if it has none. */
 static enum ghp_status start_machine(const struct ghp_what_if *w, const struct ghp_machine *old,
                                      struct ghp_machine *m)
 {

@@ -95,7 +95,7 @@ bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer
 
 /* ---- where tensors are ---- */
 
-/* As recomputed where it is, else as made first. */
+/* As recomputed if it is, else as made first. */
 static int latest(const int *first, const int *second, int index)
 {
     return second[index] >= 0 ? second[index] : first[index];
@@ -257,8 +257,8 @@ static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct 
     return GHP_OK;
 }
 
-/* A layer's gradients, its weights at the same places where they have a bucket, and what moves its statistics, or
- * (where they are averaged) these. */
+/* A layer's gradients, its weights at the same places if they have a bucket, and what moves its statistics, or
+ * (if they are averaged) these. */
 static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, int64_t *filled)
 {
     const struct ghp_layer *l = &k->lowering->model->layers[layer];

@@ -33,7 +33,7 @@ static int reader_of(const struct ghp_model *model, int layer, unsigned what)
     return next >= 0 && is_fused_as(model->layers[next].op, what) ? next : -1;
 }
 
-/* The same, where it takes the backward pass of a ReLU that the layer is. */
+/* The same, if it takes the backward pass of a ReLU that the layer is. */
 static int pool_behind(const struct ghp_model *model, int layer)
 {
     int next = only_reader(model, layer);
@@ -96,7 +96,7 @@ static bool lives_at(const struct ghp_program *program, int buffer, int point)
     return b->persistent || b->last_point >= point;
 }
 
-/* The statistics that a batch norm's forward pass reads, where nothing is summed over workers in between. */
+/* The statistics that a batch norm's forward pass reads, if nothing is summed over workers in between. */
 static int local_stats(const struct ghp_program *program, int taker)
 {
     const struct ghp_instr *instr = &program->instrs[taker], *before = instr - 1;

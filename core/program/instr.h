@@ -109,7 +109,7 @@ struct ghp_epilogue {
 /* What one kernel does together (core/program/fuse.h); -1: none. */
 struct ghp_fusion {
     struct ghp_epilogue does;
-    int by;   /* the instruction that does this one's work, where the backend has such a kernel */
+    int by;   /* the instruction that does this one's work, if the backend has such a kernel */
     int with; /* a batch norm's other backward pass, which fuses the same ReLU */
 };
 

@@ -143,7 +143,7 @@ static bool has_loss(const struct ghp_emitter *e)
     return ghp_placement_end(&e->placement) == e->lowering->model->n_layers;
 }
 
-/* All workers take part where there are stages: those without the loss add nothing. */
+/* All workers take part if there are stages: those without the loss add nothing. */
 static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_split split)
 {
     struct ghp_ranks ranks = ghp_emitter_replica_group(e, ghp_split_sharers(split));

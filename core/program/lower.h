@@ -14,7 +14,7 @@
 enum ghp_status ghp_lower(const struct ghp_lowering *lowering, const struct ghp_split *splits,
                           int rank, struct ghp_program *program);
 
-/* The program of a server: what it does in one step of a worker, or of all workers where it waits for all. Its list is
+/* The program of a server: what it does in one step of a worker, or of all workers if it waits for all. Its list is
  * in the order in which gradients come in the steady state; a bucket's UPDATE waits for its PUSH, its PULL for that.
  *
  * server   0 .. lowering->sync.servers - 1

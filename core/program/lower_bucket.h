@@ -34,7 +34,7 @@ void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
 struct ghp_bucket_range ghp_bucket_alone(const struct ghp_lowering *lowering, int workers,
                                          int layer, struct ghp_split split);
 
-/* The layer whose parameters its stage has and updates before the layer's forward pass: itself, or its owner where that
+/* The layer whose parameters its stage has and updates before the layer's forward pass: itself, or its owner if that
  * is in another stage; -1: none. */
 int ghp_lower_held(const struct ghp_lowering *lowering, int layer);
 /* The same layer if steps change what it holds; -1: it holds nothing, or all of it is fixed. */

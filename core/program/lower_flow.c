@@ -96,7 +96,7 @@ bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool c
 
 /* ---- gradients handed on ---- */
 
-/* The layer whose passes are the last to read the gradient of a layer's output, where nobody writes into it: no other
+/* The layer whose passes are the last to read the gradient of a layer's output, if nobody writes into it: no other
  * gradient is added, nothing works on it in place (a bias hands it on as it is). -1: somebody does. */
 static int last_reader(const struct ghp_model *model, int layer)
 {

@@ -32,7 +32,7 @@ int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
 /* Whether the layer's running statistics move by sums over ghost batches, or over all workers' own batches, which
  * travel with its gradients. */
 bool ghp_layer_has_stats_delta(const struct ghp_layer *layer);
-/* The same of a plan: not where workers' weights differ, each of which has running statistics of its own. */
+/* The same of a plan: not if workers' weights differ, each of which has running statistics of its own. */
 bool ghp_lowering_has_stats_delta(const struct ghp_lowering *lowering,
                                   const struct ghp_layer *layer);
 /* Whether a layer's running statistics are reduced, or averaged, in its bucket. */
@@ -46,7 +46,7 @@ bool ghp_lower_needs_gradient(const struct ghp_lowering *lowering, int layer);
  * ones are added to it. -1 if nothing reads the layer. */
 int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
 
-/* Whether an operation's output is the buffer of its first input: of one in place, where that input changed its layout
+/* Whether an operation's output is the buffer of its first input: of one in place, if that input changed its layout
  * on the way and so belongs to it alone, or else nobody else reads it and its maker does not need it again. */
 bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool changed);
 

@@ -10,7 +10,7 @@
  * Where no plan says anything the buffers decide. A piece is what operations tie together that read and write the same
  * format (a bias with its input, a pool, an addition, a change of layout that only gathers or adds whole samples);
  * convolutions tie nothing, they take either format on either side, and neither do changes of layout that pack slices
- * of channels, which reorder on the way. A piece lies blocked where every instruction that accesses it can, its
+ * of channels, which reorder on the way. A piece lies blocked if every instruction that accesses it can, its
  * channels come in whole blocks, it is neither loaded nor passed between stages, and a convolution next to it wants
  * blocks, by its sizes (wants_blocks of core/model/op.h). So the list of instructions and what a backend can do decide,
  * and not which kernels it has: the formats of such a plan follow from what its hash names, too. Sizes, offsets and the

@@ -15,7 +15,7 @@
  * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
  * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down.
  * With several micro-batches every step of the schedule (core/sharding/stage.h) has such points of its own, one
- * slot's after the other's; where layers are recomputed in the backward pass, each instruction is a point.
+ * slot's after the other's; if layers are recomputed in the backward pass, each instruction is a point.
  * Buffers live from first_point to last_point inclusive. */
 #ifndef GHP_CORE_PROGRAM_PROGRAM_H
 #define GHP_CORE_PROGRAM_PROGRAM_H
@@ -173,7 +173,7 @@ struct ghp_norm_share {
 };
 struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer);
 
-/* The doubles that a NORM_REDUCE sums: one of all gradients or, where rates follow norms, of each parameter of the
+/* The doubles that a NORM_REDUCE sums: one of all gradients or, if rates follow norms, of each parameter of the
  * model in its order of layers and slots that of its gradients, then the other norm (core/optimizer/tensor_rates.h).
  * The buffer has one more then: the sum of the gradients' squares. */
 int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_rate_rule *rates);

@@ -141,7 +141,7 @@ struct ghp_sync_place {
     int workers; /* 0: not yet known */
 };
 
-/* "local:8" as options and plans have it. One server, where it has servers.
+/* "local:8" as options and plans have it. One server, if it has servers.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming what there is
  * Local. Tested tests/core/program/test_sync.c */

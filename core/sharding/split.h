@@ -131,7 +131,7 @@ bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_r
 enum ghp_comm_op ghp_reshard_comm(enum ghp_reshard_op op);
 /* Whether it copies between slices of channels or positions and contiguous order. */
 bool ghp_reshard_packs(enum ghp_reshard_op op);
-/* Channels of the whole tensor as a step moves them: all workers' parts, padding included, where it lies in parts. */
+/* Channels of the whole tensor as a step moves them: all workers' parts, padding included, if it lies in parts. */
 int64_t ghp_reshard_channels(const struct ghp_reshard_step *step, int64_t channels);
 const char *ghp_reshard_name(enum ghp_reshard_op op);
 const char *ghp_comm_name(enum ghp_comm_op op);

@@ -68,11 +68,11 @@ struct ghp_staging {
     const bool *recompute;
 };
 
-/* Ranks of workers with the numbers first, first + stride, ...  Plain where held is 0: numbers are ranks. */
+/* Ranks of workers with the numbers first, first + stride, ...  Plain if held is 0: numbers are ranks. */
 struct ghp_ranks {
     int first, count, stride;
     int held, group, from; /* number n is rank n / held * group + from + n % held */
-    /* where not 0, of two stages: `skip` ranks lie between places 0 .. part - 1 of a group and the others */
+    /* if not 0, of two stages: `skip` ranks lie between places 0 .. part - 1 of a group and the others */
     int part, skip;
 };
 
@@ -108,7 +108,7 @@ bool ghp_staging_trivial(const struct ghp_staging *staging);      /* as if there
 /* The same one, or NULL for a trivial one: as programs are lowered. */
 const struct ghp_staging *ghp_staging_or_none(const struct ghp_staging *staging);
 int ghp_staging_group(const struct ghp_staging *staging,
-                      int workers); /* K; all workers where there is one stage */
+                      int workers); /* K; all workers if there is one stage */
 int ghp_stage_of(const struct ghp_staging *staging, int layer);
 /* Whether the layer's output is made, not loaded, and read in one stage only: it may lie blocked. */
 bool ghp_stage_keeps(const struct ghp_staging *staging, const struct ghp_model *model, int layer);
@@ -121,7 +121,7 @@ struct ghp_layer_range ghp_chunk_range(const struct ghp_staging *staging, int ch
 
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
-/* The first layer after a cut before `layer` that shares parameters with one before it, where all that share them have
+/* The first layer after a cut before `layer` that shares parameters with one before it, if all that share them have
  * to lie in one stage; -1: there is none. */
 int ghp_stage_parts_sharers(const struct ghp_model *model, int layer);
 
@@ -145,7 +145,7 @@ int ghp_placement_end(const struct ghp_placement *placement);
 struct ghp_placement ghp_placement_of(const struct ghp_staging *staging, int n_layers,
                                       struct ghp_problem whole, int rank);
 
-/* The rank whose program stands for a stage's: the first with the largest share; where speeds are known, the one that
+/* The rank whose program stands for a stage's: the first with the largest share; if speeds are known, the one that
  * needs longest for its share. */
 int ghp_stage_representative(const struct ghp_staging *staging, int stage,
                              struct ghp_problem whole);

@@ -6,7 +6,7 @@
  *
  * Tensors are N,H,W,C (channels innermost). Weights: conv2d [K][C/groups][R][S], linear [K][C]; `flatten` turns H,W,C
  * into C,H,W order. Kernels overwrite their outputs (dw, dx, y), never accumulate, except metrics. y may be x and dx
- * may be dy where ghp_op_in_place says so. */
+ * may be dy if ghp_op_in_place says so. */
 #ifndef GHP_EXECUTOR_BACKEND_BACKEND_H
 #define GHP_EXECUTOR_BACKEND_BACKEND_H
 
@@ -16,8 +16,8 @@
 #include "executor/backend/device.h"
 
 struct ghp_backend_config {
-    int element_bytes; /* 4, or another where the backend has it: of the network's tensors */
-    bool tf32;         /* products of numbers rounded to 10 bits; where the backend has them */
+    int element_bytes; /* 4, or another if the backend has it: of the network's tensors */
+    bool tf32;         /* products of numbers rounded to 10 bits; if the backend has them */
     int threads;       /* OpenMP threads of this worker, >= 1 */
     bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
     int local_rank; /* this worker's number on its node, >= 0: which of the node's devices it uses */
@@ -150,7 +150,7 @@ struct
     double *sum;
 };
 
-struct ghp_masked_sum { /* to += from; where y is there: 0 instead wherever y is not above 0 */
+struct ghp_masked_sum { /* to += from; if y is there: 0 instead wherever y is not above 0 */
     void *to;
     const void *from, *y;
     struct ghp_buffer_extent extent;
@@ -166,7 +166,7 @@ struct ghp_kernel_spec {
      * Backward passes of a batch norm: dy is the gradient of that ReLU's output. A max pool's forward pass: x is a
      * ReLU's output, and what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. */
     bool bias, relu;
-    /* A batch norm's forward pass and BACKWARD_DATA, where no other worker shares its statistics: they take the sums
+    /* A batch norm's forward pass and BACKWARD_DATA, if no other worker shares its statistics: they take the sums
      * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it
      * does. */
     bool stats;
@@ -201,7 +201,7 @@ struct ghp_backend_ops {
     const struct ghp_device_ops *device; /* NULL: tensors lie in host memory */
     /* What is missing for this backend on this machine, and how to get it; NULL: it needs nothing. */
     enum ghp_status (*check)(void);
-    /* Whether there can be such numbers; `open` fails, with what to do, where this machine has none. */
+    /* Whether there can be such numbers; `open` fails, with what to do, if this machine has none. */
     bool (*has_precision)(int element_bytes);
     bool has_tf32;
     /* In bf16, what it wants vocabularies padded to (core/model/vocabulary.h); 0: nothing. */
@@ -231,8 +231,8 @@ struct ghp_backend_ops {
     bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
     /* Whether BACKWARD_DATA of the operation may add its gradient to what is there (spec.add). NULL: none may. */
     bool (*adds)(const struct ghp_backend *backend, enum ghp_op op);
-    /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise,
-     * by the same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no
+    /* As prepare_as (algorithm may be NULL), in these formats; if the algorithm of that name reorders otherwise,
+     * by the same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, if there is no
      * such kernel. Not NULL if can_block or fuses is not. */
     enum ghp_status (*prepare_nchw16c)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,

@@ -11,7 +11,7 @@ struct ghp_backend {
     void *library; /* the library's handles; NULL for reference */
 };
 
-struct ghp_kernel {              /* first member of a backend's own kernel, where it has one */
+struct ghp_kernel {              /* first member of a backend's own kernel, if it has one */
     struct ghp_backend *backend; /* borrowed */
     struct ghp_local local;
     enum ghp_pass pass;
@@ -26,7 +26,7 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
 
 struct ghp_range; /* executor/platform/parallel.h */
 
-/* An optimizer's update on a processor; NULL if the backend has no such numbers. Returns 0, or NaN where a weight or
+/* An optimizer's update on a processor; NULL if the backend has no such numbers. Returns 0, or NaN if a weight or
  * a moment is not finite afterwards: x - x summed over them, which costs less than a comparison each. */
 struct ghp_update_kernel {
     const struct ghp_optimizer *optimizer; /* NULL ends a table */

@@ -190,7 +190,7 @@ static void make_ids(const struct ghp_local *local, int32_t *ids)
         ids[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);
 }
 
-/* Large ones lie in huge pages where the system has them, as a worker's arena does. */
+/* Large ones lie in huge pages if the system has them, as a worker's arena does. */
 void *ghp_operand_set_block(int64_t bytes)
 {
     const size_t huge = 2 << 20;

@@ -2,7 +2,7 @@
  *
  * Tensors are N,H,W,C with channels innermost, so a channel slice is one block of every pixel's row. Either side may
  * lie in blocks of 16 channels instead, [n][c / 16][h][w][16] (docs/explanation/cpu.md): then a copy turns one format
- * into the other on its way, in one pass over memory, or, where both lie so, slices are as long as a sample's. Copies
+ * into the other on its way, in one pass over memory, or, if both lie so, slices are as long as a sample's. Copies
  * only; who sends what to whom is executor/engine/reshard.h. */
 #ifndef GHP_EXECUTOR_BACKEND_PACK_H
 #define GHP_EXECUTOR_BACKEND_PACK_H
@@ -18,8 +18,8 @@ struct ghp_pack {        /* rows of blocks */
     int64_t row_bytes;
     /* which sides lie in blocks of 16 channels: of the whole, or of a slice, there are whole blocks */
     bool whole_nchw16c, part_nchw16c;
-    int64_t pixels;     /* of a sample, rows is a multiple; read where a side is blocked */
-    int64_t lane_bytes; /* 16 channels x element size; read where one is */
+    int64_t pixels;     /* of a sample, rows is a multiple; read if a side is blocked */
+    int64_t lane_bytes; /* 16 channels x element size; read if one is */
 };
 
 /* part = slice `index` of every row of `whole`; neither may overlap the other.

@@ -348,7 +348,7 @@ static void note_lost(const struct ghp_training *t)
         ghp_note("the training is done, but its metrics are kept in part; make room for them");
 }
 
-/* Not where plans were compared just now, or whole trainings are. */
+/* Not if plans were compared just now, or whole trainings are. */
 static enum ghp_status set_guard(struct parts *p)
 {
     struct ghp_training *t = &p->training;

@@ -1,6 +1,6 @@
 /* executor/cli/session.h - one run of ghp-run from its options to its report, on every worker alike.
  *
- * Trains by one plan; or compares several (executor/compare/compare.h), and then trains by the fastest where steps
+ * Trains by one plan; or compares several (executor/compare/compare.h), and then trains by the fastest if steps
  * were asked for. Opens things in phases; after each phase that can fail on one worker alone, all workers agree, so
  * that a failure ends all of them with one message. Inside the training loop nobody can agree: there a failure must
  * end in abort, and `in_loop` says so to main. */

@@ -36,7 +36,7 @@ static enum ghp_status check_comparison(const struct ghp_session_options *o)
     return GHP_OK;
 }
 
-/* What is of a training has no use where nothing is trained. */
+/* What is of a training has no use if nothing is trained. */
 static enum ghp_status check_evaluation(const struct ghp_session_options *o)
 {
     const struct ghp_hyperparameters *h = &o->given;

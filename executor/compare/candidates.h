@@ -25,7 +25,7 @@ double ghp_candidates_quantile(const double *ascending, int n, double q);
 
 struct ghp_interval {
     double median;
-    double low, high; /* the median lies between with at least 95 %; NaN where n is too small */
+    double low, high; /* the median lies between with at least 95 %; NaN if n is too small */
     double coverage;  /* with which probability it does; 0 if n is too small: below 6 */
 };
 

@@ -147,7 +147,7 @@ static enum ghp_status warm_up(struct bout *b, int i, int64_t steps)
     return GHP_OK;
 }
 
-/* How many timed steps a plan's turns have: as many as asked for, fewer where they would take longer than a turn may.
+/* How many timed steps a plan's turns have: as many as asked for, fewer if they would take longer than a turn may.
  * All workers count by the slowest one's seconds. */
 static enum ghp_status size_turn(struct bout *b, int i)
 {

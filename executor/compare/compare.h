@@ -29,7 +29,7 @@ struct ghp_comparison {
 /* Steps that each plan trains in a comparison. Local. */
 int64_t ghp_compare_steps(const struct ghp_session_options *options);
 
-/* Opens every plan's worker, runs the rounds, judges, saves each plan's run where a folder for them was given, and
+/* Opens every plan's worker, runs the rounds, judges, saves each plan's run if a folder for them was given, and
  * closes the workers.
  *
  * ab   to be released, after a failure too

@@ -22,7 +22,7 @@ struct ghp_cpu_use {   /* since the mark, of the machine with the greatest forei
 enum { GHP_BOOT_ID_BYTES = 40 };
 
 struct ghp_cpu_count {                /* what one worker counted since the mark */
-    char machine[GHP_BOOT_ID_BYTES];  /* boot id; "" where it is not known */
+    char machine[GHP_BOOT_ID_BYTES];  /* boot id; "" if it is not known */
     double busy_s, capacity_s, own_s; /* the machine's; this process's. busy_s < 0: not known */
 };
 

@@ -4,7 +4,7 @@
  * of their names' bytes): a lone set. Or two sets, whose files' names begin with train- and with test- (or val-).
  * npy:IMAGES.npy,LABELS.npy[,IMAGES.npy,LABELS.npy...] names the pairs of a lone set.
  *
- * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
+ * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first if it
  * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]; sequences [N][position][C].
  * A network of tokens takes ids, integers [N][position].
  * Labels are integers, [N] or [N][1]; [N][L] of a model that takes L labels of a sample. */

@@ -137,7 +137,7 @@ static enum ghp_status add_files(struct ghp_class_files *files, const char *clas
     return GHP_OK;
 }
 
-/* How many of a class's files train where the set is cut. */
+/* How many of a class's files train if the set is cut. */
 static size_t trains(size_t n, double split)
 {
     size_t first = (size_t)floor((double)n * split + 1e-9);
@@ -145,7 +145,7 @@ static size_t trains(size_t n, double split)
     return first > 0 ? first : 1;
 }
 
-/* One class of a set; where the set is cut, of both. */
+/* One class of a set; if the set is cut, of both. */
 static enum ghp_status add_class(struct ghp_class_folders *f, int set, int label, double split)
 {
     struct ghp_class_files *files = &f->sets[set];

@@ -60,7 +60,7 @@ enum ghp_status ghp_data_check_files(const char *spec);
 
 /* Opens a source and checks it against the model.
  *
- * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split or options where none are possible); GHP_ERR_IO (missing
+ * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split or options if none are possible); GHP_ERR_IO (missing
  *           file); GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's,
  *           both named; fewer training samples than a batch)
  * Local

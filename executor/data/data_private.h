@@ -68,7 +68,7 @@ struct ghp_data {
     const struct ghp_data_ops *ops;
     struct ghp_shape shape;
     int64_t sample_labels;
-    int32_t *labels_of_one; /* [sample_labels], where labels are counted */
+    int32_t *labels_of_one; /* [sample_labels], if labels are counted */
     int classes;            /* labels are 0 .. classes - 1 */
     bool ignores;           /* one of them is ignored */
     int64_t ignored_label;

@@ -5,7 +5,7 @@
  * next time). Step t is batch t mod steps of epoch t / steps.
  *
  * An epoch's shuffle is drawn while the epoch before it runs, some draws a step, so that no step waits for a whole one;
- * where steps do not come in order, it is drawn when it is asked for. The result is the same. */
+ * if steps do not come in order, it is drawn when it is asked for. The result is the same. */
 #ifndef GHP_EXECUTOR_DATA_ORDER_H
 #define GHP_EXECUTOR_DATA_ORDER_H
 

@@ -91,7 +91,7 @@ static enum ghp_status serve(void *context, int job)
     struct ghp_prefetch *a = context;
 
     (void)job;
-    /* where the system refuses, it works as any other thread: results and the taker's part stay the same */
+    /* if the system refuses, it works as any other thread: results and the taker's part stay the same */
     pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
     while (!atomic_load_explicit(&a->ending, memory_order_acquire)) {
         if (sem_wait(&a->wanted) == 0) serve_demand(a);

@@ -7,7 +7,7 @@
  * sample has the same bits on every thread, results do not depend on how far the thread came.
  *
  * There are no locks: what is asked for and how much of it is there is one atomic number, the thread adds a sample to
- * it only while nothing else was asked for meanwhile, and sleeps on a semaphore where there is nothing to do.
+ * it only while nothing else was asked for meanwhile, and sleeps on a semaphore if there is nothing to do.
  *
  * Call order: open -> (hint) take ... -> close. One thread hints and takes. */
 #ifndef GHP_EXECUTOR_DATA_PREFETCH_H

@@ -25,12 +25,12 @@ struct ghp_arena {
 };
 
 /* Zeroed memory for a placed program. Host memory comes from the process's NUMA placement (executor/platform/numa.h),
- * in huge pages where the system has them, and every page is touched now, so that no step pays for it and the resident
+ * in huge pages if the system has them, and every page is touched now, so that no step pays for it and the resident
  * size is the predicted one.
  *
  * weight_owner   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these
  *                take no memory. In host memory pages come as they are used; on a device the rest lies in the memory of
- *                the weight owner where it fits, in what is not alive between its steps
+ *                the weight owner if it fits, in what is not alive between its steps
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
  * Local

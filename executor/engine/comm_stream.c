@@ -6,7 +6,7 @@
 struct comm_stream_job {
     int64_t ticket;                 /* of its latest run, 0: none */
     struct ghp_device_event *ready; /* in the compute stream, when it was posted */
-    /* in the communication stream, after it; where the device transport enqueues */
+    /* in the communication stream, after it; if the device transport enqueues */
     struct ghp_device_event *done;
 };
 

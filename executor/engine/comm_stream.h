@@ -21,7 +21,7 @@ struct ghp_comm_stream_work {
     int jobs; /* 0 .. jobs - 1; a late communication stream's are followed before they are posted again */
     ghp_task_thread_fn *run; /* does a job; on a device it may use the communication stream alone */
     void *context;           /* handed through */
-    bool late;               /* without any thread; no matter where the device transport enqueues */
+    bool late;               /* without any thread; no matter if the device transport enqueues */
 };
 
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND

@@ -25,7 +25,7 @@ struct half {
 struct ghp_in_flight {
     struct ghp_in_flight_plan plan;
     struct ghp_device device;
-    struct ghp_loader *loader; /* the weight owner's where that is better */
+    struct ghp_loader *loader; /* the weight owner's if that is better */
     struct ghp_timeline *timeline;
     int half; /* of the present step */
     struct half halves[GHP_HALVES];

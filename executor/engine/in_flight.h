@@ -3,7 +3,7 @@
  *
  * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of a double buffer,
  * in host memory too, where a step is done when it is enqueued but for reductions. The in-flight steps keep its halves,
- * bring the samples in, and, where every stream takes part by enqueueing alone, record a step once as a graph and play
+ * bring the samples in, and, if every stream takes part by enqueueing alone, record a step once as a graph and play
  * it from then on.
  *
  * Call order: open -> per step: begin, run, collect the half before -> collect -> close. */
@@ -34,7 +34,7 @@ void ghp_in_flight_close(struct ghp_in_flight *in_flight); /* accepts NULL */
 /* Numbers of a step where the device reads them, for calls and updates. */
 const struct ghp_step_hyperparameters *
 ghp_in_flight_hyperparameters(const struct ghp_in_flight *in_flight);
-/* What updates have found not finite, where they tell it; and a copy of it, when all that was enqueued is done. */
+/* What updates have found not finite, if they tell it; and a copy of it, when all that was enqueued is done. */
 struct ghp_not_finite *ghp_in_flight_not_finite(const struct ghp_in_flight *in_flight);
 enum ghp_status ghp_in_flight_read_not_finite(const struct ghp_in_flight *in_flight,
                                               struct ghp_not_finite *found);

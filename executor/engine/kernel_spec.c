@@ -76,7 +76,7 @@ enum ghp_status ghp_kernel_spec_scratch(const struct ghp_backend_ops *ops,
         struct ghp_kernel *kernel = NULL;
         bool known = (spec.x ? 1 : 0) + (spec.y ? 2 : 0) != (i & 3);
         if (ghp_kernel_spec_is_fused(spec) && !fuses) break;
-        if (known) continue; /* with blocks where there can be none: as an earlier one */
+        if (known) continue; /* with blocks if there can be none: as an earlier one */
         GHP_TRY(prepare(ops, backend, task, ghp_kernel_spec_algorithm(entry, spec), spec, &kernel));
         if (kernel == NULL) continue;
         int64_t own = ops->scratch_bytes(kernel);

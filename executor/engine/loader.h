@@ -17,7 +17,7 @@ struct ghp_loader;
 
 struct ghp_loader_plan {
     struct ghp_device device; /* completed */
-    struct ghp_load load; /* of a micro-batch; no images or no labels where the stage has none */
+    struct ghp_load load; /* of a micro-batch; no images or no labels if the stage has none */
     int micro_batches;    /* of a step, >= 1 */
     int64_t micro_batch;  /* samples, over all workers of the stage */
     void *place; /* host memory: room for a micro-batch's images made ahead, or NULL; borrowed */
@@ -40,7 +40,7 @@ enum ghp_status ghp_loader_begin(struct ghp_loader *loader, int half,
                                  const struct ghp_supply *supply);
 /* A micro-batch's samples, in the compute stream.
  *
- * images, labels   where the program wants them; NULL: not these */
+ * images, labels   if the program wants them; NULL: not these */
 enum ghp_status ghp_loader_load(struct ghp_loader *loader, int micro, void *images, void *labels);
 /* All of the step's work is enqueued. */
 void ghp_loader_end(struct ghp_loader *loader);

@@ -1,7 +1,7 @@
 /* executor/engine/reshard.c - see engine/reshard.h. */
 #include "executor/engine/reshard.h"
 
-/* The tensor of the whole subgroup, with padding where it lies in parts: instr->local has its samples and all
+/* The tensor of the whole subgroup, with padding if it lies in parts: instr->local has its samples and all
  * channels. */
 static int64_t whole_bytes(const struct ghp_reshard_job *e)
 {

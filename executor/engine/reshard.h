@@ -15,11 +15,11 @@ struct ghp_reshard_job {
     int rank;
     int element_bytes;
     struct ghp_comm *comm; /* of instr->ranks; NULL if the step sends nothing */
-    const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
+    const void *x; /* [n][h][w][c] in layout step.from; if blocked.x in blocks of channels */
     void *y;       /* in layout step.to; blocked.y */
-    /* both alike where the step does not pack, neither where it has to do with positions; host memory alone */
+    /* both alike if the step does not pack, neither if it has to do with positions; host memory alone */
     struct ghp_nchw16c nchw16c;
-    /* packed copy of the whole tensor, where the step packs: split it lies as y, to be joined as x */
+    /* packed copy of the whole tensor, if the step packs: split it lies as y, to be joined as x */
     void *scratch;
     void *receive; /* segment of a reduction */
     int64_t receive_bytes;

@@ -24,7 +24,7 @@ struct ghp_server {
     struct ghp_exec_context exec;
     enum ghp_fault fault;
     int workers, number, running;
-    struct ghp_program program, layout; /* layout: a worker's, where parameters lie in buckets */
+    struct ghp_program program, layout; /* layout: a worker's, if parameters lie in buckets */
     struct ghp_arena arena;
     struct ghp_channel *channel;
     struct ghp_server_header *headers; /* a worker: the last one */

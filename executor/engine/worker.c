@@ -69,7 +69,7 @@ static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel
     return GHP_OK;
 }
 
-/* The kernel of a COMPUTE: with what the program fuses, or, where the backend has none (or not for the other pass that
+/* The kernel of a COMPUTE: with what the program fuses, or, if the backend has none (or not for the other pass that
  * fuses the same), without. */
 static enum ghp_status find_kernel(struct ghp_worker *w, int i)
 {
@@ -128,7 +128,7 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     return ghp_message_open(instr, w->program.rank, &w->messages[w->n_messages++]);
 }
 
-/* The instruction that waits for the metrics; where nothing is reduced, the loss of the first micro-batch. */
+/* The instruction that waits for the metrics; if nothing is reduced, the loss of the first micro-batch. */
 static void choose_metrics_boundary(struct ghp_worker *w)
 {
     w->metrics_boundary = w->metric_reduce = -1;

@@ -85,7 +85,7 @@ struct
     /* how long a step's computing is made to take (engine/pace.h); 0: as long as it takes */
     double emulated_step_s;
     const struct ghp_profile *paced_by;   /* divides an emulated step, or NULL */
-    const struct ghp_mixer_hooks *mixing; /* where the synchroniser mixes; else may be NULL */
+    const struct ghp_mixer_hooks *mixing; /* if the synchroniser mixes; else may be NULL */
     bool reduces_late; /* on a processor: no thread reduces during the step (comm_stream.h) */
 };
 
@@ -108,7 +108,7 @@ struct ghp_result { /* of one step, over the whole global batch */
     double loss;    /* mean */
     double correct; /* samples whose largest output is their label */
     double samples;
-    double gradient_norm; /* of all gradients, where the program takes it; else 0 */
+    double gradient_norm; /* of all gradients, if the program takes it; else 0 */
 };
 
 /* Prepares the program's kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory

@@ -68,7 +68,7 @@ struct ghp_worker {
     bool updates_pending;
     struct ghp_step step; /* whose updates or result are pending, or that runs */
     uint64_t updating;    /* the step by whose gradients weights are updated now */
-    double mean_weight;   /* of the classes of that step's labels, where they have weights */
+    double mean_weight;   /* of the classes of that step's labels, if they have weights */
     double loss_scale;    /* of that step, weight / its labels that are not ignored; 0: none is */
     double own_squares;   /* of that step, of this worker's own gradients; below 0: not taken */
     struct ghp_result *results; /* [most_results], of the latest steps, in turn */
@@ -162,7 +162,7 @@ enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_k
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i, const struct ghp_step *previous);
 /* Between steps: the same as ghp_worker_run, but that another stream's is done when it returns. */
 enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous);
-/* The communication stream's job: on its thread, or at once where the device transport enqueues. */
+/* The communication stream's job: on its thread, or at once if the device transport enqueues. */
 enum ghp_status ghp_worker_reduce(void *worker, int i);
 /* Sums `bytes` of buffer `data`, or at an address, over the ranks of instruction i. */
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes);

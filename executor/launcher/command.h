@@ -18,7 +18,7 @@ struct ghp_command {
 };
 
 void ghp_command_add(struct ghp_command *command, const char *word);
-/* An option, where it was given. */
+/* An option, if it was given. */
 void ghp_command_add_option(struct ghp_command *command, const char *name, const char *value);
 
 /* Runs it to its end, and releases it. *code receives its exit code; of a signal 128 and its number, as shells say.

@@ -148,7 +148,7 @@ static void note_request(int number)
 struct choice {
     int plan;                         /* -1: none */
     char path[GHP_REPLAN_PATH_BYTES]; /* of the one in its place; "": as given */
-    double step_s;                    /* expected of it, where it is for a changed machine */
+    double step_s;                    /* expected of it, if it is for a changed machine */
 };
 
 struct launch {
@@ -195,7 +195,7 @@ static enum ghp_status check_run_options(const struct launch *l)
     return GHP_OK;
 }
 
-/* Finds the newest checkpoint; the one before it where a kill has come between its two names. False: there is none. */
+/* Finds the newest checkpoint; the one before it if a kill has come between its two names. False: there is none. */
 static bool find_checkpoint(char path[PATH_BYTES], struct stat *about)
 {
     snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", chosen.checkpoint);
@@ -399,7 +399,7 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
     return status;
 }
 
-/* The steps of the newest checkpoint of this training, as its file says; what was known before where it cannot be read,
+/* The steps of the newest checkpoint of this training, as its file says; what was known before if it cannot be read,
  * as a damaged one. */
 static void find_kept(struct launch *l)
 {

@@ -199,6 +199,6 @@ int main(int argc, char **argv)
         return 1;
     status = run(argc, argv);
     if (status != GHP_OK) fprintf(stderr, "ghp: %s\n", ghp_status_message());
-    if (silent) sleep(1); /* a launcher ends all where one ends with a failure */
+    if (silent) sleep(1); /* a launcher ends all if one ends with a failure */
     return ghp_status_exit_code(status);
 }

@@ -89,7 +89,7 @@ void ghp_question_drop(struct ghp_question *q)
     if (q->process == 0) return;
     if (waitpid(q->process, NULL, WNOHANG) == 0) { /* else its number may be another's by now */
         kill(-q->process, SIGKILL);
-        kill(q->process, SIGKILL); /* where it has no group yet */
+        kill(q->process, SIGKILL); /* if it has no group yet */
         while (waitpid(q->process, NULL, 0) < 0 && errno == EINTR) {
         }
     }

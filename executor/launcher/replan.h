@@ -1,6 +1,6 @@
 /* executor/launcher/replan.h - another plan for a machine that changes under a training: when a heartbeat tells of a
  * slower worker or of slower links, a command makes a plan for the machine as it is now, and the training goes over to
- * it where that makes up for a restart.
+ * it if that makes up for a restart.
  *
  * The command is a call of ghp-plan without --output, run by sh with what has changed as further options:
  *
@@ -55,7 +55,7 @@ enum ghp_replan_news {
 /* Before an attempt: it has not changed yet. Ends a command that runs. Local. */
 void ghp_replan_begin(struct ghp_replan *replan, int workers);
 
-/* Starts the command where the beat tells of a change, and says so; asks for its end without waiting. What changes
+/* Starts the command if the beat tells of a change, and says so; asks for its end without waiting. What changes
  * meanwhile is looked at after its end. Local. */
 enum ghp_replan_news ghp_replan_look(struct ghp_replan *replan, const struct ghp_beat *beat);
 

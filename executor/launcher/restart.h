@@ -46,7 +46,7 @@ int ghp_restart_larger(const struct ghp_restart *restart, int workers_left);
  * present_s, faster_s   a step of either plan [s]
  * restart_s             from an end in order to the next step [s]
  *
- * Returns   seconds; infinite where it is not faster
+ * Returns   seconds; infinite if it is not faster
  * Local; pure */
 double ghp_restart_pays_s(double present_s, double faster_s, double restart_s);
 

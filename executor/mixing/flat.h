@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-struct ghp_flat { /* float, or double where element_bytes is 8 */
+struct ghp_flat { /* float, or double if element_bytes is 8 */
     void *at;
     int64_t n;
     int element_bytes;
@@ -24,7 +24,7 @@ void ghp_flat_combine(struct ghp_flat x, double of_x, struct ghp_flat y, double 
 void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y);
 /* to = x - y */
 void ghp_flat_subtract(struct ghp_flat to, struct ghp_flat x, struct ghp_flat y);
-/* x += by * (y - x): the bits of x where y is x */
+/* x += by * (y - x): the bits of x if y is x */
 void ghp_flat_pull(struct ghp_flat x, double by, struct ghp_flat y);
 /* e = by * (x - y); y += e; x -= e: x + y stays */
 void ghp_flat_draw(struct ghp_flat x, struct ghp_flat y, double by);

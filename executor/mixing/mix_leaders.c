@@ -14,7 +14,7 @@ struct level { /* the workers of one leader */
     struct ghp_flat leader;
 };
 
-/* The group's, where there are several, and that of all workers. Returns   how many */
+/* The group's, if there are several, and that of all workers. Returns   how many */
 static int levels_of(const struct ghp_mixer *m, struct level levels[2])
 {
     const struct ghp_mix_terms *terms = m->terms;
@@ -83,7 +83,7 @@ static enum ghp_status pass_on(struct ghp_mixer *m, const struct level *l, int l
     return ghp_mixer_wait(m, 0, SLOTS, "passing a leader's weights on");
 }
 
-/* x + c (y - x) keeps the bits of x where y is x; the fault's x (1 - c) + c y does not. */
+/* x + c (y - x) keeps the bits of x if y is x; the fault's x (1 - c) + c y does not. */
 static void pull_to(struct ghp_mixer *m, double by, struct ghp_flat leader)
 {
     if (ghp_mixer_has(m, GHP_FAULT_ROUNDED_PULL)) {
@@ -128,7 +128,7 @@ static enum ghp_status mix_lsgd(struct ghp_mixer *m, const struct ghp_step *of)
     struct level levels[2];
     int n = levels_of(m, levels);
 
-    for (int i = 0; i < n; i++) /* where there was a leader before */
+    for (int i = 0; i < n; i++) /* if there was a leader before */
         if (done > levels[i].every) pull_to(m, pull / (double)levels[i].every, levels[i].leader);
     if (done % m->terms->argument != 0) return GHP_OK;
     m->world->label = "the leaders' losses";

@@ -45,7 +45,7 @@ struct ghp_mix_server {
     struct ghp_exec_context exec;
     enum ghp_fault fault;
     int workers, number, running;
-    struct ghp_program program, layout; /* layout: a worker's, where parameters lie in the bucket */
+    struct ghp_program program, layout; /* layout: a worker's, if parameters lie in the bucket */
     struct ghp_arena arena;
     struct ghp_channel *channel;
     struct client *clients;

@@ -54,7 +54,7 @@ struct ghp_mixer {
     int n_slots;
     struct ghp_mixer_slot *slots;
     void *own;              /* the scheme's state; owned */
-    struct ghp_comm *world; /* of all workers, where they mix in step */
+    struct ghp_comm *world; /* of all workers, if they mix in step */
     struct ghp_task_thread *thread;
     int64_t ticket;
     atomic_bool halts;

@@ -57,7 +57,7 @@ static enum ghp_status run_before(struct ghp_opbench *bench, struct ghp_backend 
     return GHP_OK;
 }
 
-/* As in training: outputs over inputs where the operation allows it. */
+/* As in training: outputs over inputs if the operation allows it. */
 static void overlap(struct ghp_operand_set *set)
 {
     struct ghp_tensors *at = &set->args.at;

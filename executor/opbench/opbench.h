@@ -45,7 +45,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
                                  const struct ghp_opbench_task *task, struct ghp_opbench **bench);
 
 /* Continues with another algorithm of the same pass and in these formats, on the same tensors (backend.h:
- * prepare_nchw16c); without what formats.bias and relu ask for where no kernel takes it along. What lies in the tensors
+ * prepare_nchw16c); without what formats.bias and relu ask for if no kernel takes it along. What lies in the tensors
  * are the same numbers at other places.
  *
  * Returns   as open; after a failure only close is left */

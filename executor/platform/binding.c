@@ -27,7 +27,7 @@ struct node { /* as it is for its workers together */
     hwloc_topology_t topology;
     const struct ghp_processors *processors; /* NULL: all of it */
     struct ghp_limits limits;
-    struct ghp_processors ours; /* that a worker may be bound to, where `processors` are known */
+    struct ghp_processors ours; /* that a worker may be bound to, if `processors` are known */
     int cores; /* as a profile of these workers counts them, less what a limit of processor time takes */
     int usable; /* cores that its workers keep busy, >= 1 */
     bool quota; /* less than there are, by a limit of processor time */

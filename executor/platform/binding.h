@@ -26,7 +26,7 @@ struct ghp_binding {
  *
  * machine         of the plan
  * workers, rank   N and this worker
- * here            workers on this node: the share of its cores where the plan's cores cannot be used
+ * here            workers on this node: the share of its cores if the plan's cores cannot be used
  * processors      that they may use together; NULL: all of this node; borrowed
  *
  * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE if binding is not possible

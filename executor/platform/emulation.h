@@ -39,7 +39,7 @@ const char *ghp_emulation_format(const struct ghp_emulation *emulation,
 /* Whether messages take longer. */
 bool ghp_emulation_delays(const struct ghp_emulation *emulation);
 
-/* Sleeps until a moment on ghp_now_s's clock; at once where that is over. */
+/* Sleeps until a moment on ghp_now_s's clock; at once if that is over. */
 void ghp_emulation_sleep_until(double moment_s);
 
 #endif

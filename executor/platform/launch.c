@@ -13,7 +13,7 @@ extern char **environ;
 /* Variables in which launchers say how many processes they started on this node. */
 static const char *const here_names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                                          "PMI_LOCAL_SIZE"};
-/* Which it is, and of how many in all. Slurm's come last: where mpirun starts its daemons by srun, workers have
+/* Which it is, and of how many in all. Slurm's come last: if mpirun starts its daemons by srun, workers have
  * both. */
 static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
 static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
@@ -21,7 +21,7 @@ static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
 
 bool ghp_launched(void)
 {
-    static bool known, launched; /* MPI sets such variables itself where nobody launched it */
+    static bool known, launched; /* MPI sets such variables itself if nobody launched it */
 
     for (char **at = environ; !known && at != NULL && *at != NULL; at++)
         launched = launched || strncmp(*at, "PMI", 3) == 0;

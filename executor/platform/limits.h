@@ -33,7 +33,7 @@ struct ghp_limits {
  * Local */
 void ghp_limits_read(const char *root, struct ghp_limits *limits);
 
-/* How many of n >= 1 processors threads can keep busy without being stopped: n, or less where there is a limit, which
+/* How many of n >= 1 processors threads can keep busy without being stopped: n, or less if there is a limit, which
  * is rounded down, but at least 1. Local. */
 int ghp_limits_cores(const struct ghp_limits *limits, int n);
 
@@ -43,11 +43,11 @@ int ghp_limits_count(const struct ghp_processors *processors);
 /* What the limits leave of this machine, and the files that say so, for people: "1 core by FILE and 512 MiB of memory
  * by FILE".
  *
- * Returns   text, of `bytes` with the end; "" where they leave all
+ * Returns   text, of `bytes` with the end; "" if they leave all
  * Local */
 const char *ghp_limits_text(const struct ghp_limits *limits, char *text, size_t bytes);
 
-/* Says it of the limits here and now, where there are any. Local. */
+/* Says it of the limits here and now, if there are any. Local. */
 void ghp_limits_note(void);
 
 #endif

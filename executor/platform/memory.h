@@ -25,7 +25,7 @@ void ghp_memory_resume(struct ghp_memory *memory);
 int64_t ghp_memory_over_base(struct ghp_memory *memory);
 
 /* What this machine's processes can still take together, without swapping and within a container's limit [bytes]; -1
- * where the system does not say. */
+ * if the system does not say. */
 int64_t ghp_memory_available(void);
 
 #endif

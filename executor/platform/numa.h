@@ -29,7 +29,7 @@ void ghp_numa_leave(void);
 /* Pages of [base, base + bytes) that are not touched yet will come from its nodes. base is a page's first byte, bytes
  * > 0.
  *
- * Returns   whether they will: false without a placement, and where the system refuses, which changes nothing but speed
+ * Returns   whether they will: false without a placement, and if the system refuses, which changes nothing but speed
  *           */
 bool ghp_numa_bind(void *base, int64_t bytes);
 

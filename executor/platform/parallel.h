@@ -1,7 +1,7 @@
 /* executor/platform/parallel.h - one piece of work on several threads, cut by number and never by chance.
  *
  * Work is cut into as many parts as the worker has threads; a part does the same whichever thread runs it, so results
- * depend on the number of parts only. The one place where ghp's CPU kernels meet OpenMP; where the compiler ignores
+ * depend on the number of parts only. The one place where ghp's CPU kernels meet OpenMP; if the compiler ignores
  * OpenMP the parts run one after the other, with the same results. */
 #ifndef GHP_EXECUTOR_PLATFORM_PARALLEL_H
 #define GHP_EXECUTOR_PLATFORM_PARALLEL_H

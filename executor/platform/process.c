@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* False where it has gone. The command's name, in parentheses, may hold anything. */
+/* False if it has gone. The command's name, in parentheses, may hold anything. */
 static bool read_process(const char *pid, struct ghp_process *p)
 {
     char path[64], text[512];

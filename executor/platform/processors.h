@@ -16,7 +16,7 @@ struct ghp_processors { /* by the operating system's numbers, a bit each */
     uint64_t words[GHP_PROCESSORS_MOST / 64];
 };
 
-/* Those of a process on this node, 0: this one; where the system does not say all that are online. Local. */
+/* Those of a process on this node, 0: this one; if the system does not say all that are online. Local. */
 struct ghp_processors ghp_processors_of(int process);
 void ghp_processors_join(struct ghp_processors *all, const struct ghp_processors *more);
 bool ghp_processors_has(const struct ghp_processors *processors, int number);

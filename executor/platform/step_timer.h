@@ -48,7 +48,7 @@ void ghp_step_timer_kept(const struct ghp_step_timer *watch, bool kept[GHP_STEP_
 void ghp_step_timer_runs(const struct ghp_step_timer *watch, int instr,
                          double run_s[GHP_STEP_TIMER_STEPS]);
 /* Mean over the last n steps, without skipped ones, of what an instruction ran, or below 0 of how long they were; 0
- * where there are none. */
+ * if there are none. */
 double ghp_step_timer_recent_s(const struct ghp_step_timer *watch, int instr, int n);
 /* The instruction's latest timing. */
 struct ghp_instr_timing ghp_step_timer_last(const struct ghp_step_timer *watch, int instr);

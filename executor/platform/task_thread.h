@@ -27,7 +27,7 @@ enum ghp_status ghp_task_thread_open(int capacity, ghp_task_thread_fn *run, void
 /* Finishes the jobs posted so far and ends the thread; accepts NULL. */
 void ghp_task_thread_close(struct ghp_task_thread *thread);
 
-/* Adds a job; returns its ticket: 1, 2, 3, ... Waits where the queue is full. */
+/* Adds a job; returns its ticket: 1, 2, 3, ... Waits if the queue is full. */
 int64_t ghp_task_thread_post(struct ghp_task_thread *thread, int job);
 
 /* Waits until the job with this ticket (and all before it) is done; ticket 0 is done.

@@ -5,8 +5,8 @@
 #ifndef GHP_EXECUTOR_PLATFORM_WAIT_POLICY_H
 #define GHP_EXECUTOR_PLATFORM_WAIT_POLICY_H
 
-/* Starts this program again with passive waiting where the workers of this node have more threads than processors;
- * returns where that is not needed, was chosen by OMP_WAIT_POLICY, or fails.
+/* Starts this program again with passive waiting if the workers of this node have more threads than processors;
+ * returns if that is not needed, was chosen by OMP_WAIT_POLICY, or fails.
  *
  * threads   of each worker
  * argv      of main

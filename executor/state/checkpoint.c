@@ -119,7 +119,7 @@ int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int 
     return c->entries[i].tensor->param->elements * c->element_bytes;
 }
 
-/* Whose training a checkpoint is, and how far: " of 'NAME' after N steps"; "" where it cannot be read.
+/* Whose training a checkpoint is, and how far: " of 'NAME' after N steps"; "" if it cannot be read.
  *
  * Returns whether it is another model's. */
 static bool describe(const char *path, const char *model, char *text, size_t n)

@@ -2,7 +2,7 @@
  * names, and the checkpoint before it as DIR/checkpoint.previous.safetensors. Those that are to be kept for longer have
  * a further name, DIR/checkpoint.step-N.safetensors after N steps, which is a hard link and takes no writing.
  *
- * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. But where workers'
+ * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. But if workers'
  * weights differ (core/program/sync.h) it has their mean and, as "replica.<rank>.<name>", each worker's weights,
  * statistics and moments, and continues only with the same synchroniser and the same number of workers. Weights and
  * statistics under their names, the optimizer's moments as "momentum.<name>" and so on (core/optimizer); the metadata
@@ -68,7 +68,7 @@ struct ghp_checkpoint_norms {
 /* The folder of a training. */
 struct ghp_checkpoint_folder {
     const char *path;
-    struct ghp_checkpoint_norms norms; /* saved, and loaded where the file has them */
+    struct ghp_checkpoint_norms norms; /* saved, and loaded if the file has them */
     struct ghp_checkpoint_keep keep;
     bool beside; /* a thread writes what is saved */
     /* Which of its two files are whole and of this training: only such a one is kept when a newer one comes. False at
@@ -88,7 +88,7 @@ struct ghp_checkpoint_folder {
  * Tested    tests/tools/run/test_overwrite.sh */
 enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, bool resumable);
 
-/* Makes the folder where it is missing, and removes what a killed run left half-written in it.
+/* Makes the folder if it is missing, and removes what a killed run left half-written in it.
  *
  * Returns   GHP_OK; GHP_ERR_IO (cannot be made or written)
  * Local: rank 0 does it, before the first save */
@@ -113,7 +113,7 @@ bool ghp_checkpoint_written(const struct ghp_checkpoint_folder *folder);
 
 /* Waits for the save that is under way; without one it does nothing.
  *
- * step   of that checkpoint, set where there is one
+ * step   of that checkpoint, set if there is one
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_NO_MEMORY: this checkpoint alone is lost
  * Local */
@@ -140,7 +140,7 @@ enum ghp_status ghp_checkpoint_predict(struct ghp_worker *worker, const struct g
  * newest cannot be read or is damaged, a warning says so, and the one before it is read.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (another model's: names the first tensor that differs;
- *           another optimizer's; where weights differ, another synchroniser's or number of workers';
+ *           another optimizer's; if weights differ, another synchroniser's or number of workers';
  *           workers who see different files)
  * Collective over all workers; every worker reads the file */
 enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,

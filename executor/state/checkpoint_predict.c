@@ -34,7 +34,7 @@ static enum ghp_status add_comm(struct sum *sum, enum ghp_comm_op op, int64_t by
 }
 
 /* Entry i: gathered from who hold it together, or sent by its stage to one worker after the other; copied once more
- * where it lies in parts, and where in blocks; and each replica's. */
+ * if it lies in parts, and if in blocks; and each replica's. */
 static enum ghp_status add_entry(struct ghp_worker *worker, const struct ghp_checkpoint_contents *c,
                                  int i, struct sum *sum)
 {

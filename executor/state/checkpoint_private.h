@@ -28,7 +28,7 @@ extern const char *const ghp_checkpoint_number_names[GHP_CHECKPOINT_NUMBERS];
 struct ghp_checkpoint_entry { /* a tensor in a role */
     const struct ghp_tensor *tensor;
     enum ghp_buffer_kind buffer_kind;
-    int worker; /* whose, where workers' weights differ; else -1: the tensor, or the mean of all */
+    int worker; /* whose, if workers' weights differ; else -1: the tensor, or the mean of all */
 };
 
 struct ghp_checkpoint_contents { /* all entries, in file order; owned */

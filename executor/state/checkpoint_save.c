@@ -127,7 +127,7 @@ static struct ghp_checkpoint_image *image_of(struct ghp_checkpoint_folder *folde
     return NULL;
 }
 
-/* The image is complete: the thread writes it, or this one where there is no further thread. */
+/* The image is complete: the thread writes it, or this one if there is no further thread. */
 static enum ghp_status write_beside(struct ghp_checkpoint_image *image)
 {
     image->begun_s = ghp_now_s();

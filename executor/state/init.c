@@ -157,7 +157,7 @@ static int index_of(const char *name, const char *const *names)
     return -1;
 }
 
-/* ", the nearest is 'NAME'" where there is one. */
+/* ", the nearest is 'NAME'" if there is one. */
 static const char *nearest_text(const char *name, const char *const *names, char *out, size_t n)
 {
     const char *nearest = ghp_text_nearest(name, names);

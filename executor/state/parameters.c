@@ -68,7 +68,7 @@ static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker
     return descriptor;
 }
 
-/* A part in host memory and the field's order: the part itself where it lies so, else a copy. */
+/* A part in host memory and the field's order: the part itself if it lies so, else a copy. */
 struct view {
     struct ghp_worker *worker;
     struct ghp_param_descriptor descriptor;

@@ -42,7 +42,7 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
  * that is not finite; -1: none. Local. */
 enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer);
 
-/* Hash of all whole tensors, or where workers' weights differ of each one's: the same under every plan that gives the
+/* Hash of all whole tensors, or if workers' weights differ of each one's: the same under every plan that gives the
  * same bits. Collective over all workers. */
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
                                            const struct ghp_tensors_list *list, uint64_t *hash);

@@ -1,4 +1,4 @@
-/* executor/state/weight_blocks.h - a convolution's weights as they lie between steps where oneDNN's primitives want
+/* executor/state/weight_blocks.h - a convolution's weights as they lie between steps if oneDNN's primitives want
  * blocks.
  *
  *     plain    [k][c][r][s]                             the field's order: checkpoints, slices, comparisons

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double answer_s = 2; /* for what others found, where some may train on */
+static const double answer_s = 2; /* for what others found, if some may train on */
 
 /* ---- who found what ---- */
 

@@ -48,7 +48,7 @@ struct ghp_drift_finding {
     double others_times; /* WORKER: how many times as long others compute, at most; 0: no others */
 };
 
-/* NONE where steps are neither 1.25 times as long as before nor 0.8 times. Local; pure. */
+/* NONE if steps are neither 1.25 times as long as before nor 0.8 times. Local; pure. */
 struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_message *messages, int n);
 
 struct ghp_drift {

@@ -1,7 +1,7 @@
 /* executor/train/evaluate.h - loss and accuracy over all samples of a set: running statistics, no dropout, nothing
  * learnt.
  *
- * Runs a forward-only program of the training's own splits on the training worker's weights; where workers' weights
+ * Runs a forward-only program of the training's own splits on the training worker's weights; if workers' weights
  * differ, on their mean. Samples go in global
  * batches; the last one is filled up with padding that is not counted, so every sample counts exactly once. */
 #ifndef GHP_EXECUTOR_TRAIN_EVALUATE_H

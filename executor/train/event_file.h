@@ -1,7 +1,7 @@
 /* executor/train/event_file.h - a training's numbers as an event file of TensorBoard, readable while it grows.
  *
  * The same numbers as the metrics file (train/metrics.h), as scalars of the run's folder: train/loss, train/top1,
- * train/samples_per_s, train/learning_rate, where taken train/gradient_norm and train/tokens_per_s; test/loss,
+ * train/samples_per_s, train/learning_rate, if taken train/gradient_norm and train/tokens_per_s; test/loss,
  * test/top1, test/top5 and test/perplexity. A new file each time, as TensorBoard wants it: a resumed run's begins with
  * a mark by which readers forget what earlier files have of steps that are trained again.
  *
@@ -20,7 +20,7 @@
 
 struct ghp_event_file;
 
-/* Makes the folder where it is missing, and a new file in it. Returns GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY. */
+/* Makes the folder if it is missing, and a new file in it. Returns GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_event_file_open(const char *folder, struct ghp_event_file **file);
 
 /* step: the first one that is trained; above 0 what is known of later ones is forgotten. Returns GHP_OK; GHP_ERR_IO. */

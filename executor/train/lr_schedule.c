@@ -9,7 +9,7 @@ const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1] = {
     "constant",  "step",        "cosine",  "linear",        "wsd",
     "quadratic", "exponential", "inverse", "inverse-epoch", NULL};
 
-/* What an exponential schedule comes down to where nobody says. */
+/* What an exponential schedule comes down to if nobody says. */
 static const double usual_end = 0.01;
 
 static double decayed(struct ghp_lr_schedule s, double done)

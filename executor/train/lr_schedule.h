@@ -7,7 +7,7 @@
  *     linear                    base - (base - least) (t - W) / (T - W)
  *     wsd                       base; in the last D steps base - (base - least) (t - (T - D)) / D
  *     quadratic                 least + (base - least) (1 - (t - W) / (T - W))^2
- *     exponential               base (least / base)^((t - W) / (T - W)), a hundredth at the end where least is 0
+ *     exponential               base (least / base)^((t - W) / (T - W)), a hundredth at the end if least is 0
  *     inverse                   base / (t - W + 1)
  *     inverse-epoch             base / (i + 1), i the epochs that are over, counted from step W
  *

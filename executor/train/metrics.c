@@ -142,7 +142,7 @@ static json_t *real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* The line with one more number, where there is one; NULL without memory. */
+/* The line with one more number, if there is one; NULL without memory. */
 static json_t *with(json_t *line, const char *key, double value)
 {
     if (value <= 0 || json_object_set_new(line, key, real(value)) == 0) return line;

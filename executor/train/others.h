@@ -19,7 +19,7 @@ struct ghp_other_word { /* of one worker, since the training began */
     double loss;        /* sum over its samples */
     double correct, samples;
     int64_t signal;     /* that it was sent; 0: none */
-    int64_t ends_after; /* its own steps, where all keep step: then all end; 0: it did not say */
+    int64_t ends_after; /* its own steps, if all keep step: then all end; 0: it did not say */
     int64_t meetings;   /* that it has come to */
 };
 

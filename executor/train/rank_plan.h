@@ -18,7 +18,7 @@ struct ghp_rank_plan ghp_rank_plan_of(const struct ghp_worker *worker);
 /* Its kernels, its program and its worker (ghp_worker_open). All that it points to is borrowed until the worker is
  * closed.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT also for what is in host memory alone where the backend's tensors are on a device;
+ * Returns   GHP_OK; GHP_ERR_INPUT also for what is in host memory alone if the backend's tensors are on a device;
  *           failures of lowering and of opening a worker
  * Local */
 enum ghp_status ghp_rank_plan_open(const struct ghp_exec_context *exec,

@@ -66,7 +66,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t verify_steps; /* GHP_NOT_SET: no verification */
     int64_t ab_steps;     /* GHP_NOT_SET: no comparison; else timed steps of a turn, */
     int64_t ab_rounds, ab_warmup_steps; /* turns of each plan, steps before timing; >= 1 */
-    /* fewer timed steps, at least one, where a turn would last longer; 0: no limit */
+    /* fewer timed steps, at least one, if a turn would last longer; 0: no limit */
     double ab_turn_s;
     const char *run_folder; /* or NULL; of the compared plans' run files */
     int numerics;           /* enum ghp_numerics_choice */

@@ -11,7 +11,7 @@
 enum { JUDGED_STEPS = 32 };
 static const double long_s = 10; /* a training of more than that is said before it starts */
 
-/* Says so where the first steps are beyond twice the prediction's error; they began at from_s of t->seconds. Then the
+/* Says so if the first steps are beyond twice the prediction's error; they began at from_s of t->seconds. Then the
  * guard is asked. */
 static enum ghp_status judge(struct ghp_training *t, double from_s, bool *ends)
 {
@@ -169,7 +169,7 @@ static enum ghp_status run_steps(struct ghp_training *t)
     return ghp_training_advance(t, t->steps, &ends);
 }
 
-/* How long it may take, where somebody waits for it. */
+/* How long it may take, if somebody waits for it. */
 static void say_length(const struct ghp_training *t)
 {
     int64_t n = t->steps - t->first_step;

@@ -61,7 +61,7 @@ struct ghp_training {
     struct ghp_training_guard *guard; /* NULL: nobody */
     /* found */
     struct ghp_comm *world;   /* all workers */
-    int64_t done;             /* steps, from 0 on: `steps`, or fewer where a signal ended it */
+    int64_t done;             /* steps, from 0 on: `steps`, or fewer if a signal ended it */
     struct ghp_stop stop;     /* says which signal */
     struct ghp_drift drift;   /* whether steps have become slower */
     struct ghp_losses losses; /* of steps first_step ... */
@@ -82,7 +82,7 @@ struct ghp_training {
  * Collective over all workers */
 enum ghp_status ghp_train(struct ghp_training *training);
 
-/* For a guard: trains the steps t->done .. until - 1, or fewer where a signal or the training's end comes first, with
+/* For a guard: trains the steps t->done .. until - 1, or fewer if a signal or the training's end comes first, with
  * all that is due between them; and brings the training to rest, all weights in place. Collective over all workers. */
 enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool *ends);
 enum ghp_status ghp_training_pause(struct ghp_training *t);

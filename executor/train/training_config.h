@@ -30,7 +30,7 @@ struct ghp_training_config {
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step);
 
 /* Tells a worker which step comes next, so that its samples are made while it computes; nothing if it makes none
- * ahead, or where who comes next hangs on the present step. Local. */
+ * ahead, or if who comes next hangs on the present step. Local. */
 void ghp_training_config_hint(struct ghp_training_config *training_config,
                               struct ghp_worker *worker, int64_t step);
 

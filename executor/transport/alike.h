@@ -32,7 +32,7 @@ struct ghp_alike {
  * text   its value for people; NULL: "not given"
  * hash   of what must be the same. Local */
 void ghp_alike_add(struct ghp_alike *alike, const char *name, const char *text, uint64_t hash);
-/* The same where the text is all that must be the same. */
+/* The same if the text is all that must be the same. */
 void ghp_alike_add_text(struct ghp_alike *alike, const char *name, const char *text);
 
 /* Compares the list with that of all members.

@@ -241,7 +241,7 @@ static enum ghp_status show_profile(struct ghp_display *report, const char *path
     return status;
 }
 
-/* Both plans' own costs in one profile, where the whole one is not at hand. */
+/* Both plans' own costs in one profile, if the whole one is not at hand. */
 static enum ghp_status merge_costs(const struct ghp_plan *a, const struct ghp_plan *b,
                                    struct ghp_profile *profile)
 {

@@ -54,7 +54,7 @@ static bool is_free(const struct ghp_blocks *b, int until, int rank, int lane)
     return true;
 }
 
-/* Each block under the leftmost it reads, where that place is free; else in the first free lane. */
+/* Each block under the leftmost it reads, if that place is free; else in the first free lane. */
 static void set_lanes(struct ghp_blocks *b)
 {
     for (int k = 0; k < b->n; k++) {

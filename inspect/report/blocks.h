@@ -1,6 +1,6 @@
 /* inspect/report/blocks.h - the network folded into blocks, and where each block stands in a drawing.
  *
- * A layer joins the block of the layer before it where that is its only input, feeds nothing else and is split alike;
+ * A layer joins the block of the layer before it if that is its only input, feeds nothing else and is split alike;
  * conv2d, linear, the loss and what joins several tensors begin blocks. Blocks stand in ranks (the longest way from
  * the input) and lanes (side by side within a rank); ranks are folded into columns, read like a newspaper's.
  *
@@ -20,7 +20,7 @@ struct ghp_wire { /* a tensor from one block to another */
     int from, to; /* blocks */
     int edge;     /* of the model */
     int lane;     /* the lane it passes through on its way over other ranks; -1: none is free */
-    int beside; /* then the lane on whose right it passes, the last one where it changes columns */
+    int beside; /* then the lane on whose right it passes, the last one if it changes columns */
     int track;  /* and its track there; else -1 */
 };
 

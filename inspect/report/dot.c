@@ -20,7 +20,7 @@ static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int la
                  colours[split.kind][1]);
 }
 
-/* The layers of a stage, in a frame where there are several. */
+/* The layers of a stage, in a frame if there are several. */
 static void put_stage(struct ghp_page *page, const struct ghp_plan *plan, int stage)
 {
     bool frame = plan->staging.n > 1;

@@ -97,7 +97,7 @@ static int track_x(const struct ghp_blocks *b, const struct ghp_wire *link)
 
 /* ---- tensors ---- */
 
-/* Down through a lane, or straight where the blocks are neighbours. */
+/* Down through a lane, or straight if the blocks are neighbours. */
 static void put_lane_path(const struct drawing *d, const struct ghp_wire *link)
 {
     const struct ghp_blocks *b = d->blocks;

@@ -11,7 +11,7 @@ enum ghp_status ghp_report_read_run(struct ghp_report *report, const char *path)
 const char *ghp_report_layer_name(const struct ghp_report *report, int layer); /* "" for -1 */
 const char *ghp_report_strategy(const struct ghp_plan *plan);                  /* "ghp" for auto */
 
-/* What an edge's change of layout does, on the way forward: a collective's name, "keep own part" where nothing is sent,
+/* What an edge's change of layout does, on the way forward: a collective's name, "keep own part" if nothing is sent,
  * NULL if the layout stays. */
 const char *ghp_report_reshard(const struct ghp_plan *plan, int edge);
 

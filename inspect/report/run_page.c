@@ -159,7 +159,7 @@ static void put_in(struct mean *mean, double loss, int sign)
     mean->n += sign;
 }
 
-/* A line through the means over 2 half + 1 losses, interrupted where none is finite. */
+/* A line through the means over 2 half + 1 losses, interrupted if none is finite. */
 static void put_line(struct ghp_page *page, const struct run_page *run, const struct curve *curve,
                      int64_t half)
 {

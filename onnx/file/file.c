@@ -96,7 +96,7 @@ void ghp_onnx_file_close(struct ghp_onnx_file *file)
 
 /* ---- nesting ---- */
 
-/* One number of 7 bits a byte; false at the end or where it is too long. */
+/* One number of 7 bits a byte; false at the end or if it is too long. */
 static bool varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     *value = 0;
@@ -149,7 +149,7 @@ static bool shallow(const uint8_t *at, const uint8_t *end,
 
 /* ---- nodes and values ---- */
 
-/* What a key of a message's metadata says, "" where nothing (onnx/file/metadata.c); the file owns it. */
+/* What a key of a message's metadata says, "" if nothing (onnx/file/metadata.c); the file owns it. */
 static enum ghp_status read_metadata(struct owner *owner, const void *message, unsigned field,
                                      const char *key, const char **out)
 {

@@ -21,7 +21,7 @@ static Onnx__StringStringEntryProto *parse(const ProtobufCMessageUnknownField *f
     return onnx__string_string_entry_proto__unpack(NULL, field->len - begin, field->data + begin);
 }
 
-/* Copies the value of an entry where its key is the one that is sought. */
+/* Copies the value of an entry if its key is the one that is sought. */
 static enum ghp_status take(const Onnx__StringStringEntryProto *entry, const char *key,
                             char **value)
 {

@@ -104,7 +104,7 @@ static enum ghp_status allocate(struct ghp_hf_files *f, size_t n)
     return f->files != NULL && f->names != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-/* Opens the file where the index has a tensor, and sees that it is there. */
+/* Opens the file if the index has a tensor, and sees that it is there. */
 static enum ghp_status open_listed(struct ghp_hf_files *f, const char *folder,
                                    const struct ghp_node *map, const char *tensor)
 {

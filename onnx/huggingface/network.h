@@ -2,7 +2,7 @@
  * file.
  *
  * Both come from one table a family, so that a layer and what the file calls its weights stand side by side. Layers are
- * called as the file's modules where there is one; a tensor that a file fuses (the queries, keys and values of gpt2) is
+ * called as the file's modules if there is one; a tensor that a file fuses (the queries, keys and values of gpt2) is
  * cut into the parameters of several layers. */
 #ifndef GHP_ONNX_HUGGINGFACE_NETWORK_H
 #define GHP_ONNX_HUGGINGFACE_NETWORK_H

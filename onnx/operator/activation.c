@@ -140,7 +140,7 @@ static enum ghp_status read_clip(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_unary(im, node, &like);
 }
 
-/* One number for each place of an axis of a sample: the channels of an image, where the places are made those. */
+/* One number for each place of an axis of a sample: the channels of an image, if the places are made those. */
 static enum ghp_status read_dropped_channels(struct ghp_onnx_import *im,
                                              const struct ghp_onnx_node *node,
                                              struct ghp_layer *like, int64_t axis)

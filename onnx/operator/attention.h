@@ -32,7 +32,7 @@ enum ghp_onnx_mask {
     GHP_ONNX_MASK_TAKEN  /* the same, subtracted */
 };
 
-/* Reads a constant mask: *causal where each position sees itself and those before it, not where it sees all.
+/* Reads a constant mask: *causal if each position sees itself and those before it, not if it sees all.
  *
  * Returns  GHP_OK; GHP_ERR_INPUT (any other mask) */
 enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -54,7 +54,7 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
 
 /* Some channels of a linear layer as a linear layer of its own: one product for queries, keys and values becomes three,
  * so that a split by channels never cuts across them. */
-/* The layer that makes these channels and no others: itself where they are all, else a copy of the linear layer, and of
+/* The layer that makes these channels and no others: itself if they are all, else a copy of the linear layer, and of
  * a bias on it, that has only their weights. What is not read any more is dropped at the end.
  *
  * part     what to add to its name, at most 8 bytes

@@ -9,10 +9,10 @@ enum ghp_status ghp_onnx_channel_values(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_node *node,
                                         const struct ghp_onnx_array *from, int64_t channels,
                                         struct ghp_onnx_array *out);
-/* A bias layer on the source's: called as its tensor where that ends in .bias, else as its owner. */
+/* A bias layer on the source's: called as its tensor if that ends in .bias, else as its owner. */
 enum ghp_status ghp_onnx_bias_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  const struct ghp_onnx_source *from, int *layer);
-/* The same of input i of the node, where it has one: *layer becomes the bias layer. */
+/* The same of input i of the node, if it has one: *layer becomes the bias layer. */
 enum ghp_status ghp_onnx_bias_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  int i, int *layer);
 

@@ -21,7 +21,7 @@ static bool is_transposed(struct ghp_onnx_hint hint, const struct ghp_onnx_array
            (w->dims[0] == 1 || w->strides[0] == 1);
 }
 
-/* linear, and its bias where there is one. x has two dimensions, w is [K][C]. */
+/* linear, and its bias if there is one. x has two dimensions, w is [K][C]. */
 static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
 {

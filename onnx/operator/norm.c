@@ -88,7 +88,7 @@ static enum ghp_status read_lrn(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_unary(im, node, &like);
 }
 
-/* The axis that alone is normed where a file has written a norm out (onnx/pattern/norm.c), or NULL. */
+/* The axis that alone is normed if a file has written a norm out (onnx/pattern/norm.c), or NULL. */
 static const struct ghp_onnx_attribute *axis_alone(const struct ghp_onnx_node *node)
 {
     const struct ghp_onnx_attribute *axes = ghp_onnx_attribute(node, "axes");
@@ -225,7 +225,7 @@ static enum ghp_status read_instance_norm(struct ghp_onnx_import *im,
 
 /* ---- writing ---- */
 
-/* Over the channels, which are turned to the end where there are pixels. */
+/* Over the channels, which are turned to the end if there are pixels. */
 static enum ghp_status write_rows(struct ghp_onnx_export *ex, int i, const char *op)
 {
     static const int64_t there[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};

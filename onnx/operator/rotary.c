@@ -68,7 +68,7 @@ static struct ghp_onnx_array heads_first(const struct ghp_onnx_import *im,
     return moved;
 }
 
-/* A constant as a table of the positions, where it is one and the same for all samples and heads. */
+/* A constant as a table of the positions, if it is one and the same for all samples and heads. */
 static enum ghp_status read_table(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   int input, struct tables *t, const double **values)
 {

@@ -32,7 +32,7 @@ bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_arra
 /* Whether both arrays are all elements of sequences' layers, in the same order, whichever it is. */
 bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_array *a,
                     const struct ghp_onnx_array *b);
-/* The layer of an operation on each element by itself: in any order where it is a sequence's, else in the natural
+/* The layer of an operation on each element by itself: in any order if it is a sequence's, else in the natural
  * shape, which then x stands for. */
 enum ghp_status ghp_onnx_each_in(struct ghp_onnx_import *im, struct ghp_onnx_array *x, int *layer);
 /* The output of such a layer. */

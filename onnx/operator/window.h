@@ -20,7 +20,7 @@ void ghp_onnx_window_pad(const struct ghp_onnx_import *im, struct ghp_onnx_pixel
 enum ghp_status ghp_onnx_window_define(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                        int layer, int n);
 
-/* kernel_shape, strides, pads, and dilations where there are any. */
+/* kernel_shape, strides, pads, and dilations if there are any. */
 void ghp_export_window(struct ghp_onnx_export *ex, struct ghp_onnx_node *node,
                        const struct ghp_layer *layer);
 

@@ -193,7 +193,7 @@ static bool put(struct ghp_onnx_import *im, const char *x, const struct axis axe
     return true;
 }
 
-/* Whether one of the divisor's factors is that of an axis: its windows' sizes, or where all are alike this number. */
+/* Whether one of the divisor's factors is that of an axis: its windows' sizes, or if all are alike this number. */
 static bool is_factor(struct ghp_onnx_import *im, const char *name, const struct axis *axis)
 {
     double size;

@@ -30,7 +30,7 @@ struct ghp_onnx_base { /* a constant's elements, in order */
     int64_t elements;
     const struct ghp_onnx_file *file; /* with tensor: read when asked for */
     const struct ghp_onnx_tensor *tensor;
-    const double *values; /* else these, or where NULL: all are `fill` */
+    const double *values; /* else these, or if NULL: all are `fill` */
     double fill;
     enum ghp_onnx_role role;
     const char *of; /* the tensor of the file that has the role, or NULL */
@@ -82,8 +82,8 @@ int ghp_onnx_axis_at(const struct ghp_onnx_array *array, int i);
 /* A layer's array with the axes that the graph sees in another order; joined ones move together. */
 struct ghp_onnx_array ghp_onnx_reordered(const struct ghp_onnx_array *array, const int *order,
                                          int n);
-/* A layer's array with these axes of the same elements in the same order, joined where strides cannot say them; false
- * where an axis would have to be cut unevenly, or samples mixed. */
+/* A layer's array with these axes of the same elements in the same order, joined if strides cannot say them; false
+ * if an axis would have to be cut unevenly, or samples mixed. */
 bool ghp_onnx_regroup(const struct ghp_onnx_array *array, int n, const int64_t *dims,
                       struct ghp_onnx_array *out);
 

@@ -82,7 +82,7 @@ void ghp_onnx_import_release(struct ghp_onnx_import *im); /* accepts a zeroed on
 enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               const char *fmt, ...) GHP_PRINTF(3, 4);
 
-/* What a message calls a node: its name, or where it has none its first output. */
+/* What a message calls a node: its name, or if it has none its first output. */
 const char *ghp_onnx_node_name(const struct ghp_onnx_node *node);
 
 /* Memory that lives as long as the import; zeroed; NULL without memory. */
@@ -92,7 +92,7 @@ void *ghp_onnx_keep(struct ghp_onnx_import *im, size_t n, size_t size);
 
 /* Room for all names of the file; before any other function of names. */
 enum ghp_status ghp_onnx_reserve_names(struct ghp_onnx_import *im);
-/* The array of a name; a new one where the name is new. */
+/* The array of a name; a new one if the name is new. */
 struct ghp_onnx_array *ghp_onnx_named(struct ghp_onnx_import *im, const char *name);
 /* The node that makes a name, or NULL. */
 const struct ghp_onnx_node *ghp_onnx_maker_of(struct ghp_onnx_import *im, const char *name);

@@ -1,4 +1,4 @@
-/* onnx/read/settle.c - arrays made real: the layer whose output an array is, through a view where there is none. */
+/* onnx/read/settle.c - arrays made real: the layer whose output an array is, through a view if there is none. */
 #include "onnx/read/settle.h"
 
 #include "onnx/read/constant.h"

@@ -1,11 +1,11 @@
-/* onnx/read/settle.h - arrays made real: the layer whose output an array is, through a view where there is none. */
+/* onnx/read/settle.h - arrays made real: the layer whose output an array is, through a view if there is none. */
 #ifndef GHP_ONNX_READ_SETTLE_H
 #define GHP_ONNX_READ_SETTLE_H
 
 #include "onnx/read/import.h"
 
 /* The layer whose output is the array, element by element, with the shape given (its dimensions regrouped); makes
- * flatten or view layers where there is none yet, and then lets the array stand for the new one. */
+ * flatten or view layers if there is none yet, and then lets the array stand for the new one. */
 enum ghp_status ghp_onnx_settle(struct ghp_onnx_import *im, struct ghp_onnx_array *array,
                                 struct ghp_shape shape, int *layer);
 /* The array's dimensions as a view's, cut at the bounds of channels, rows and columns. */

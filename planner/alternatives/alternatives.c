@@ -29,7 +29,7 @@ struct second_best {
     const struct ghp_model *model;
     int layer;
     const int *choice;        /* the plan's, n_layers */
-    int *trial, *best;        /* scratch; the second best, where step_s is finite */
+    int *trial, *best;        /* scratch; the second best, if step_s is finite */
     struct ghp_split *splits; /* scratch */
     struct ghp_term *terms;   /* scratch */
     struct promise *promises; /* scratch, of one layer's splits */
@@ -61,7 +61,7 @@ static bool fits(const struct second_best *r, int64_t peak_bytes)
     return r->job->limit_bytes == 0 || peak_bytes <= r->job->limit_bytes;
 }
 
-/* Keeps a plan where it is the best yet. */
+/* Keeps a plan if it is the best yet. */
 static void keep(struct second_best *r, const int *choice, double step_s)
 {
     if (step_s >= r->step_s) return;
@@ -80,7 +80,7 @@ static enum ghp_status evaluate(const struct second_best *r, const int *choice, 
     return GHP_OK;
 }
 
-/* Keeps a plan where it fits and is the best yet. */
+/* Keeps a plan if it fits and is the best yet. */
 static enum ghp_status weigh(struct second_best *r, const int *choice)
 {
     double step_s;
@@ -161,7 +161,7 @@ static int by_number(const void *a, const void *b)
     return x->choice - y->choice;
 }
 
-/* The splits to try, in the order of their numbers: all of them, or where these are too many the layer's own and those
+/* The splits to try, in the order of their numbers: all of them, or if these are too many the layer's own and those
  * that promise the shortest steps. */
 static int choose_splits(struct second_best *r)
 {

@@ -21,7 +21,7 @@ struct ghp_alternatives_job {
     int64_t bucket_bytes, limit_bytes;
     double deadline_s; /* of the searches; ghp_now_s's clock */
     double end_s;      /* no further split is tried */
-    bool quick;        /* where not all splits are tried, no others are searched */
+    bool quick;        /* if not all splits are tried, no others are searched */
 };
 
 struct ghp_alternatives {

@@ -161,7 +161,7 @@ static bool is_inverse(enum ghp_quantity quantity)
     return quantity == GHP_QUANTITY_INTER_BANDWIDTH || quantity == GHP_QUANTITY_INTRA_BANDWIDTH;
 }
 
-/* A bracket of the turn; x is the factor, or one over it where that is what seconds are piecewise linear in. */
+/* A bracket of the turn; x is the factor, or one over it if that is what seconds are piecewise linear in. */
 struct bracket {
     double x[2], f[2]; /* [0] before the turn, [1] after it */
 };

@@ -9,7 +9,7 @@
  *     bandwidth, latency   both programs simulated with the link scaled (core/plan/profile_scale.h)
  *     batch                both programs lowered again; the nearest multiple of the workers at which the second best is
  *                          at least as fast
- *     memory               the plan's own arena, where the second best needs less: below it only the second best fits
+ *     memory               the plan's own arena, if the second best needs less: below it only the second best fits
  *
  * The work is limited by a count, not by a clock, so a plan is the same on every machine: layers whose second best is
  * slower by more than half are left out, then those with the slowest second-best choices. `search`

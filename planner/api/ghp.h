@@ -17,7 +17,7 @@
  *
  * Functions that can fail return 0, or one of the GHP_FAILURE values, which are the exit codes of the tools. Then
  * ghp_error() has the reason and what to do, and what they were to fill in is NULL or zeroed. Pointers are not NULL
- * except where that is said; every ..._close takes NULL. Sizes are in bytes, times in seconds.
+ * except if that is said; every ..._close takes NULL. Sizes are in bytes, times in seconds.
  *
  * Nothing is printed, and the library has no state but each thread's last error and one setting of Jansson: from the
  * first file on, that allocates by malloc and free. Threads may plan at once, also from the same model and profile.
@@ -59,7 +59,7 @@ struct ghp_plan; /* a plan, with the network and the part of the profile that it
 struct ghp_planning {
     int workers;   /* ranks that will train, 1 to 2^20 */
     int64_t batch; /* global batch [samples], a multiple of the workers */
-    /* limit on one worker's memory; 0: none, or a GPU's where the profile knows it */
+    /* limit on one worker's memory; 0: none, or a GPU's if the profile knows it */
     int64_t memory_bytes;
     const char *strategy; /* "auto", "data", "model" or "owt"; NULL: auto */
     /* fixed splits, as of ghp-plan --force: "conv*=data,fc1=out:max"; NULL: none */

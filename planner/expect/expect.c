@@ -190,7 +190,7 @@ struct changing {
     int n;
 };
 
-/* Adds the change where it can be and gains 0.5 % or more. */
+/* Adds the change if it can be and gains 0.5 % or more. */
 static void try_change(struct changing *c, struct ghp_setup to, const char *text)
 {
     struct ghp_prediction predicted;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tried where the request leaves it open [bytes]; the first: each layer alone. */
+/* Tried if the request leaves it open [bytes]; the first: each layer alone. */
 const int64_t ghp_candidate_bucket_sizes[GHP_CANDIDATE_BUCKET_SIZES] = {
     0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
     1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};

@@ -18,12 +18,12 @@ struct ghp_candidate {
     struct ghp_prediction predicted;
 };
 
-/* That are tried where the request leaves it open, from each layer alone on. */
+/* That are tried if the request leaves it open, from each layer alone on. */
 enum { GHP_CANDIDATE_BUCKET_SIZES = 11 };
 extern const int64_t ghp_candidate_bucket_sizes[GHP_CANDIDATE_BUCKET_SIZES];
 
-/* The fastest of the plans that a search kept, with the bucket size that is fastest of those tried where the request
- * leaves it open; each layer alone where that is as fast.
+/* The fastest of the plans that a search kept, with the bucket size that is fastest of those tried if the request
+ * leaves it open; each layer alone if that is as fast.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_candidate_of_search(const struct ghp_plan_context *context,

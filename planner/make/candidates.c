@@ -278,7 +278,7 @@ enum ghp_status ghp_find_local_data(const struct ghp_plan_context *context,
     return status;
 }
 
-/* A layer by data, its parameters sharded for each pass where they can be. */
+/* A layer by data, its parameters sharded for each pass if they can be. */
 static struct ghp_split fsdp_split(const struct ghp_plan_context *s, int v)
 {
     const struct ghp_sharding_place place = {s->model, NULL, v, s->request->problem};

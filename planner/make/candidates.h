@@ -3,7 +3,7 @@
  *
  * Each is found once, from those found before it, and not changed afterwards. make/choice.h chooses among them. The
  * order: the three baselines; the search over all that the request leaves open, from the baselines' plans; stages and
- * micro-batches; virtual stages; layers recomputed where the memory binds; shares by the workers' speeds; rules of
+ * micro-batches; virtual stages; layers recomputed if the memory binds; shares by the workers' speeds; rules of
  * thumb.
  *
  * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c, test_certificate.c */
@@ -16,7 +16,7 @@ enum { GHP_BASELINES = 3 };
 
 struct ghp_baseline_found {
     struct ghp_search_result search; /* its plans start later searches */
-    struct ghp_partition recomputed; /* where none of them fits; zeroed: not tried */
+    struct ghp_partition recomputed; /* if none of them fits; zeroed: not tried */
     struct ghp_candidate plan;       /* the fastest of them, with its bucket size */
     char *reason;                    /* why there is none; NULL: there is */
 };
@@ -80,7 +80,7 @@ enum ghp_status ghp_find_stages(const struct ghp_plan_context *context,
 /* Virtual stages, each stage's chunks cut by computation. */
 enum ghp_status ghp_find_interleaved(const struct ghp_plan_context *context, double best_s,
                                      struct ghp_partition *found);
-/* Layers recomputed, where the memory keeps a faster plan away. */
+/* Layers recomputed, if the memory keeps a faster plan away. */
 enum ghp_status ghp_find_recomputed(const struct ghp_plan_context *context, double best_s,
                                     struct ghp_partition *found);
 /* Data parallelism with local statistics and the better of the request's synchronisers, for a network whose

@@ -24,7 +24,7 @@ struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
                                    const struct ghp_proven *proven, enum ghp_trial trial,
                                    const struct ghp_candidate *plan);
 
-/* The certificate where a plan of the same bound that takes step_s was found and not taken. */
+/* The certificate if a plan of the same bound that takes step_s was found and not taken. */
 struct ghp_certificate ghp_certify_beside(struct ghp_certificate certificate, double step_s);
 
 #endif

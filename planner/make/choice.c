@@ -105,7 +105,7 @@ static bool has_data(const struct ghp_candidates *c)
     return c->baseline[0].reason == NULL;
 }
 
-/* The fastest of the search's plan and, where nothing was asked for, the baselines: with each layer reduced alone none
+/* The fastest of the search's plan and, if nothing was asked for, the baselines: with each layer reduced alone none
  * of them is faster, but buckets help one plan more than another. */
 static enum ghp_status choose_fastest(const struct ghp_plan_context *s,
                                       const struct ghp_candidates *c, struct ghp_candidate *plan)
@@ -135,7 +135,7 @@ static enum ghp_status choose_fastest(const struct ghp_plan_context *s,
     return status;
 }
 
-/* Data parallelism where the plan is not surely faster. */
+/* Data parallelism if the plan is not surely faster. */
 static enum ghp_status simplify(const struct ghp_plan_context *s, const struct ghp_candidates *c,
                                 struct ghp_choice *choice)
 {

@@ -2,7 +2,7 @@
  *
  * Plans without stages lead. Stages lead if they are faster by more than their prediction's error. A plan found by
  * trial leads if it is faster by more than data parallelism's error (any gain will do with --no-simplify). The lead
- * gets its bucket size. Without stages, a baseline is taken that buckets make faster; data parallelism where the
+ * gets its bucket size. Without stages, a baseline is taken that buckets make faster; data parallelism if the
  * fastest plan beats it by no more than the error (docs/explanation/planner.md 6); and a layer's second best where
  * buckets make it faster than the plan it was found for.
  *
@@ -26,7 +26,7 @@ struct ghp_lead {
 struct ghp_choice {
     struct ghp_candidate plan;
     bool staged;                          /* by stages, micro-batches, trial or rules */
-    struct ghp_prediction fastest;        /* of the fastest plan, where a simpler one was taken */
+    struct ghp_prediction fastest;        /* of the fastest plan, if a simpler one was taken */
     struct ghp_certificate certificate;   /* its margin is not written */
     struct ghp_alternatives alternatives; /* to the plan; none of those with stages */
 };
@@ -46,7 +46,7 @@ void ghp_choice_release(struct ghp_choice *choice);
  * the plan's own. Each is a change of the plan that it was found for. Every round makes the step shorter, so there is a
  * last one.
  *
- * choice   replaced as a whole where another plan is chosen */
+ * choice   replaced as a whole if another plan is chosen */
 enum ghp_status ghp_choice_find_second_best(const struct ghp_plan_context *context,
                                             const struct ghp_candidates *candidates,
                                             struct ghp_choice *choice);

@@ -190,7 +190,7 @@ static double attempt_s(const struct ghp_plan_request *request, double began_s)
                 least_share * all);
 }
 
-/* Attempts until the plan chosen keeps to its formats; data parallelism in blocks, where that is faster than what other
+/* Attempts until the plan chosen keeps to its formats; data parallelism in blocks, if that is faster than what other
  * stages gain. */
 static enum ghp_status run_attempts(const struct ghp_plan_request *request,
                                     const struct ghp_model *model, struct attempt *a)

@@ -12,7 +12,7 @@
  * Where a network's tensors may lie blocked, the context has formats for data parallelism; if the choice cannot keep to
  * them, the steps are taken again with formats for its stages, then with none.
  *
- * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
+ * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), if the bucket size is tried
  * afterwards: its status then says so.
  *
  * Tested  tests/planner/make/test_make.c, tests/tools/plan/test_plan.sh */

@@ -89,7 +89,7 @@ static bool can_be(const struct recompute_search *r, const struct ghp_staging *s
     return true;
 }
 
-/* The plan at hand, and in micro-batches where stages are searched. */
+/* The plan at hand, and in micro-batches if stages are searched. */
 static enum ghp_status look_at_all(struct recompute_search *r)
 {
     int most = r->job->search_stages ? r->job->partition->space.max_micro_batches : 1;

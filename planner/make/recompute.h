@@ -1,7 +1,7 @@
-/* planner/make/recompute.h - plans whose layers are recomputed in the backward pass, where the memory binds.
+/* planner/make/recompute.h - plans whose layers are recomputed in the backward pass, if the memory binds.
  *
  * The plans that would be fastest without the limit are those that it costs most to give up: the best that a search
- * without it meets, pure data parallelism, and where stages are searched the same in micro-batches and the best staging
+ * without it meets, pure data parallelism, and if stages are searched the same in micro-batches and the best staging
  * without a limit. For each a first set of layers to recompute that fits (planner/recompute/recompute.h); then for
  * each, as far as the time goes, the sets that bounds leave open compared with the best so far; last all sets of the
  * fastest.

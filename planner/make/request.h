@@ -15,7 +15,7 @@ enum { GHP_BUCKET_AUTO = -1 };
     X(OFF, "off")   /* every worker owns every layer, but for stages that are given */             \
     X(AUTO, "auto") /* stages and micro-batches are searched too */
 #define GHP_RECOMPUTE_MODE_LIST(X)                                                                 \
-    X(AUTO, "auto")   /* layers may be recomputed in the backward pass where the memory binds */   \
+    X(AUTO, "auto")   /* layers may be recomputed in the backward pass if the memory binds */   \
     X(NEVER, "never") /* every layer is kept */
 #define GHP_LOAD_BALANCE_MODE_LIST(X)                                                              \
     X(BY_SPEED, "by-speed") /* slower workers may have fewer samples */                            \
@@ -55,7 +55,7 @@ struct ghp_plan_request {
     struct ghp_sync data_sync;
     double time_limit_s; /* of all that makes the plan; what is begun then is finished */
     double gap;          /* relative; a plan this near to the bound will do; 0: the best */
-    bool simplify; /* data parallelism where the best plan is not faster by more than its error */
+    bool simplify; /* data parallelism if the best plan is not faster by more than its error */
     /* say at which values each layer's choice flips; planner/alternatives/break_even.h */
     bool break_even;
     bool decision_only; /* splits, buckets and what they cost: no alternatives */

@@ -1,4 +1,4 @@
-/* planner/make/second_best.c - each layer's second best, and the plan that one of them makes where it is faster
+/* planner/make/second_best.c - each layer's second best, and the plan that one of them makes if it is faster
  * under buckets. */
 #include "planner/make/choice.h"
 

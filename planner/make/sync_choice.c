@@ -11,11 +11,11 @@
 #include <string.h>
 
 static const double first_share =
-    0.7; /* of the time, for plans with all-reduce where both are searched */
-/* The same where parameters may be sharded: gradients sharded save what a sharded update does, and more. */
+    0.7; /* of the time, for plans with all-reduce if both are searched */
+/* The same if parameters may be sharded: gradients sharded save what a sharded update does, and more. */
 static const double sharding_share = 0.9;
 static const double likely_share =
-    0.3; /* the same where the sharded update is likely to replace it */
+    0.3; /* the same if the sharded update is likely to replace it */
 static const double least_share = 0.1;             /* for each later search */
 static const int64_t usual_bucket_bytes = 1 << 24; /* tried first */
 static const double guess_share = 0.05;            /* for the best buckets of data parallelism */
@@ -128,7 +128,7 @@ static bool data_is_better(const struct ghp_plan_request *request, const struct 
     return data->predicted.step_s - plan->predicted.step_s <= error_s;
 }
 
-/* Whether plans with a sharded update are worth a search: its decision alone, where the memory may bind. */
+/* Whether plans with a sharded update are worth a search: its decision alone, if the memory may bind. */
 static enum ghp_status try_sharded(const struct ghp_plan_request *request,
                                    const struct ghp_plan *plan, bool *worth)
 {
@@ -158,7 +158,7 @@ static double left_s(const struct ghp_plan_request *request, double began_s)
                 least_share * request->time_limit_s);
 }
 
-/* In place of a plan with all-reduce where it is surely faster, or data parallelism is better with it. */
+/* In place of a plan with all-reduce if it is surely faster, or data parallelism is better with it. */
 static enum ghp_status replace(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
     struct ghp_plan sharded;
@@ -224,7 +224,7 @@ static enum ghp_status guess_sharded(const struct ghp_plan_request *request, boo
     return GHP_OK; /* what is wrong with the request the search itself will say */
 }
 
-/* The plan with all-reduce, its decision alone where the sharded update is likely to replace it. */
+/* The plan with all-reduce, its decision alone if the sharded update is likely to replace it. */
 static enum ghp_status make_allreduce(const struct ghp_plan_request *request, bool likely,
                                       struct ghp_plan *plan)
 {

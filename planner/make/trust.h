@@ -7,7 +7,7 @@
 
 #include "core/plan/plan.h"
 
-/* Sets the profile's width of numbers where it has no measurements of another one.
+/* Sets the profile's width of numbers if it has no measurements of another one.
  *
  * path     of the profile, for messages
  * wanted   the width

@@ -164,7 +164,7 @@ static struct ghp_staging separated(const struct ruling *r, int group, int rear)
     return s;
 }
 
-/* Deals unequally where equal shares do not come out. */
+/* Deals unequally if equal shares do not come out. */
 static void fit_grains(const struct ruling *r, struct ghp_staging *s)
 {
     int64_t samples = r->job->lowering->problem.global_batch /

@@ -17,7 +17,7 @@
 
 /* The plan by rules. job->space and best_s are not used; a plan above job->limit_bytes does not count.
  *
- * allocation   staging (of one stage where that is faster) and splits; found is false if no rule's plan fits or can
+ * allocation   staging (of one stage if that is faster) and splits; found is false if no rule's plan fits or can
  *              be
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */

@@ -210,7 +210,7 @@ static enum ghp_status trim(const struct balance *b, int64_t surplus)
     return GHP_OK;
 }
 
-/* From shares that are there to those whose worst step is least, where that is worth it. */
+/* From shares that are there to those whose worst step is least, if that is worth it. */
 static enum ghp_status level(const struct balance *b, int64_t *shares, double *worst_s)
 {
     double high_s = *worst_s, low_s = 0, level_s;
@@ -234,7 +234,7 @@ static enum ghp_status level(const struct balance *b, int64_t *shares, double *w
 
 /* ---- one block size ---- */
 
-/* Splits for the shares of one block size: searched, or all by data where no TP size is left. */
+/* Splits for the shares of one block size: searched, or all by data if no TP size is left. */
 static enum ghp_status find_splits(const struct ghp_partition_job *job, int block,
                                    const struct ghp_staging *staging, struct ghp_partition *a)
 {

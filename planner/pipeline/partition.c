@@ -215,7 +215,7 @@ static void trial_close(struct trial *t)
     ghp_instance_release(&t->instance);
 }
 
-/* The splits of another plan, where the trial's layers can take them, else by data. Returns whether that is a plan. */
+/* The splits of another plan, if the trial's layers can take them, else by data. Returns whether that is a plan. */
 static bool start_from(const struct trial *t, const struct ghp_split *splits, int *choice)
 {
     for (int v = 0; v < t->instance.n_layers; v++)
@@ -279,7 +279,7 @@ static enum ghp_status keep(struct trial *t, struct ghp_partition *best)
     return GHP_OK;
 }
 
-/* What would do where the trial's plans do not fit. */
+/* What would do if the trial's plans do not fit. */
 static void note_least(const struct trial *t, struct ghp_partition *a)
 {
     int64_t least = t->result.least_bytes;

@@ -9,7 +9,7 @@
  *
  * The space: groups G dividing N; one stage with u > 1, or up to `max_stages` stages; cuts where
  * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most
- * 64 of them; u a power of two up to `max_micro_batches`; equal shares where they come out, else the largest block size
+ * 64 of them; u a power of two up to `max_micro_batches`; equal shares if they come out, else the largest block size
  * that does; all schedules but interleaved.
  *
  * Source   docs/explanation/stages.md 6
@@ -73,7 +73,7 @@ struct ghp_partition {
     bool *recompute;          /* the staging's, owned; or NULL */
     double step_s;
     int64_t peak_bytes;
-    int64_t least_bytes; /* where nothing fits: the least arena found, 0: none; */
+    int64_t least_bytes; /* if nothing fits: the least arena found, 0: none; */
     bool least_proven;   /* no partition that was searched needs less */
     /* no plan of the space is faster; INFINITY: every partition is proven and none is better */
     double bound_s;
@@ -95,7 +95,7 @@ void ghp_partition_release(struct ghp_partition *partition); /* accepts a zeroed
 enum ghp_status ghp_partition_by_data(const struct ghp_partition_job *job,
                                       const struct ghp_staging *staging, double *step_s);
 
-/* The best splits of one staging, within `force` (planner/search/baselines.h) where that is not NULL. best_s does not
+/* The best splits of one staging, within `force` (planner/search/baselines.h) if that is not NULL. best_s does not
  * count.
  *
  * Returns   GHP_OK (not found: nothing fits the memory); GHP_ERR_INPUT (the staging cannot be); as above */

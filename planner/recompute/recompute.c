@@ -13,7 +13,7 @@ enum { MOST_FIRST = 64 }; /* sets that the first one is looked for among, before
 
 struct option { /* a layer that may be recomputed */
     int layer, stage;
-    /* its forward passes of a step: the set's step grows by no less where computation binds */
+    /* its forward passes of a step: the set's step grows by no less if computation binds */
     double recompute_s;
     double bytes; /* of its own that are kept between forward and backward */
 };
@@ -79,7 +79,7 @@ static enum ghp_status lower_set(struct sets *s, struct ghp_programs *programs, 
     return GHP_OK;
 }
 
-/* Places the set's programs; simulates them where they fit. */
+/* Places the set's programs; simulates them if they fit. */
 static enum ghp_status evaluate(struct sets *s, int64_t *peak_bytes)
 {
     struct ghp_programs programs = {0};
@@ -217,7 +217,7 @@ static enum ghp_status evaluate_first(struct sets *s, int n, int64_t *peak_bytes
     return evaluate(s, peak_bytes);
 }
 
-/* Marks by worth until the set fits, some layers at a time where there are many, and takes back those of the last ones
+/* Marks by worth until the set fits, some layers at a time if there are many, and takes back those of the last ones
  * that need not be; then keeps again what it can, the dearest first. More layers marked may need more memory: a long
  * run of them is recomputed at once. */
 static enum ghp_status find_first(struct sets *s)

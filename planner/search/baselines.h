@@ -3,7 +3,7 @@
  *
  *     data    every layer by data
  *     model   every conv2d and linear layer `out` or `in` at the largest TP size it can take; the others not by data
- *             where that is avoidable
+ *             if that is avoidable
  *     owt     convolutions by data, and what follows them up to the first linear layer; linear layers `out` or `in`
  *             at the largest TP size ("one weird trick"); the others are free
  *

@@ -442,7 +442,7 @@ static enum ghp_status visit_roots(struct search *s, const struct ghp_domain *do
     return status;
 }
 
-/* Takes the newest node off the stack; where it is so near the cutoff that little can be gained below it, that of the
+/* Takes the newest node off the stack; if it is so near the cutoff that little can be gained below it, that of the
  * least bound. (Of many equal blocks plans without end are nearly the best; the gap closes elsewhere.) */
 static struct node pop(struct search *s)
 {

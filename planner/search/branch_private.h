@@ -6,7 +6,7 @@
 
 #include "planner/search/branch.h"
 
-/* The layer to split after the last bound and reduced-cost fixing of a domain: one that the mean plan divides; where it
+/* The layer to split after the last bound and reduced-cost fixing of a domain: one that the mean plan divides; if it
  * divides none, the one whose second choice is dearest.
  *
  * choice   receives the choice to fix, or to leave out

@@ -47,7 +47,7 @@ struct ghp_accumulated_cost {
     double *work[GHP_WORK_COUNT]; /* seconds in slots before s; n_slots + 1 */
     double *reduce;               /* seconds in items before i; n_items + 1 */
     double *slack;                /* an item: 1 if nobody waits for it; n_items */
-    double *live;         /* bytes at a point; n_points; zeros where the instance has no memory */
+    double *live;         /* bytes at a point; n_points; zeros if the instance has no memory */
     double *receive;      /* bytes of the receive segment that a layer asks for; n_layers */
     double *p2p_transfer; /* seconds of a p2p transfer, forward and backward; 2 n_p2p_transfers */
 };
@@ -57,7 +57,7 @@ struct ghp_constraint {
     int from_slot, to_slot; /* on the path, both included; from > to: none */
     int from_item, to_item;
     int waiting_update; /* item whose waiting closes the path, -1: nobody has to wait */
-    double relaxation;  /* taken off where nobody waits for it [s] */
+    double relaxation;  /* taken off if nobody waits for it [s] */
     int point,
         receiver; /* memory constraints: the point, and the layer whose receive segment counts */
     int base, turn_stage; /* with stages: where the path starts, and in which stage it turns back */

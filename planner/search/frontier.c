@@ -233,8 +233,8 @@ static void cost_row(const struct walk *w, int v)
         }
 }
 
-/* Takes one state's sums `before + row` into the states after it: one a choice where the node stays in the frontier,
- * all into one where it leaves. `from` is the first origin. */
+/* Takes one state's sums `before + row` into the states after it: one a choice if the node stays in the frontier,
+ * all into one if it leaves. `from` is the first origin. */
 static void keep_each(double *restrict value, int *restrict origin, const double *restrict row,
                       double before, int from, int n)
 {

@@ -105,7 +105,7 @@ enum ghp_status ghp_frontier_set(struct ghp_frontier *frontier, const unsigned c
 
 /* Least sum over all assignments in play, INFINITY if none is possible.
  *
- * choice   receives the assignment (a node's own numbering); may be NULL; untouched where none is possible */
+ * choice   receives the assignment (a node's own numbering); may be NULL; untouched if none is possible */
 double ghp_frontier_solve(struct ghp_frontier *frontier, int *choice);
 
 /* Fills node_least and edge_least; returns the least sum. */

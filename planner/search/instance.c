@@ -104,7 +104,7 @@ static void place_stages(struct ghp_instance *in)
     }
 }
 
-/* The first stage that reads a stage's last layer, where a gradient comes back from it. */
+/* The first stage that reads a stage's last layer, if a gradient comes back from it. */
 static void place_routes(struct ghp_instance *in)
 {
     for (int h = 0; h < in->n_p2p_transfers; h++) {

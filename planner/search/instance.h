@@ -85,7 +85,7 @@ struct ghp_instance {
     const struct ghp_lowering *lowering; /* borrowed */
     const struct ghp_profile *profile;   /* borrowed, finalized */
     int n_layers, n_edges;
-    /* Chunks of all stages where these have several (core/sharding/stage.h): chunk c is of stage c mod n_owners. */
+    /* Chunks of all stages if these have several (core/sharding/stage.h): chunk c is of stage c mod n_owners. */
     int n_stages, n_owners, micro_batches;
     int *stage;                                 /* a layer */
     int rank[GHP_MAX_CHUNKS];                   /* whose program stands for a stage's */
@@ -113,9 +113,9 @@ struct ghp_instance {
     bool alone; /* each layer's reduction is costed alone; false: as a share of a bucket */
     int n_slots, n_items, n_points;
     int first_use;  /* the first item that gathers weights before their use; n_items: none does */
-    int *wait_slot; /* an item: where the step's next round waits for it */
+    int *wait_slot; /* an item: if the step's next round waits for it */
     int *
-        ready_slot; /* an item: the last slot before it may start; -1: a gather, where no path starts */
+        ready_slot; /* an item: the last slot before it may start; -1: a gather, if no path starts */
     int start_slot[GHP_MAX_CHUNKS]; /* of optimizer shards' updates */
     int *edge_slot;                 /* 2 e: the edge's slot forward; 2 e + 1: backward */
     bool has_memory;                /* the spans below are filled */

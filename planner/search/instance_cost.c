@@ -84,7 +84,7 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
     return GHP_OK;
 }
 
-/* An update as a part of its bucket's, where a bucket's optimizer shard is updated at once: what its bytes add.
+/* An update as a part of its bucket's, if a bucket's optimizer shard is updated at once: what its bytes add.
  * `bytes`: of the layer's gradients, without padding. */
 static enum ghp_status cost_update(const struct ghp_instance *in, const struct ghp_instr *instr,
                                    int64_t bytes, struct ghp_cost *cost)

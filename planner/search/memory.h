@@ -5,7 +5,7 @@
  * operations pass a buffer to the next layer, so each part of its life is attributed to the piece that decides it.
  * core/program/lower.h decides what is overwritten, which gradient comes first and which one is another's buffer.
  *
- * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide how
+ * The sum is the program's live bytes on chains, and never above them on any graph: if several consumers decide how
  * long a tensor lives, only the one that could keep it longest is counted. The receive segment of the communication
  * stream is counted in addition, once: the largest that any layer of the plan needs.
  *

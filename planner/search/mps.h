@@ -9,14 +9,14 @@
  *     forward, backward time >= that of the layer before + its work, which counts unless the layer is idle
  *     reduced >= the reduction before it, and >= the layer's backward time, each + its own seconds
  *     step >= all computation; all reductions; the last `reduced`
- *     bytes live at every point + the receive segment <= the limit         where there is one
+ *     bytes live at every point + the receive segment <= the limit         if there is one
  *
  * A layer is idle if neither it nor one before it waits for a reduction. So the chains of times replace the many sums
  * of planner/search/constraints.h: a step is at least the longest of these if and only if such times exist. The file is
  * whole, and no solver has to be told of a constraint later. Only x and idle are integer. All else follows from x; idle
  * is named integer because solvers then decide early which layer is the first that waits, on which their bound hangs.
  *
- * It does without stages. Its optimum is the certificate's step where the constraints are exact, else a lower bound.
+ * It does without stages. Its optimum is the certificate's step if the constraints are exact, else a lower bound.
  *
  * In parts: search/mps.c, search/mps_time.c.
  * Tested  tests/planner/search/test_mps.c, tests/tools/plan/test_check_with.sh */

@@ -116,7 +116,7 @@ static void add_times(struct ghp_mps *m, int variant, const double weight[GHP_WO
     set_most(m, weight);
 }
 
-/* All work of one kind, where it counts off a path. */
+/* All work of one kind, if it counts off a path. */
 static int add_total(struct ghp_mps *m, int kind)
 {
     double weight[GHP_WORK_COUNT] = {0};
@@ -315,7 +315,7 @@ static int add_active(struct ghp_mps *m, const char *name, int waiter, int last,
 
 /* Paths from the update of the first layer that waits: those of later ones are part of them. Work of the layers before
  * it counts on no such path, and they have no reductions; so one chain, in which that work is left out, stands for the
- * paths of every layer that may be the first. A row for each, which big numbers relax where it does not wait, is as
+ * paths of every layer that may be the first. A row for each, which big numbers relax if it does not wait, is as
  * right and bounds far less. */
 static void add_first_wait(struct ghp_mps *m, int variant, const struct ghp_coefficient *c)
 {

@@ -136,7 +136,7 @@ static bool is_no_longer(const struct ghp_prefix *a, const struct ghp_prefix *b,
 }
 
 /* Sorts the prefixes made and keeps those that no other one of their state makes needless. Sorted by the closed path,
- * the last one kept has the shortest open path, where these two are all that matters. */
+ * the last one kept has the shortest open path, if these two are all that matters. */
 static void drop_longer(struct ghp_prefix_search *s)
 {
     const double tolerance_s = same * s->cutoff_s;

@@ -85,7 +85,7 @@ static bool is_of_the_best(const struct ghp_search_result *r, double step_s)
     return r->n_kept < GHP_SEARCH_KEPT || step_s < r->kept[r->n_kept - 1].step_s;
 }
 
-/* Placing a plan's buffers takes as long as all else, and is done where the peak decides something. */
+/* Placing a plan's buffers takes as long as all else, and is done if the peak decides something. */
 static enum ghp_status evaluate_plan(void *context, const int *choice, double *value)
 {
     struct evaluate *j = context;
@@ -235,7 +235,7 @@ static enum ghp_status fewest_members(struct evaluate *j, const struct ghp_goal 
     return status;
 }
 
-/* Sets runs of layers to data where the plan stays as fast: long runs first. */
+/* Sets runs of layers to data if the plan stays as fast: long runs first. */
 static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *choice)
 {
     const struct ghp_instance *in = j->job->instance;
@@ -279,7 +279,7 @@ static enum ghp_status break_ties(struct evaluate *j, const struct ghp_goal *goa
 
 /* ---- the whole ---- */
 
-/* Puts the winner first among the kept plans, in the last one's place where it is not among them. */
+/* Puts the winner first among the kept plans, in the last one's place if it is not among them. */
 static enum ghp_status place_winner(struct evaluate *j, const int *choice)
 {
     struct ghp_search_result *r = j->result;
@@ -326,7 +326,7 @@ static enum ghp_status conclude(struct evaluate *j, const struct ghp_goal *goal,
     return GHP_OK;
 }
 
-/* A plan that fits, or the least memory of any: for a share of the time where the live bytes alone rule the limit out,
+/* A plan that fits, or the least memory of any: for a share of the time if the live bytes alone rule the limit out,
  * since how well a plan's buffers can be placed has no bound as sharp; else for as long as it takes. */
 static enum ghp_status search_least(struct evaluate *j, struct ghp_branch_result *least)
 {

@@ -14,7 +14,7 @@
 
 enum { GHP_SEARCH_KEPT = 8 };
 
-/* id, name of the option. AUTO: branch and bound where the graph is narrow enough, else MILP; HEURISTIC: the plan is
+/* id, name of the option. AUTO: branch and bound if the graph is narrow enough, else MILP; HEURISTIC: the plan is
  * one by rules (planner/pipeline/heuristic.h), and further searches are as with AUTO. */
 #define GHP_SOLVER_LIST(X)                                                                         \
     X(AUTO, "auto")                                                                                \
@@ -39,7 +39,7 @@ struct ghp_search_job {
     int n_start;
     double cutoff_s; /* only plans faster than this count; 0: all */
     enum ghp_solver solver;
-    bool canonical; /* break ties: largest G (where gap is 0), then fewest split layers */
+    bool canonical; /* break ties: largest G (if gap is 0), then fewest split layers */
 };
 
 struct ghp_search_plan {

@@ -46,7 +46,7 @@ struct ghp_sweep_point {
 struct ghp_sweep {
     char *model, *profile;       /* names for the heading */
     bool weak, by_rule_of_thumb; /* nothing was measured: core/cost/profile_peak.h */
-    int64_t batch;               /* global, or of one worker where weak */
+    int64_t batch;               /* global, or of one worker if weak */
     double one_images_per_s;
     int64_t tokens; /* of a sample that is a sequence; 0: of an image */
     char *what_if;  /* the overrides, or NULL */

@@ -107,7 +107,7 @@ static bool cannot_win(const struct trying *t, const char *algorithm, double bes
 }
 
 /* Times each algorithm, and notes the name of the quickest; all ranks see the same times, and all stop with the
- * quickest so far where rank 0's time is up. */
+ * quickest so far if rank 0's time is up. */
 static enum ghp_status try_all(const struct ghp_measure *m, const struct trying *t,
                                const struct ghp_algorithms *list)
 {

@@ -39,7 +39,7 @@ struct exchange {
 };
 
 /* Waits for the link, and computes for work_s: when a collective of a step begins, links have come to rest and caches
- * hold other things. Asleep: where ranks share a core, one may not have ended the last collective yet. */
+ * hold other things. Asleep: if ranks share a core, one may not have ended the last collective yet. */
 static void work(const struct exchange *x)
 {
     double end_s = ghp_now_s() + x->pause_s;
@@ -289,7 +289,7 @@ static void fit_add(struct fit *fit, const struct ghp_machine *machine,
     fit->n += 1;
 }
 
-/* The link that fits best; untouched where there is nothing to fit. */
+/* The link that fits best; untouched if there is nothing to fit. */
 static void fit_solve(const struct fit *fit, struct ghp_link *link)
 {
     double determinant = fit->aa * fit->bb - fit->ab * fit->ab;

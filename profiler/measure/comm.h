@@ -43,7 +43,7 @@ enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklis
                                  int samples, struct ghp_comm_rest *rest);
 
 /* The ranks that this rank makes a group with, when `size` ranks are cut into groups of `count` ranks `stride` apart;
- * itself alone where the rest is too small for another group. Local. */
+ * itself alone if the rest is too small for another group. Local. */
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride);
 
 /* Fits latency and bandwidth of the analytic model to the profile's measured collectives, the inner link to those whose

@@ -31,7 +31,7 @@ static double misfit_spread(const struct misfit *misfit)
     return fmin(2 * misfit->off_s / misfit->seconds, 2);
 }
 
-/* Its entry, where it was measured; else NULL. */
+/* Its entry, if it was measured; else NULL. */
 static const struct ghp_op_entry *measured_of(const struct ghp_profile *profile,
                                               const struct ghp_worklist_op *op)
 {
@@ -140,7 +140,7 @@ static const struct ghp_worklist_op *sibling_of(const struct ghp_worklist *workl
     return best;
 }
 
-/* Seconds by the analytic model of the operation's own kind, through a sibling's where there is one. */
+/* Seconds by the analytic model of the operation's own kind, through a sibling's if there is one. */
 static double analytic_s(const struct filling *f, const struct ghp_worklist_op *op,
                          const struct ghp_worklist_op *sibling, double otherwise_s)
 {

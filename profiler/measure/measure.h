@@ -3,7 +3,7 @@
  * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
  * mean. If workers of unlike speeds each work alone, it is what the slowest takes: the fastest one's seconds times its
  * speed, since a sample may be too short to meet the others on a shared core. What is only enqueued on a device is
- * timed by the device's own marks, played from a graph where it has any. All ranks see all ranks' times, so all take
+ * timed by the device's own marks, played from a graph if it has any. All ranks see all ranks' times, so all take
  * the same decisions and none leaves another in a collective.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_measure.c */
@@ -108,7 +108,7 @@ int ghp_measure_rounds(const struct ghp_measure *m, int usual);
 enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                int more, struct ghp_samples *samples);
 
-/* The largest of all ranks' values; fails on every rank where any rank's status is a failure (which that rank returns;
+/* The largest of all ranks' values; fails on every rank if any rank's status is a failure (which that rank returns;
  * the others GHP_ERR_COMM).
  * Collective over m->world */
 enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status status, double *value);
@@ -121,7 +121,7 @@ enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status st
 /* Whether this thread's message only says that another rank failed. */
 bool ghp_measure_is_echo(void);
 
-/* Rank 0's n > 0 bytes, to all; fails on every rank where any rank's status is a failure, as ghp_measure_max does.
+/* Rank 0's n > 0 bytes, to all; fails on every rank if any rank's status is a failure, as ghp_measure_max does.
  * Collective over m->world */
 enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
                                   int64_t n);

@@ -81,7 +81,7 @@ static double contention_of(const struct ghp_worklist_op *op)
     return op->alone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
 
-/* As many as are wanted; fewer where it is enough that two are calm.
+/* As many as are wanted; fewer if it is enough that two are calm.
  *
  * warm   it has just been tried */
 static enum ghp_status sample_first(const struct walk *walk, struct ghp_task task, bool warm,
@@ -143,7 +143,7 @@ static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opben
     return which == 0 ? measure_alone(walk, bench, op) : GHP_OK;
 }
 
-/* How many pairs of formats this visit is about: where what to measure was named, those that are known are. */
+/* How many pairs of formats this visit is about: if what to measure was named, those that are known are. */
 static int variants_of(const struct walk *walk, const struct ghp_worklist_op *op)
 {
     bool known = op->variants[op->n_variants - 1].samples.n > 0;

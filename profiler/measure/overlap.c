@@ -206,7 +206,7 @@ static double slowdown(const struct ghp_samples *rounds)
     return fmax(1, ghp_samples_summary(rounds).seconds);
 }
 
-/* ---- where a device transport enqueues: both streams filled at once, and events at their ends ---- */
+/* ---- if a device transport enqueues: both streams filled at once, and events at their ends ---- */
 
 struct span { /* of a stream's work */
     struct ghp_device_event *begin, *end;

@@ -19,7 +19,7 @@
  * Collective over m->world */
 enum ghp_status ghp_measure_rates(const struct ghp_measure *m, const struct ghp_model *model,
                                   int64_t samples, struct ghp_profile *profile);
-/* profile->load alone, of samples of `data` as training takes them, or where it is NULL generated ones.
+/* profile->load alone, of samples of `data` as training takes them, or if it is NULL generated ones.
  *
  * Returns   what ghp_data_open and ghp_measure_task return
  * Collective over m->world */

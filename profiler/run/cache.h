@@ -51,7 +51,7 @@ enum ghp_status ghp_cache_take_rates(const struct ghp_cache *cache, struct ghp_p
 enum ghp_status ghp_cache_take(const struct ghp_cache *cache, const struct ghp_measure *m,
                                const struct ghp_worklist *worklist, struct ghp_profile *profile);
 
-/* Merges the profile's measurements of the work list into the file; warns, once, where that cannot be.
+/* Merges the profile's measurements of the work list into the file; warns, once, if that cannot be.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */

@@ -64,7 +64,7 @@ struct splitting {
     struct ghp_split *splits, *choices; /* n_layers; GHP_MAX_CHOICES */
 };
 
-/* Every layer by its choice-th split, or data where it has fewer; a tied one by what goes with its owner's. Returns how
+/* Every layer by its choice-th split, or data if it has fewer; a tied one by what goes with its owner's. Returns how
  * many the layer with most of them has. */
 static int choose_splits(struct splitting *s, int choice)
 {

@@ -66,7 +66,7 @@ static void drop_estimates(struct ghp_profile *profile)
     profile->n_comms = kept;
 }
 
-/* An earlier profile in the place of the fresh one, where it was measured alike. */
+/* An earlier profile in the place of the fresh one, if it was measured alike. */
 static enum ghp_status take_over(const char *path, struct ghp_profile *fresh)
 {
     struct ghp_profile old = {0};

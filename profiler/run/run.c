@@ -19,9 +19,9 @@
 enum {
     HOST_BYTES = 256,
     ROUNDS = 3,      /* through everything: what drifts with time then touches all alike */
-    MOST_ROUNDS = 5, /* where other programs disturb */
+    MOST_ROUNDS = 5, /* if other programs disturb */
     ROUND_SAMPLES = 2,
-    /* where what to measure was named: what is not calm after the first round has a second one */
+    /* if what to measure was named: what is not calm after the first round has a second one */
     NAMED_ROUNDS = 2,
     NAMED_SAMPLES = 3
 };
@@ -33,7 +33,7 @@ static const double least_foreign = 0.03, least_drift = 0.1;
 static const double budget_overrun = 1.1; /* of the budget: more is explained */
 static const double comm_share = 0.35; /* of the time left: what collectives may take of a round */
 
-/* Rates and slowdowns may take a part of the budget only, and where what to measure is named a plan waits. */
+/* Rates and slowdowns may take a part of the budget only, and if what to measure is named a plan waits. */
 static double effort_of(const struct ghp_profiling_request *request)
 {
     double least = 0.1, usual_s = 120; /* of the budget, from which on nothing is spared */

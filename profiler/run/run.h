@@ -1,4 +1,4 @@
-/* profiler/run/run.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
+/* profiler/run/run.h - a profile by measuring: all ranks at once, resumed if an earlier run stopped.
  *
  * Order: machine, earlier file or kept measurements, speeds of the workers unless these say them, work list, rates,
  * overlap, collectives, operations, analytic models. The file is saved now and then while operations are measured, so
@@ -31,7 +31,7 @@ struct ghp_profiling_request {
     enum ghp_device_transport_choice device_transport; /* between GPUs */
     int threads;             /* of one worker; 0: the cores of its place */
     enum ghp_bind_mode bind; /* of a rank to the cores of its place */
-    double sample_s; /* how long one sample lasts, > 0; twice as long where workers share cores */
+    double sample_s; /* how long one sample lasts, > 0; twice as long if workers share cores */
     double budget_s; /* for everything, > 0 */
     bool alike;      /* the workers count as equally fast: no speeds are measured */
     bool fresh; /* an existing file is replaced, not continued; nothing that was kept is used */
@@ -41,7 +41,7 @@ struct ghp_profiling_request {
     const char *only;             /* what to measure: NULL: everything; run/missing.c */
     const char *cache;            /* folder of kept measurements (run/cache.h); NULL: none */
     const char *libraries;        /* with versions, one text: what is measured depends on them */
-    struct ghp_link intra, inter; /* where no collective tells */
+    struct ghp_link intra, inter; /* if no collective tells */
     int64_t memory_bytes;         /* of a node; 0: as hwloc says */
     int64_t bucket_bytes;         /* gradients reduced together, >= 0 */
 };
@@ -79,7 +79,7 @@ int64_t ghp_profiling_vocabulary_multiple(const struct ghp_profiling_request *re
 enum ghp_status ghp_profiling_agree(struct ghp_transport *transport, enum ghp_status status);
 
 /* After a failure: whether this rank is the one to print its message (the first whose message is its own).
- * Returns a failure where the other ranks can no longer be reached.
+ * Returns a failure if the other ranks can no longer be reached.
  * Collective over all ranks */
 enum ghp_status ghp_profiling_reporter(struct ghp_transport *transport, bool *speaks);
 

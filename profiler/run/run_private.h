@@ -21,12 +21,12 @@ struct ghp_profiling {
     double start_s;
     double rates_s, filling_s; /* spent on rates and slowdowns, and on what was not measured */
     struct ghp_time_estimate estimate; /* of operations */
-    struct ghp_trials trials;          /* of algorithms, where what to measure was named */
+    struct ghp_trials trials;          /* of algorithms, if what to measure was named */
     struct ghp_speeds speeds;          /* of the workers; none if they are alike */
     struct ghp_cache cache;            /* rank 0's */
 };
 
-/* ---- run/site.c; collective where nothing else is said ---- */
+/* ---- run/site.c; collective if nothing else is said ---- */
 
 /* What the request cannot be. Local */
 enum ghp_status ghp_profiling_check(const struct ghp_profiling *run);

@@ -39,7 +39,7 @@ enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_mach
 enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, int nodes,
                                        struct ghp_machine *machine);
 
-/* Leaves of a machine's cores those whose processors a batch system allotted this node's workers; all where none is
+/* Leaves of a machine's cores those whose processors a batch system allotted this node's workers; all if none is
  * among them. Local. */
 void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_machine *machine);
 

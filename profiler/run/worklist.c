@@ -64,7 +64,7 @@ static enum ghp_status take_earlier(struct ghp_profiling *run, bool *taken)
     return ghp_measure_share(&run->m, status, taken, (int64_t)sizeof *taken);
 }
 
-/* Whether the workers are equally fast: where each has a place of its own, and all are there. */
+/* Whether the workers are equally fast: if each has a place of its own, and all are there. */
 static enum ghp_status measure_speeds(struct ghp_profiling *run)
 {
     const struct ghp_measure *m = &run->m;

@@ -46,7 +46,7 @@ struct ghp_validation_sum {
 struct ghp_validation_request {
     const char *profile_path; /* read by rank 0 */
     enum ghp_bind_mode bind;
-    double sample_s; /* how long one sample lasts, > 0; twice as long where workers share cores */
+    double sample_s; /* how long one sample lasts, > 0; twice as long if workers share cores */
     double budget_s; /* for all measuring, > 0 */
 };
 

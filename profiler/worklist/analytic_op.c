@@ -1,7 +1,7 @@
 /* profiler/worklist/analytic_op.c - see worklist/analytic_op.h. */
 #include "profiler/worklist/analytic_op.h"
 
-/* Both terms can be told apart where flops and bytes were measured in different proportions: the normal equations'
+/* Both terms can be told apart if flops and bytes were measured in different proportions: the normal equations'
  * determinant, as a share of what it is for columns at right angles. */
 static const double least_apart = 1e-6;
 

@@ -1,7 +1,7 @@
 /* profiler/worklist/time_estimate.h - how long it takes to measure an operation, told from those that were measured
  * before it: with its tensors, the trials of its algorithms and its samples.
  *
- * A run's seconds are told from the operation's FLOPs, or its bytes where it has none. A visit's are those of its
+ * A run's seconds are told from the operation's FLOPs, or its bytes if it has none. A visit's are those of its
  * samples, each a run or as long as a sample should last, times what such visits took more than that so far. Rank 0's
  * alone.
  *

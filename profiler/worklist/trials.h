@@ -2,7 +2,7 @@
  * are not tried again for an operation that is much alike.
  *
  * Alike are operations that differ in samples, channels and sizes only, each by MOST_TIMES at most; the nearest one
- * counts. Only where what to measure was named (run/missing.c): elsewhere every algorithm is tried for every operation,
+ * counts. Only if what to measure was named (run/missing.c): elsewhere every algorithm is tried for every operation,
  * which is the reference.
  *
  * Private to profiler/.  Tested  tests/profiler/worklist/test_trials.c, tests/profiler/run/test_budget.c */

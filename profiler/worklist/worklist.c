@@ -58,7 +58,7 @@ struct collecting {
     bool shares;       /* the extent is one worker with a share of its own */
 };
 
-/* Whether no other worker shares a batch norm's statistics; where ghost batches do, they may be shared or not. */
+/* Whether no other worker shares a batch norm's statistics; if ghost batches do, they may be shared or not. */
 static bool own_statistics(const struct collecting *c, const struct ghp_local *local)
 {
     return c->request->workers == 1 || local->norm.local_stats;
@@ -298,7 +298,7 @@ static enum ghp_status fill_gap(const struct ghp_worklist_comm *from,
     return on_grid ? GHP_OK : add_between(&gap, rendezvous, thinned);
 }
 
-/* Sizes of one kind, ascending: themselves where few, with the grid's in gaps; else the grid's from the smallest to the
+/* Sizes of one kind, ascending: themselves if few, with the grid's in gaps; else the grid's from the smallest to the
  * largest. */
 static enum ghp_status thin_kind(const struct ghp_worklist_comm *kind, int n, int element_bytes,
                                  struct ghp_worklist *thinned)
@@ -312,7 +312,7 @@ static enum ghp_status thin_kind(const struct ghp_worklist_comm *kind, int n, in
     return add_comm(thinned, &kind[n - 1]);
 }
 
-/* A long message, where a kind between the fewest ranks has none. */
+/* A long message, if a kind between the fewest ranks has none. */
 static enum ghp_status add_long(const struct ghp_worklist_comm *longest, int fewest,
                                 struct ghp_worklist *thinned)
 {

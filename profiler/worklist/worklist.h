@@ -47,7 +47,7 @@ struct ghp_worklist_op {
     double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
-    /* where only some are wanted (run/missing.c): this one is, in this turn; left: it is not */
+    /* if only some are wanted (run/missing.c): this one is, in this turn; left: it is not */
     bool named, left;
     int turn;
     struct ghp_epilogue epilogue; /* layers that it fuses (core/program/fuse.h) */

@@ -148,7 +148,7 @@ struct sizes {
     struct dropping dropping; /* of the head in turn */
 };
 
-/* [tiles][size][TILE] where turned, else [tiles x TILE][stride]; one tile where it says so. */
+/* [tiles][size][TILE] if turned, else [tiles x TILE][stride]; one tile if it says so. */
 struct room {
     float *turned_keys, *turned_values; /* values: backward */
     float *keys, *values;               /* backward; forward */

@@ -1,5 +1,5 @@
 /* executor/backend/cpu/margin_losses.c - the losses hinge, squared_error and binary_cross_entropy: outputs with a
- * target of 1 or -1 each. A row has a label; where each output has its own (multi_label), each is a row.
+ * target of 1 or -1 each. A row has a label; if each output has its own (multi_label), each is a row.
  *
  * ghp-options: -O3 */
 #ifndef KERNEL

@@ -58,7 +58,7 @@ struct stretch {   /* rows of the same channels */
     int64_t rows, stride, channel;
 };
 
-/* A part of a tensor: one stretch of whole rows where it lies plain; one a block and sample where it lies in blocks. */
+/* A part of a tensor: one stretch of whole rows if it lies plain; one a block and sample if it lies in blocks. */
 struct walk {
     struct ghp_range rows; /* of the plain tensor; or blocks */
     int64_t n, c, pixels;
@@ -90,7 +90,7 @@ static struct stretch stretch_of(const struct walk *walk, int64_t i)
 /* So many channels of a plain tensor at once: its rows' lines in turn, few enough to stay in cache. */
 enum { COLUMN_CHANNELS = 4 * LANES };
 
-/* A few channels in all samples: one stretch where the tensor lies plain, else one a sample. */
+/* A few channels in all samples: one stretch if the tensor lies plain, else one a sample. */
 struct column {
     struct ghp_range channels;
     int64_t n, rows, stride, step; /* numbers from one stretch to the next */

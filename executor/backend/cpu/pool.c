@@ -1,9 +1,9 @@
 /* executor/backend/cpu/pool.c - max, average and global average pools.
  *
- * A max pool keeps, for each output, which place of its window was greatest: one byte where the window has at most 255
+ * A max pool keeps, for each output, which place of its window was greatest: one byte if the window has at most 255
  * places, else four (ghp_local_saved_bytes). The last value of either type says that the window held nothing but
- * padding: its output is 0 and its gradient goes nowhere. So it does too where a ReLU is right before the pool, takes
- * its backward pass along, and would let nothing through: where the greatest value is not above 0. */
+ * padding: its output is 0 and its gradient goes nowhere. So it does too if a ReLU is right before the pool, takes
+ * its backward pass along, and would let nothing through: if the greatest value is not above 0. */
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "core/model/precision.h"
 #include "executor/backend/cpu/streaming_store.h"
@@ -80,7 +80,7 @@ static void save_argmax(const struct ghp_local *local, int32_t argmax, int64_t a
         ((int32_t *)saved)[at] = argmax;
 }
 
-/* As saved: no place of the window, either way, where it held nothing but padding. */
+/* As saved: no place of the window, either way, if it held nothing but padding. */
 static int32_t load_argmax(const struct ghp_local *local, const void *saved, int64_t at)
 {
     return saves_bytes(local) ? ((const uint8_t *)saved)[at] : ((const int32_t *)saved)[at];

@@ -135,7 +135,7 @@ static enum ghp_status open_attention(struct ghp_cuda_kernel *kernel)
     return ghp_graph_open(cudnn_of(kernel), target, &request, &a->graph);
 }
 
-/* The engine of this name, where it is of this version; else the fastest of cuDNN's suggestions.
+/* The engine of this name, if it is of this version; else the fastest of cuDNN's suggestions.
  *
  * taken   receives whether there is one */
 static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)

@@ -46,7 +46,7 @@ static void cuda_close(struct ghp_backend *backend)
     free(backend);
 }
 
-/* Communication comes first where both have work: what waits for it is longer. */
+/* Communication comes first if both have work: what waits for it is longer. */
 static enum ghp_status open_streams(struct ghp_cuda *cuda)
 {
     int least = 0, greatest = 0;

@@ -5,7 +5,7 @@
  * (cuda/native.h, kernels/row.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch
  * begins at multiples of GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
  *
- * To add an operation: its kernel and its row in a *.cu (kernels/row.h); where the host prepares something or a pass
+ * To add an operation: its kernel and its row in a *.cu (kernels/row.h); if the host prepares something or a pass
  * fuses others, the row in a table of cuda/native.h. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_BACKEND_CUDA_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_CUDA_BACKEND_CUDA_PRIVATE_H

@@ -38,7 +38,7 @@ enum ghp_status ghp_choices_keep(struct ghp_choices *choices, struct ghp_chosen 
                                  const char *name);
 void ghp_choices_release(struct ghp_choices *choices);
 
-/* "library version rest" -> rest, where the text is of this library and version; else NULL. The same engine number
+/* "library version rest" -> rest, if the text is of this library and version; else NULL. The same engine number
  * means something else in another version. */
 const char *ghp_choice_rest(const char *text, const char *library, int64_t version);
 void ghp_choice_text(char text[GHP_CHOICE_NAME_BYTES], const char *library, int64_t version,

@@ -21,7 +21,7 @@ enum { FUSED_CANDIDATES = 3 }; /* cuDNN compiles them when they are asked for, w
 
 struct conv {
     struct ghp_graph *graphs[GRAPHS]; /* of the convolution alone; with what it fuses */
-    /* taken; FUSED, where there is one, runs. Owned, also while it is one of `plans` */
+    /* taken; FUSED, if there is one, runs. Owned, also while it is one of `plans` */
     struct ghp_graph_plan plan[GRAPHS];
     struct ghp_graph_plans plans; /* owned, but for those taken; empty but while choosing */
 };

@@ -1,7 +1,7 @@
 /* executor/backend/cuda/direct.c - convolutions and linear layers by ghp's plain kernels: right for every shape, and
  * slow.
  *
- * What is left where cuDNN has no engine for a shape that follows the rules, and what the libraries' results are tested
+ * What is left if cuDNN has no engine for a shape that follows the rules, and what the libraries' results are tested
  * against on the device itself. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 

@@ -129,7 +129,7 @@ struct ghp_engine {
     int n_knobs;
     int64_t types[32], values[32];
 };
-/* False where the text takes more than n bytes. */
+/* False if the text takes more than n bytes. */
 bool ghp_engine_text(const struct ghp_engine *engine, char *text, size_t n);
 bool ghp_engine_parse(const char *text, struct ghp_engine *engine);
 

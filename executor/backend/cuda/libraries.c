@@ -120,7 +120,7 @@ enum ghp_status ghp_nccl_load(const struct ghp_nccl **nccl)
 enum ghp_status ghp_cuda_find(int *count)
 {
     int n = 0, version = 0;
-    cudaError_t status = cudaGetDeviceCount(&n); /* leaves n alone where it fails */
+    cudaError_t status = cudaGetDeviceCount(&n); /* leaves n alone if it fails */
 
     if (count != NULL) *count = n;
     if (status == cudaSuccess && n > 0) return GHP_OK;

@@ -259,7 +259,7 @@ static bool take_named(struct ghp_cuda_kernel *kernel, const char *rest)
 }
 
 /* What an algorithm may do: the most workspace, how aligned tensors are at least, and how split sums are joined: in
- * float (in place is in the result's own numbers), and where results must repeat not at all. */
+ * float (in place is in the result's own numbers), and if results must repeat not at all. */
 static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
                                  cublasLtMatmulPreference_t rules)
 {

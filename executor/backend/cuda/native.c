@@ -79,7 +79,7 @@ bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel
         const struct taker *t = &takers[i];
 
         if (t->op != op || t->pass != pass) continue;
-        /* shared statistics are not there any more where the addition's other half is */
+        /* shared statistics are not there any more if the addition's other half is */
         return (t->bias || !fused.bias) && (t->relu || !fused.relu) && (t->stats || !fused.stats) &&
                (!fused.add || (t->add && fused.stats == t->stats));
     }

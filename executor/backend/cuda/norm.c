@@ -64,7 +64,7 @@ static int64_t sums_bytes(const struct ghp_local *l)
     return ghp_cuda_round(2 * l->c * (int64_t)sizeof(double));
 }
 
-/* Its own sums lie at the start of the scratch: no other pass reads them, and where the addition is fused there may
+/* Its own sums lie at the start of the scratch: no other pass reads them, and if the addition is fused there may
  * be no other place left. */
 static enum ghp_status run_norm(struct ghp_cuda_kernel *kernel,
                                 const struct ghp_kernel_arguments *args)

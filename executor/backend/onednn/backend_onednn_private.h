@@ -4,7 +4,7 @@
  * tensor of the call or to a place in the call's scratch, so that a run allocates no tensor of its
  * own; what the library itself takes for a moment is small change, and in its plain matrix product
  * (x64:gemm:jit) up to 5 MiB a thread. Tensors lie plain (N,H,W,C; weights K,C,R,S) or blocked
- * (backend.h: struct ghp_kernel_spec); where a primitive wants another layout, reorders into and out of
+ * (backend.h: struct ghp_kernel_spec); if a primitive wants another layout, reorders into and out of
  * scratch stand around it.
  *
  * In bfloat16 x, y and their gradients have two bytes, weights and their gradients stay floats: the reorder that a
@@ -80,8 +80,8 @@ enum ghp_status ghp_onednn_kernel_open(struct ghp_backend *backend, const struct
                                        enum ghp_pass pass, struct ghp_onednn_kernel **kernel);
 void ghp_onednn_kernel_close(struct ghp_onednn_kernel *kernel); /* accepts NULL */
 
-/* Fills an empty kernel: the described primitive over GHP_ONEDNN_OPERANDS operands, with reorders where the layouts
- * differ. Scratch: pad, then the reordered operands. The name is the library's, with "+reorder" where activations are
+/* Fills an empty kernel: the described primitive over GHP_ONEDNN_OPERANDS operands, with reorders if the layouts
+ * differ. Scratch: pad, then the reordered operands. The name is the library's, with "+reorder" if activations are
  * reordered.
  *
  * Returns   GHP_OK; GHP_ERR_BACKEND naming the call that failed */
@@ -89,13 +89,13 @@ enum ghp_status ghp_onednn_kernel_fill(struct ghp_onednn_kernel *kernel,
                                        const_dnnl_primitive_desc_t described,
                                        const struct ghp_onednn_operand *operands);
 
-/* The name of such a kernel: the library's, with "+reorder" where activations are reordered. */
+/* The name of such a kernel: the library's, with "+reorder" if activations are reordered. */
 void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
                             const struct ghp_onednn_operand *operands,
                             char name[GHP_ALGORITHM_BYTES]);
 
 /* A kernel of the pass by the algorithm of that name (or, with other reorders, of the same implementation), or (NULL)
- * by the likeliest; *kernel stays NULL, with GHP_OK, where the library has nothing of that name, or nothing better
+ * by the likeliest; *kernel stays NULL, with GHP_OK, if the library has nothing of that name, or nothing better
  * than plain loops. */
 struct ghp_onednn_wish {
     const char *algorithm;

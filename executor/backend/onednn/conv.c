@@ -1,9 +1,9 @@
-/* executor/backend/onednn/conv.c - convolutions, and which algorithm and layout each shape gets where nobody measured.
+/* executor/backend/onednn/conv.c - convolutions, and which algorithm and layout each shape gets if nobody measured.
  *
  * Measured on one core with AVX-512 (VGG and ResNet shapes): direct convolutions on plain N,H,W,C tensors are as fast
  * as on blocked ones and need no reorders of activations, except forward on images of at most 4 x 4, which blocked
  * layouts do 1.5-3 times as fast. Winograd (float only, blocked only; not for `exact`) is up to 2.4 times as fast
- * where it has work enough to pay for transforming the weights: see ghp_conv_tiles_pay. */
+ * if it has work enough to pay for transforming the weights: see ghp_conv_tiles_pay. */
 #include "executor/backend/onednn/backend_onednn_private.h"
 #include "executor/backend/cpu/winograd/winograd.h"
 

@@ -54,7 +54,7 @@ struct ghp_onednn_variant {
     bool bf16; /* x, y and the weights that are read; weight gradients come as float */
 };
 
-/* The primitive of a pass of a convolution; *described stays NULL, with GHP_OK, where the library has no such thing.
+/* The primitive of a pass of a convolution; *described stays NULL, with GHP_OK, if the library has no such thing.
  *
  * attributes   of the primitive; borrowed
  * described    owned by the caller: dnnl_primitive_desc_destroy */
@@ -66,7 +66,7 @@ enum ghp_status ghp_onednn_conv_describe(dnnl_engine_t engine, const struct ghp_
 struct ghp_onednn_matrices { /* x [n][c], w [k][c] (matmul: seen as [c][k]), y [n][k] */
     ghp_onednn_layout x, w, y;
     ghp_onednn_layout
-        read_w; /* weights as forward passes read them, where a gradient w is of other numbers; else NULL */
+        read_w; /* weights as forward passes read them, if a gradient w is of other numbers; else NULL */
 };
 
 /* y = x w, w [c][k]. NULL if the library has no such thing. */

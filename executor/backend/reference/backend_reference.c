@@ -1,7 +1,7 @@
 /* executor/backend/reference/backend_reference.c - the reference implementation: plain loops on one thread, in float or
  * double.
  *
- * Every other backend is tested against it. Finds a pass's kernel, and runs it on the tensors themselves where they are
+ * Every other backend is tested against it. Finds a pass's kernel, and runs it on the tensors themselves if they are
  * doubles, else on copies in scratch: so everything is computed in double, and in float its error is far below that of
  * what it judges. Refuses bfloat16, fused operations and blocked tensors. */
 #include "executor/backend/reference/reference.h"
@@ -42,7 +42,7 @@ struct copies {
     struct copy written[MOST_OPERANDS];
 };
 
-/* The tensor's copy; or the tensor, where the kernel does not touch it or it is not there. */
+/* The tensor's copy; or the tensor, if the kernel does not touch it or it is not there. */
 static void *copy_of(struct copies *copies, enum ghp_reference_operand operand, const void *tensor,
                      int64_t n)
 {
@@ -136,7 +136,7 @@ static int64_t own_scratch(const struct kernel *kernel)
     return ghp_align(kernel->row->scratch(&kernel->base.local) * (int64_t)sizeof(double));
 }
 
-/* By way of memory: gcc 12 leaves the rounding out where it makes one vector of two neighbours. */
+/* By way of memory: gcc 12 leaves the rounding out if it makes one vector of two neighbours. */
 static double as_float(double value)
 {
     volatile float rounded = (float)value;

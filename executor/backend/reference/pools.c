@@ -1,7 +1,7 @@
 /* executor/backend/reference/pools.c - max, average and global average pools: x [n][h][w][c], y [n][p][q][c].
  *
- * A max pool saves which place (r, s) of its window was greatest, the first of equals: one byte an output where the
- * window has at most 255 places, else four (ghp_local_saved_bytes), all bits set where the window is nothing but
+ * A max pool saves which place (r, s) of its window was greatest, the first of equals: one byte an output if the
+ * window has at most 255 places, else four (ghp_local_saved_bytes), all bits set if the window is nothing but
  * padding. There y is 0 and its gradient goes nowhere. */
 #include "executor/backend/reference/reference.h"
 

@@ -1,7 +1,7 @@
 /* executor/backend/reference/softmax_cross_entropy.c - the loss: y = softmax(x); -log y[label] and whether the label's
  * is the greatest are added to the metrics. dx = (y - target) loss_scale; the target is 1 at the label, or with
  * `smoothing` s of K classes 1 - s there and s / K more at each; its loss is then the mean of -log y by it. Classes
- * may have weights, which loss and dx of their labels' rows are multiplied by. A row is a position of a sample; where
+ * may have weights, which loss and dx of their labels' rows are multiplied by. A row is a position of a sample; if
  * its label is negative it is left out, and dx is 0.
  *
  * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward

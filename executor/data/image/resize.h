@@ -1,8 +1,8 @@
 /* executor/data/image/resize.h - part of a picture resized to a sample, smoothed as far as it becomes smaller.
  *
  * A sample's pixel is the mean of the picture's pixels around its place, weighted by a triangle whose half width is one
- * pixel of the sample, or of the picture where that is the larger: bilinear interpolation of what grows, antialiased
- * where it shrinks. Computed in float and rounded once, to whole levels of 0 to 255. Pillow's bilinear filter is the
+ * pixel of the sample, or of the picture if that is the larger: bilinear interpolation of what grows, antialiased
+ * if it shrinks. Computed in float and rounded once, to whole levels of 0 to 255. Pillow's bilinear filter is the
  * same triangle, rounded to whole levels after columns and again after rows: so the two differ by a level at most.
  *
  * If a crop has the sample's own size, the sample has the picture's bytes. */

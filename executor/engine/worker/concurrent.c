@@ -71,7 +71,7 @@ enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp
                                                              : ghp_worker_run(w, i, previous);
 }
 
-/* On the communication stream: on its thread, or at once where the device transport enqueues. */
+/* On the communication stream: on its thread, or at once if the device transport enqueues. */
 enum ghp_status ghp_worker_reduce(void *context, int i)
 {
     struct ghp_worker *w = context;

@@ -19,7 +19,7 @@ static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_inst
                            (struct ghp_copy){samples + bytes, samples, bytes, GHP_COPY_ON_DEVICE});
 }
 
-/* Samples where the input is owned, labels where the loss is. */
+/* Samples if the input is owned, labels if the loss is. */
 static enum ghp_status run_load(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);

@@ -53,7 +53,7 @@ static enum ghp_status leave(struct ghp_worker *w, int i, bool idle)
     return ghp_in_flight_finish(w->in_flight, ghp_in_flight_half(w->in_flight), i);
 }
 
-/* Whether it is left out: what finishes a step where nothing is pending; an average that is not due. */
+/* Whether it is left out: what finishes a step if nothing is pending; an average that is not due. */
 static bool skips(const struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);

@@ -1,5 +1,5 @@
 /* executor/engine/worker/update.c - weights by gradients: one instruction's updates, or all that are ready at once; and
- * norms: of all gradients together, or of each tensor's where learning rates follow them
+ * norms: of all gradients together, or of each tensor's if learning rates follow them
  * (core/optimizer/tensor_rates.h), with the factors that follow from all workers' sums. These are in host memory alone.
  *
  * If the norms are of directions, moments move when the norms are taken; the weights move with all other updates, by
@@ -213,7 +213,7 @@ static void *parameter_at(struct ghp_worker *w, int buffer, bool weight, int64_t
            skipped;
 }
 
-/* This worker's share of each gradient and, where that is asked for, of the weights. */
+/* This worker's share of each gradient and, if that is asked for, of the weights. */
 static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_instr *instr,
                                      double *sums)
 {

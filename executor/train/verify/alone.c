@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Layers of its own, where batch norms over a worker's own samples are over as many consecutive ones: the same sums. */
+/* Layers of its own, if batch norms over a worker's own samples are over as many consecutive ones: the same sums. */
 static enum ghp_status own_model(const struct ghp_rank_plan *like, struct ghp_alone *alone)
 {
     const struct ghp_model *model = like->lowering.model;

@@ -6,7 +6,7 @@
 #include "executor/state/init.h"
 #include "executor/train/rank_plan.h"
 
-/* One worker, on this process, with first weights: what `like` does, but by itself and without its fault; where
+/* One worker, on this process, with first weights: what `like` does, but by itself and without its fault; if
  * workers' weights differ, of one replica's batch. A batch norm over each worker's own samples is one over as many
  * consecutive samples here. Stays where it is until it is closed.
  *
@@ -19,7 +19,7 @@ struct ghp_alone {
     struct ghp_split *splits; /* the worker's */
     /* the worker's: its layers are its own, all else is that of the plan's */
     struct ghp_model model;
-    /* the plan's worker batches one by one, where rates follow their norms */
+    /* the plan's worker batches one by one, if rates follow their norms */
     struct ghp_staging batches;
 };
 enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec,

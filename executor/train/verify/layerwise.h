@@ -48,7 +48,7 @@ struct ghp_finding { /* of one tensor of one step */
     int64_t step;    /* from 1 */
     enum ghp_traced_kind kind;
     const char *name;  /* of the layer or parameter; the model's */
-    double ratio;      /* above; infinite where rounding does nothing and the plan differs */
+    double ratio;      /* above; infinite if rounding does nothing and the plan differs */
     double difference; /* |plan's - one worker's| / |one worker's|, Euclidean norms */
     double noise;      /* what rounding does, over the same */
     double plan,

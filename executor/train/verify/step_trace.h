@@ -40,7 +40,7 @@ struct ghp_traced { /* one whole tensor */
     int moment; /* which; of a MOMENT */
     int64_t elements;
     void *
-        values; /* doubles, or floats where numbers are smaller; NULL: not seen, or kept elsewhere; owned */
+        values; /* doubles, or floats if numbers are smaller; NULL: not seen, or kept elsewhere; owned */
 };
 
 struct ghp_part;

@@ -148,7 +148,7 @@ static double ratio(double difference, double size)
     return difference == 0 ? 0 : difference / size;
 }
 
-/* e_g of one tensor. One that is zero but for rounding has no size to be held against: it reaches its limit where the
+/* e_g of one tensor. One that is zero but for rounding has no size to be held against: it reaches its limit if the
  * other run's is further from it than rounding. */
 static double gradient_difference(const double *g, const double *g1, int64_t n, double all,
                                   const struct limits *limits)

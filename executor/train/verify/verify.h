@@ -23,7 +23,7 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot);
 
-/* The same by one worker alone, or where workers' weights differ by one that trains all in turn (replicas.c), on
+/* The same by one worker alone, or if workers' weights differ by one that trains all in turn (replicas.c), on
  * the same execution context's backend and training config. `like` gives model, batch, precision, the synchroniser and
  * the masks' seed.
  * Local */

@@ -1,7 +1,7 @@
 /* executor/transport/device/device_transport.h - who carries tensors between workers: chosen once a session, for an
  * execution context whose backend is open.
  *
- * Tensors in host memory go by the transport's collectives. Tensors on devices go by NCCL where every rank has
+ * Tensors in host memory go by the transport's collectives. Tensors on devices go by NCCL if every rank has
  * a device of its own, else through pinned host memory. */
 #ifndef GHP_EXECUTOR_TRANSPORT_DEVICE_DEVICE_TRANSPORT_H
 #define GHP_EXECUTOR_TRANSPORT_DEVICE_DEVICE_TRANSPORT_H
@@ -17,7 +17,7 @@ enum ghp_device_transport_choice {
 extern const char
     *const ghp_device_transport_names[GHP_DEVICE_TRANSPORT_COUNT + 1]; /* NULL-terminated */
 
-/* Fills in the execution context's collectives where its tensors lie on a device; else they stay as they are.
+/* Fills in the execution context's collectives if its tensors lie on a device; else they stay as they are.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (NCCL for ranks that share a GPU, or for host memory); GHP_ERR_BACKEND; the same on
  *           all

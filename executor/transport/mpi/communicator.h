@@ -36,9 +36,9 @@ struct ghp_mpi_comm {
     struct ghp_comm base;
     struct ghp_mpi *transport; /* borrowed */
     struct ghp_mpi_comm *next; /* in the transport's list */
-    MPI_Comm mpi;              /* MPI_COMM_NULL where count is 1 */
+    MPI_Comm mpi;              /* MPI_COMM_NULL if count is 1 */
     int count, index;          /* ranks, and this one's place among them */
-    int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
+    int in_node; /* ranks in each node if all have as many, one node after the other; else 0 */
     struct ghp_shared_segment *shared; /* of those of this node; NULL: they share no memory */
     struct ghp_mpi_posted posted[GHP_MPI_REQUEST_SETS];
     struct ghp_mpi_port *port; /* by which its messages go now; NULL: as quickly as they can */
@@ -142,7 +142,7 @@ enum ghp_status ghp_mpi_guard_open(double watchdog_s);
 void ghp_mpi_guard_know(int rank, int size);
 void ghp_mpi_guard_begin(const char *library, const char *what, double limit_s);
 void ghp_mpi_guard_end(void);
-void ghp_mpi_guard_close(void); /* harmless where none is open */
+void ghp_mpi_guard_close(void); /* harmless if none is open */
 _Noreturn void ghp_mpi_abort(int exit_code);
 /* Signs of life go to all others from now on, or no more. */
 void ghp_mpi_alone(bool alone);
@@ -164,7 +164,7 @@ void ghp_mpi_clean(void);
 enum ghp_status ghp_mpi_status_barrier(struct ghp_mpi *transport, struct ghp_ranks ranks,
                                        struct ghp_mpi_comm *room, enum ghp_status status);
 
-/* GHP_ERR_COMM with MPI's own words where a call failed. */
+/* GHP_ERR_COMM with MPI's own words if a call failed. */
 enum ghp_status ghp_mpi_check(int code, const char *what);
 
 enum ghp_status ghp_mpi_barrier(struct ghp_mpi_comm *comm);

@@ -1,4 +1,4 @@
-/* executor/transport/mpi/guard.c - a thread that ends this process where MPI or NCCL does not return, and that says for
+/* executor/transport/mpi/guard.c - a thread that ends this process if MPI or NCCL does not return, and that says for
  * a thread at work alone that this process lives, and names a kernel that does not return.
  *
  * Most waits are ghp's own and end with a failure (wait.c). MPI's start, its communicators, its end and its

@@ -1,6 +1,6 @@
 /* executor/transport/mpi/hierarchy.h - private to executor/transport/mpi: collectives that go level by level.
  *
- * A communicator's ranks are one level, or two where several of them share a node and several nodes take part: the
+ * A communicator's ranks are one level, or two if several of them share a node and several nodes take part: the
  * ranks of one node, and the ranks that have the same place in their nodes. A sum is scattered over the levels, each
  * rank adding its part of what the level before left it, and gathered back in reverse; so over two levels each node's
  * link carries what a ring would, and not a copy for every pair of ranks.
@@ -14,7 +14,7 @@
  * All ranks post in the same order, tick by tick, and wait only for what was posted in the tick before; so no wait
  * waits for itself.
  *
- * Inside a node sums go over a shared segment instead of by messages where there is one: its phases are the same, and
+ * Inside a node sums go over a shared segment instead of by messages if there is one: its phases are the same, and
  * so are sums.
  *
  * mpi/reduce.c has the sums, mpi/gather.c the gathers. Tested  tests/executor/transport/test_transport.c */
@@ -70,7 +70,7 @@ struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_mpi_comm *comm, i
 
 /* ---- segments, each phase after the other ---- */
 
-/* How many bytes of a long message go in a segment, where nothing else limits it. */
+/* How many bytes of a long message go in a segment, if nothing else limits it. */
 int64_t ghp_mpi_segment_bytes(int64_t bytes);
 
 struct ghp_mpi_pipeline {

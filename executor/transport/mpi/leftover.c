@@ -3,7 +3,7 @@
  * ghp's own (shared_segment.c) has no name and goes with its processes. Open MPI's has: for each rank
  * /dev/shm/vader_segment.HOST.USER.JOB.RANK, and for each launcher a folder TMPDIR/ompi.HOST.USER/pid.NUMBER whose file
  * contact.txt begins with the number of its first job. The upper half of a job's number is its launcher's. A segment
- * goes where it is this user's, no launcher with its half lives, one that is dead had it, and no process has it
+ * goes if it is this user's, no launcher with its half lives, one that is dead had it, and no process has it
  * mapped. What another MPI leaves is not known here. */
 #include "executor/transport/mpi/communicator.h"
 

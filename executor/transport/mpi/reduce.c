@@ -1,6 +1,6 @@
 /* executor/transport/mpi/reduce.c - sums over ranks: all_reduce and reduce_scatter.
  *
- * A level's phase goes by messages, or over a shared segment where the level has one: then its post lays out what its
+ * A level's phase goes by messages, or over a shared segment if the level has one: then its post lays out what its
  * finish, on the other ranks, awaits and adds or takes. */
 #include "executor/transport/mpi/hierarchy.h"
 #include "executor/transport/summands.h"
@@ -34,7 +34,7 @@ static int64_t up_to_multiple(int64_t n, int64_t unit)
 }
 
 /* How many elements go at once, a multiple of `unit`: what the shared segment's slots hold. What then travels in
- * messages, or travels in messages alone, must fit into its part of scratch. Rounded up where there is room: a few
+ * messages, or travels in messages alone, must fit into its part of scratch. Rounded up if there is room: a few
  * elements left over would go alone, and take as long on the way as many. */
 static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 {

@@ -24,7 +24,7 @@
 enum {
     FLAG_BYTES = 128,       /* two lines: processors fetch them in pairs */
     SLOT_BYTES = 256 << 10, /* in cache */
-    /* where each wait costs more: ranks share cores with each other or with computing threads, or sums continue over
+    /* if each wait costs more: ranks share cores with each other or with computing threads, or sums continue over
      * links, in messages of a part of it */
     LONG_SLOT_BYTES = 1 << 20,
     SLOTS = 4,         /* at least one more than there are chunks under way */

@@ -50,7 +50,7 @@ enum { GHP_SHARED_SEGMENT_UNIT_BYTES = 4096 };
 /* The shared segment of comm->in_node ranks, > 1; *shared is NULL if they, or those of another node of the
  * communicator, cannot share memory.
  *
- * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY on all ranks alike where one of them has none
+ * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY on all ranks alike if one of them has none
  * Collective over the communicator */
 enum ghp_status ghp_shared_segment_open(struct ghp_mpi_comm *comm,
                                         struct ghp_shared_segment **shared);

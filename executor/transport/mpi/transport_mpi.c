@@ -2,7 +2,7 @@
  *
  * MPI carries single messages only; every collective is ghp's own (mpi/reduce.c, mpi/gather.c, mpi/collectives.c),
  * because MPI promises neither the order of a reduction nor the same bits on all ranks. Inside a node sums need no
- * messages where its ranks can share memory (mpi/shared_segment.h). Two threads use it at once, one a stream, each on
+ * messages if its ranks can share memory (mpi/shared_segment.h). Two threads use it at once, one a stream, each on
  * communicators of its own. */
 #include "executor/transport/mpi/shared_segment.h"
 
@@ -134,7 +134,7 @@ static int node_at(const struct ghp_mpi *t, struct ghp_ranks ranks, int i)
     return t->node_of[ghp_ranks_at(ranks, i)];
 }
 
-/* Ranks in each node, where the communicator's ranks fill one node after the other with as many in each; else 0. */
+/* Ranks in each node, if the communicator's ranks fill one node after the other with as many in each; else 0. */
 static int ranks_in_node(const struct ghp_mpi *t, struct ghp_ranks ranks)
 {
     int n = 1;
@@ -153,7 +153,7 @@ static int ranks_in_node(const struct ghp_mpi *t, struct ghp_ranks ranks)
     return n;
 }
 
-/* Sums of the communicator inside a node go through shared memory from here on, where there can be some. */
+/* Sums of the communicator inside a node go through shared memory from here on, if there can be some. */
 static enum ghp_status open_shared(struct ghp_mpi_comm *c)
 {
     struct ghp_mpi *t = c->transport;
@@ -242,7 +242,7 @@ static enum ghp_status host_group(struct ghp_collectives *host, struct ghp_ranks
 
 /* ---- collectives ---- */
 
-/* Tensors go by the port where there is one; what workers tell each other does not. */
+/* Tensors go by the port if there is one; what workers tell each other does not. */
 static struct ghp_mpi_comm *by_port(struct ghp_comm *comm)
 {
     struct ghp_mpi_comm *c = ghp_mpi_comm_of(comm);

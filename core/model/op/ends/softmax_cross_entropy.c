@@ -55,7 +55,7 @@ static void key(const struct ghp_local *local, char *text, size_t n)
     if (local->parts > 0) snprintf(text, n, " parts%d", local->parts);
 }
 
-/* What is known of each row from each part of its classes, where they are divided. */
+/* What is known of each row from each part of its classes, if they are divided. */
 static int64_t stats_numbers(const struct ghp_local *local)
 {
     return local->parts * local->n * local->h * GHP_ROW_COUNT;

@@ -47,7 +47,7 @@ cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, const double 
 cudaError_t ghp_launch_masked_sum(struct ghp_launch launch, int64_t n, void *to, const void *from,
                                   const void *y);
 
-/* y[rows][c] = x + b; then a ReLU, where asked for. */
+/* y[rows][c] = x + b; then a ReLU, if asked for. */
 struct ghp_bias_job {
     int64_t rows, c;
     const void *x;
@@ -189,7 +189,7 @@ struct ghp_pool_job {
     bool count_pad;
     const void *x, *dy;
     void *y, *dx;
-    /* max: [n][p][q][c] bytes, or int32 where the window has more than 255 places; forward may be NULL */
+    /* max: [n][p][q][c] bytes, or int32 if the window has more than 255 places; forward may be NULL */
     void *argmax;
     /* max, forward: windows with nothing above 0 have no place, as for the gradient of a ReLU before the pool */
     bool masked;
