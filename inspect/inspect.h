@@ -55,10 +55,10 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
 void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 
-/* For transformers: the number of tokens a step below which tensor-parallel blocks, and vocabulary-parallel
- * embedding and output layers, are faster than data parallelism, from the layers' break-even batches. Next to them
- * the numbers of an ideal machine without latency: 2P / ((8L + 4) h) for P parameters, L blocks and width h, and V /
- * 2 for V words. */
+/* Shows, for transformers, the number of tokens a step below which tensor-parallel blocks, and vocabulary-parallel
+ * embedding and output layers, are faster than data parallelism. It follows from the layers' break-even batches. Next
+ * to them the numbers of an ideal machine without latency: 2P / ((8L + 4) h) for P parameters, L blocks and width h,
+ * and V / 2 for V words. */
 void ghp_inspect_crossovers(struct ghp_display *report, const struct ghp_plan *plan);
 
 /* Fails because the model does not have a layer of this name; the message names similar ones.

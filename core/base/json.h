@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For a text that ghp made from another file, which has no lines: what that file calls a place. */
+/* What another file calls a place in a text that ghp made from it, which has no lines of its own. */
 struct ghp_json_origin {
     /* Writes at most n bytes; "" if there is nothing to call it. */
     void (*name)(const void *context, const char *where, char *out, size_t n);

@@ -87,7 +87,7 @@ static inline int64_t ghp_node_of(int64_t rank, int per_node)
 /* Cores are dealt in blocks; more workers than cores share round robin. */
 struct ghp_place ghp_machine_place(const struct ghp_machine *machine, int workers, int rank);
 
-/* As a JSON value, which the caller owns; NULL when out of memory. */
+/* Returns the machine as a JSON value, which the caller owns; NULL when out of memory. */
 json_t *ghp_machine_json(const struct ghp_machine *machine);
 /* Reads one from a place in a document; filled on success, zeroed on failure.
  *

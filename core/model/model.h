@@ -266,7 +266,7 @@ struct ghp_attributes {
     GHP_ATTRIBUTES
 };
 
-/* In a struct: its members, and all of them as `attributes`. */
+/* Gives a struct these members, and all of them together as `attributes`. */
 #define GHP_ATTRIBUTES_MEMBERS                                                                     \
     union {                                                                                        \
         struct ghp_attributes attributes;                                                          \

@@ -26,7 +26,7 @@ enum { GHP_PRECISIONS = 4 };
 extern const char
     *const ghp_precision_names[GHP_PRECISIONS + 1]; /* NULL-terminated, as listed above */
 
-/* By index into the names. */
+/* The precision at an index into the names, and the index of a precision. */
 struct ghp_precision ghp_precision_of(int index);
 int ghp_precision_index(struct ghp_precision precision); /* -1: not one of them */
 const char *ghp_precision_name(struct ghp_precision precision);

@@ -79,8 +79,8 @@ bool ghp_optimizer_decays(const struct ghp_optimizer *optimizer, const struct gh
 /* Names of all, for options and files; NULL ends. */
 extern const char *const ghp_optimizer_names[];
 
-/* By its place among the names, and that place. NULL, which stands for sgd wherever an optimizer may be left out, has
- * sgd's. */
+/* The optimizer at a place among the names, and the place of one. NULL stands for sgd wherever an optimizer may be left
+ * out, and has its place. */
 const struct ghp_optimizer *ghp_optimizer_at(int index);
 int ghp_optimizer_index(const struct ghp_optimizer *optimizer);
 

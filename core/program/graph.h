@@ -35,7 +35,7 @@ struct ghp_graph { /* zeroed: a ring */
     int16_t edges[GHP_GRAPH_EDGES_MOST][2];
 };
 
-/* By name or by edges. Returns   whether it is one */
+/* Reads a graph by name or by edges. Returns whether the text is one */
 bool ghp_graph_parse(const char *text, struct ghp_graph *graph);
 void ghp_graph_format(const struct ghp_graph *graph, char text[GHP_GRAPH_TEXT_BYTES]);
 

@@ -28,7 +28,7 @@ struct ghp_emitter {
     const struct ghp_sync_ops *shards, *gathers;
 };
 
-/* At the first forward and the last backward slot, as pieces are emitted. */
+/* An emitter at the first forward and the last backward slot, as pieces are emitted. */
 struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *lowering, int rank,
                                   struct ghp_program *piece);
 

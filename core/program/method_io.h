@@ -10,7 +10,8 @@
 
 /* Its keys in a plan, or in what is said of one. *failed is set if memory is short. */
 void ghp_method_write(const struct ghp_method *method, json_t *object, bool *failed);
-/* Into a zeroed one; of earlier versions' plans: all-reduce, sgd, neither clipped nor scaled.
+/* Reads the keys into a zeroed method. Keys that plans of earlier versions lack stand for all-reduce, sgd, and neither
+ * clipping nor scaling.
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT naming the key */
 enum ghp_status ghp_method_read(const struct ghp_node *object, struct ghp_method *method);

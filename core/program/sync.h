@@ -167,7 +167,7 @@ int ghp_sync_staleness(struct ghp_sync sync);
 /* lsgd: steps from one choice of a leader of all workers to the next; more than its argument if there are groups. */
 enum { GHP_SYNC_LEADER_PERIODS = 4 };
 int ghp_sync_leader_period(struct ghp_sync sync);
-/* Over the steps; -1: it depends on the training. */
+/* The mean of the staleness over the steps; -1: it depends on the training. */
 double ghp_sync_mean_staleness(struct ghp_sync sync, int workers);
 /* Whether no worker waits for another's step. */
 bool ghp_sync_runs_free(struct ghp_sync sync);
@@ -183,7 +183,7 @@ bool ghp_sync_wants_data(struct ghp_sync sync);
 extern const char *const ghp_sync_names[];
 enum { GHP_SYNC_PLAIN = 2 }; /* the first ones, which work with every split */
 
-/* By its place among the names; one with an argument has 1. */
+/* The synchroniser at a place among the names; an argument is 1. */
 struct ghp_sync ghp_sync_at(int index);
 const char *ghp_sync_equality_text(enum ghp_sync_equality equality);
 

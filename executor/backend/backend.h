@@ -54,7 +54,7 @@ static inline int ghp_not_finite_layer(uint64_t key)
 {
     return (int)(key & 0xffffff);
 }
-/* In host memory, from any thread: a number of the layer is not finite. Accepts NULL. */
+/* Notes that a number of the layer is not finite, in host memory and from any thread. Accepts NULL. */
 void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer);
 
 struct ghp_tensors { /* NULL if the pass does not use it */
@@ -267,7 +267,7 @@ extern const struct ghp_backend_ops ghp_backend_onednn;
 extern const struct ghp_backend_ops ghp_backend_cuda;
 #endif
 
-/* By name, or NULL: this build has none of that name. */
+/* The backend of a name, or NULL if this build does not have it. */
 const struct ghp_backend_ops *ghp_backend_find(const char *name);
 bool ghp_backend_has(const struct ghp_backend_ops *ops, struct ghp_precision precision);
 bool ghp_backend_has_update(const struct ghp_backend_ops *ops,

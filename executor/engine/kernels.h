@@ -35,10 +35,11 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
                                  enum ghp_pass pass, struct ghp_kernel_spec spec,
                                  struct ghp_kernel **kernel);
 
-/* For a lowering; borrows `kernels`. What the backend asks for, or what was profiled if that is more. */
+/* The source of scratch bytes for a lowering: what the backend asks for, or what was profiled if that is more. Borrows
+ * `kernels`. */
 struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels);
 
-/* For a lowering too: what the backend can do with blocked tensors; borrows `kernels`. */
+/* The source of formats for a lowering: what the backend can do with blocked tensors. Borrows `kernels`. */
 struct ghp_format_source ghp_kernels_formats(struct ghp_kernels *kernels);
 
 /* The formats of a COMPUTE's tensors in its program. */

@@ -25,13 +25,14 @@ void ghp_timeline_close(struct ghp_timeline *timeline); /* accepts NULL */
 /* Begin and end of the compute stream's step. timed: with its instructions; else the calls for these do nothing. */
 enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int half, bool timed);
 enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int half);
-/* In place of begin if the half's whole step is played again from a graph. */
+/* Is called in place of begin if the half's whole step is played again from a graph. */
 void ghp_timeline_again(struct ghp_timeline *timeline, int half, bool timed);
 /* Around instruction i, in the stream that runs it; a transfer starts when the compute stream posts it. Compute
  * instructions without anything to wait for need no start. */
 enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int half, int i);
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *timeline, int half, int i);
-/* In place of finish: compute instruction i had nothing left to do, so it has no event, which takes time of its own. */
+/* Is called in place of finish if compute instruction i had nothing left to do. It then has no event, because an event
+ * takes time of its own. */
 void ghp_timeline_idle(struct ghp_timeline *timeline, int half, int i);
 /* The compute stream has handed instruction i to another stream. */
 enum ghp_status ghp_timeline_posted(struct ghp_timeline *timeline, int half, int i);

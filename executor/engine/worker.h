@@ -174,8 +174,8 @@ enum ghp_status ghp_worker_share_results(struct ghp_worker *worker);
 enum ghp_status ghp_worker_not_finite(const struct ghp_worker *worker,
                                       struct ghp_not_finite *found);
 
-/* For a step that measures: the norm of the gradients of this worker's samples, before they were weighted and summed
- * over workers. */
+/* The norm of the gradients of this worker's samples in a step that measures, before they were weighted and summed over
+ * workers. */
 double ghp_worker_own_norm(const struct ghp_worker *worker);
 
 const struct ghp_program *ghp_worker_program(const struct ghp_worker *worker);
@@ -214,8 +214,8 @@ bool ghp_worker_has_optimizer_shard(const struct ghp_worker *worker, int layer);
 /* Whether the layer's weights are sharded in the same way, and gathered for use (enum ghp_param_sharding). Local. */
 bool ghp_worker_shards_weights(const struct ghp_worker *worker, int layer);
 
-/* In host memory: the first layer with a moment, or sharded weights, in this worker's optimizer shards that are not
- * finite; -1: there is none. Flush first. Local. */
+/* The first layer with a moment, or sharded weights, in this worker's optimizer shards that are not finite; -1: there
+ * is none. Works in host memory alone. Flush first. Local. */
 int ghp_worker_optimizer_shard_not_finite(struct ghp_worker *worker);
 
 /* Makes the layer's WEIGHTs, WEIGHT_GRADIENTs or a moment whole if they are in optimizer shards; does nothing

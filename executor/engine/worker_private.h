@@ -100,8 +100,8 @@ bool ghp_worker_done_by_another(const struct ghp_worker *w, int i);
 
 /* ---- worker/observe.c ---- */
 
-/* To the observer: what instruction i has made, and the gradient or the logits that it is about to read; nothing if
- * the instruction does not belong to a layer. */
+/* Show the observer what instruction i has made, and the gradient or the logits that it is about to read. They show
+ * nothing if the instruction does not belong to a layer. */
 enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i);
 enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i);
 enum ghp_status ghp_worker_show_logits(struct ghp_worker *w, int i);

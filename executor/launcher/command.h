@@ -27,7 +27,8 @@ void ghp_command_add_option(struct ghp_command *command, const char *name, const
  * Local */
 enum ghp_status ghp_command_run(struct ghp_command *command, int *code);
 
-/* From now on signals end the command in order, and not this process; whether one has come. */
+/* From the first call on, signals end the command in order, and not this process. The second says whether one has
+ * come. */
 void ghp_command_pass_signals(void);
 bool ghp_command_was_stopped(void);
 

@@ -65,7 +65,7 @@ struct ghp_slowdown ghp_slowdown_after(struct ghp_slowdown slowdown,
 
 /* What is slow, for people. Returns text. Local; pure. */
 const char *ghp_slowdown_say(const struct ghp_slowdown *slowdown, char text[GHP_REPLAN_TEXT_BYTES]);
-/* As overrides (core/plan/what_if.h). Returns their number. Local; pure. */
+/* Writes the slowdown as overrides (core/plan/what_if.h). Returns their number. Local; pure. */
 int ghp_slowdown_sets(const struct ghp_slowdown *slowdown,
                       char sets[GHP_SLOWDOWN_SETS][GHP_SLOWDOWN_SET_BYTES]);
 

@@ -23,7 +23,7 @@
  * Returns   whether there is a placement now */
 bool ghp_numa_choose(char *text, size_t bytes);
 
-/* From now on there is none; what was taken keeps its pages. */
+/* Ends the placement. Memory that was taken keeps its pages. */
 void ghp_numa_leave(void);
 
 /* Pages of [base, base + bytes) that are not touched yet will come from its nodes. base is a page's first byte, bytes

@@ -20,7 +20,7 @@ struct ghp_instr_timing {     /* one instruction in one step; seconds since that
 
 struct ghp_step_timer;
 
-/* For n instructions. */
+/* Makes a timer for n instructions. */
 enum ghp_status ghp_step_timer_open(int n, struct ghp_step_timer **watch);
 void ghp_step_timer_close(struct ghp_step_timer *watch); /* accepts NULL */
 

@@ -27,10 +27,10 @@ struct ghp_stop {
         worker; /* what was agreed on: the signal of the first worker that had one; 0: continue */
 };
 
-/* From now on these signals come to a thread that does nothing else, and to no thread amid its work: oneDNN's products
- * of float matrices for AVX-512 (before 3.11.2) have the stack pointer in the heap, where a handler's frame overwrites
- * what lies below. Once in a process, before there are other threads, which inherit from this one; those without it get
- * signals anywhere.
+/* Directs these signals to a thread that does nothing else. They must not come to a thread amid its work: oneDNN's
+ * products of float matrices for AVX-512 (before 3.11.2) have the stack pointer in the heap, where a handler's frame
+ * overwrites what lies below. Call it once in a process, before there are other threads, which inherit from this one. A
+ * process that does not call it gets signals in any thread.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */

@@ -32,8 +32,8 @@ struct ghp_transport {
 enum ghp_status ghp_transport_start(int *argc, char ***argv, double watchdog_s,
                                     struct ghp_transport **transport);
 
-/* From now on tensors arrive as by the emulation's ports and latency; control messages do as before. By all workers
- * alike, before any collective of tensors; they must be on one node.
+/* From now on tensors arrive as by the emulation's ports and latency; control messages do as before. All workers call
+ * it alike, before any collective of tensors. They must be on one node.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (several nodes); GHP_ERR_COMM; GHP_ERR_NO_MEMORY
  * Collective over all workers

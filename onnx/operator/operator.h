@@ -51,7 +51,7 @@ bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *a
 enum ghp_status ghp_onnx_part_run(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   const char *op, const char *const inputs[2], const char *part,
                                   const char **out);
-/* For messages: what to use in place of an operator that is not supported for samples. */
+/* What to use in place of an operator that is not supported for samples, as messages say it. */
 const char *ghp_onnx_operator_instead(const char *name);
 
 #endif

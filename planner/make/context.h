@@ -27,7 +27,7 @@ enum ghp_status ghp_plan_context_init(const struct ghp_plan_request *request,
                                       struct ghp_plan_context *context);
 void ghp_plan_context_release(struct ghp_plan_context *context);
 
-/* On ghp_now_s's clock: where so much of the time limit has gone. */
+/* When this share of the time limit has gone, on ghp_now_s's clock. */
 double ghp_plan_context_deadline(const struct ghp_plan_context *context, double share);
 
 /* Whether the time limit has gone: nothing more is tried then, and what is there is finished. */

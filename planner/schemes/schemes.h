@@ -50,7 +50,7 @@ struct ghp_schemes_job {
 enum ghp_status ghp_schemes_find(const struct ghp_schemes_job *job, struct ghp_schemes *schemes);
 void ghp_schemes_release(struct ghp_schemes *schemes); /* accepts a zeroed one */
 
-/* In schemes_show.c: as a table; as an object.
+/* Print the schemes as a table, and as a JSON object (schemes_show.c).
  *
  * path      of the plan file that is written; NULL: none is
  * options   taken over (may be NULL): the tool's configuration

@@ -51,7 +51,7 @@ double ghp_constraints_reduced(const struct ghp_instance *in,
 /* What a time constraint covers that has a path. */
 struct ghp_cover ghp_cover_of(const struct ghp_instance *in,
                               const struct ghp_constraint *constraint);
-/* As ghp_constraint_value, of a time constraint. */
+/* The value of a time constraint, as of ghp_constraint_value. */
 double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
                                   const struct ghp_instance *in,
                                   const struct ghp_accumulated_cost *accumulated);

@@ -42,7 +42,7 @@ static inline double ghp_dual_unit(const struct ghp_dual *dual, int constraint)
 /* The constraint's index, added if it is new; -1 without room for it (the bound is then only weaker). */
 int ghp_dual_add_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint);
 
-/* With the constraints that had a weight, and the newest plans of the domain.
+/* Opens the master problem with the constraints that had a weight, and the newest plans of the domain.
  *
  * master   to be closed, also on failure
  *

@@ -25,12 +25,12 @@ struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
 enum ghp_status ghp_autotuning_run(void *context, int64_t repeats);
 struct ghp_task ghp_autotuning_task(const struct ghp_measure *m, struct ghp_opbench *bench);
 
-/* In which formats one of the operation's ways is run, and with what is fused. */
+/* The formats in which one of the operation's ways is run, and what is fused. */
 struct ghp_kernel_spec ghp_autotuning_spec(const struct ghp_measure *m,
                                            const struct ghp_worklist_op *op,
                                            const struct ghp_worklist_variant *variant);
 
-/* After samples were taken: least_s. */
+/* Updates least_s after samples were taken. */
 void ghp_autotuning_note(struct ghp_worklist_variant *variant);
 
 /* Has the bench run the quickest of the backend's algorithms in the formats of op->ways[which]. The first time tries

@@ -43,8 +43,9 @@ struct ghp_visit_plan {
     bool chooses;
 };
 
-/* In how many of its pairs of formats the next visit measures it. All from the first on of what most plans hang on; the
- * others in one at first, so that what formats there are to try keeps a short budget from no operation. */
+/* In how many of its pairs of formats the next visit measures an operation. Those that most plans depend on are
+ * measured in all pairs from the first visit on. The others are measured in one at first, so that a short budget
+ * reaches every operation. */
 int ghp_time_estimate_variants(const struct ghp_worklist_op *op);
 
 /* The kind of the next visit. */

@@ -9,8 +9,8 @@
 enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e);
 enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split);
-/* For struct ghp_mixing_facts: in_step of workers that never wait for others, or always; staleness that nothing bounds,
- * or says. */
+/* Functions for struct ghp_mixing_facts: in_step of workers that never wait for others, or always do; staleness that
+ * nothing bounds; mean staleness that nothing tells. */
 bool ghp_mixing_never(struct ghp_sync sync);
 bool ghp_mixing_always(struct ghp_sync sync);
 int ghp_mixing_unbounded(struct ghp_sync sync);

@@ -36,7 +36,7 @@ static inline enum ghp_status ghp_cuda_native_status(cudaError_t error,
     return ghp_cuda_status(error, ghp_op_name(kernel->base.local.op));
 }
 
-/* In device memory, after the work that is enqueued. */
+/* Copies in device memory, after the work that is enqueued. */
 enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const void *from,
                                      void *to, int64_t elements);
 

@@ -120,7 +120,7 @@ extern const struct ghp_collectives_ops ghp_mpi_collectives;
 
 /* In mpi/reduce.c. */
 enum ghp_status ghp_mpi_all_reduce(struct ghp_mpi_comm *comm, const struct ghp_reduction *of);
-/* Into how many segments its phases cut a sum over >= 2 ranks, of >= 1 elements. */
+/* The number of segments into which its phases cut a sum over >= 2 ranks, of >= 1 elements. */
 int64_t ghp_mpi_all_reduce_segments(const struct ghp_mpi_comm *comm,
                                     const struct ghp_reduction *of);
 enum ghp_status ghp_mpi_reduce_scatter(struct ghp_mpi_comm *comm, const struct ghp_reduction *of);
