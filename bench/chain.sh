@@ -18,7 +18,7 @@ layer() {
     printf '    %s,\n' "$1"
 }
 
-# mlp NUMBER BEFORE: one block behind the layer BEFORE
+# mlp NUMBER BEFORE: one block after the layer BEFORE
 mlp() {
     layer "{\"name\": \"b$1.up\", \"op\": \"linear\", \"features\": 4096, \"inputs\": [\"$2\"]}"
     layer "{\"name\": \"b$1.relu\", \"op\": \"relu\"}"

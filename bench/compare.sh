@@ -1,6 +1,6 @@
 #!/bin/bash
 # bench/compare.sh - measures this machine as far as the choice of a plan hangs on it, plans a network by all
-# strategies, times the plans in turns, and prints predicted beside measured, and why ghp's plan is what it is.
+# strategies, times the plans in turns, and prints predicted next to measured, and why ghp's plan is what it is.
 #
 # usage, from the source tree's root: bench/compare.sh MODEL WORKERS BATCH [FOLDER]
 #   FOLDER   where profile, plans, run and report page go [build/bench]

@@ -26,7 +26,7 @@ law=F=6e12,bandwidth=1.25e9,latency=20e-6
 "$bin/ghp-profile" --analytic $law -o "$work/free.json" >/dev/null || exit 1
 "$bin/ghp-profile" --analytic $law,memory_bandwidth=1e11 -o "$work/100GB_s.json" >/dev/null || exit 1
 
-# number KEY: the first number behind "KEY" in the last plan's --json
+# number KEY: the first number after "KEY" in the last plan's --json
 number() {
     sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$work/plan.txt" | head -n 1
 }

@@ -2,7 +2,7 @@
 
 As PyTorch's users write it: one linear layer for queries, keys and values, scaled_dot_product_attention, AdamW with its
 loop over elements fused, gradients set to none; with --compile the network and the loss go through torch.compile.
-Weights and tokens are random.  The time is the median of the steps behind the first, which
+Weights and tokens are random.  The time is the median of the steps after the first, which
 compiles.
 """
 import argparse

@@ -2,7 +2,7 @@
 #
 # Needed are CUDA's compiler, its run-time as a static library, and the headers of cuBLASLt, cuDNN 9 and NCCL 2. The
 # three libraries themselves are opened when a GPU is asked for, not linked: a tool starts where they, or the driver,
-# are missing (docs/how-to/gpu.md). Where they are found now, their places are tried after the loader's own.
+# are missing (docs/how-to/gpu.md). If they are found now, their places are tried after the loader's own.
 #
 # GHP_CUDA   ON: a build without GPUs is an error; OFF: nothing is looked for; AUTO: where everything is there
 set(GHP_CUDA AUTO CACHE STRING "GPUs: AUTO (where all is there), ON or OFF")

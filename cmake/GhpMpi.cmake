@@ -1,8 +1,8 @@
 # cmake/GhpMpi.cmake - which MPI ghp is built against, and what starts its programs.
 #
-# GHP_MPI is the choice: `openmpi` or `mpich` is the one of that name where both stand beside each other, as Debian's
+# GHP_MPI is the choice: `openmpi` or `mpich` is the one of that name if both are installed, as Debian's
 # packages do; empty, the default, takes the one that `mpicc` is. A build folder may be given another choice later:
-# whatever was found for the one before is looked for anew. Either way these are set:
+# whatever was found for the one before is looked for again. Either way these are set:
 #
 #   MPI::MPI_C         the library
 #   GHP_MPI_KIND       openmpi or mpich, read from the header
@@ -105,7 +105,7 @@ if(MPI_C_FOUND)
   message(STATUS "MPI: ${GHP_MPI_KIND}, started by ${GHP_MPIRUN}")
 endif()
 
-# ghp_mpi_launch(<result> <ranks> <limit>): words that start so many ranks on this machine, whatever its cores, and end
+# ghp_mpi_launch(<result> <ranks> <limit>): words that start `ranks` ranks on this machine, whatever its cores, and end
 # them after `limit` seconds.
 function(ghp_mpi_launch result ranks limit)
   string(REPLACE " " ";" words "${GHP_MPI_SHARES}")

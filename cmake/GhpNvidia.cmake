@@ -1,5 +1,5 @@
-# cmake/GhpNvidia.cmake - finds headers and libraries of NVIDIA beside CUDA's own: in the system's folders, in CUDA's,
-# and in the packages that Python installs them as (site-packages/nvidia/cudnn, nvidia/cu13, ...).
+# cmake/GhpNvidia.cmake - finds headers and libraries of NVIDIA other than CUDA's own: in the system's folders, in
+# CUDA's, and in the packages that Python installs them as (site-packages/nvidia/cudnn, nvidia/cu13, ...).
 #
 #   ghp_find_nvidia(<package> HEADER file LIBRARY name SONAME file)
 #

@@ -2,8 +2,8 @@
 #
 #   ghp_tables(<library> <folder> <header> <type> <list>)
 #
-# A table is what a *.c or *.cu of the folder defines in a line `const struct <type> <name>[] = {` (in C++ behind
-# `extern "C"`). The library gets
+# A table is what a *.c or *.cu of the folder defines in a line `const struct <type> <name>[] = {` (in C++ after `extern
+# "C"`). The library gets
 #
 #   const struct <type> *const <list>[]     all tables, in the order of their files; NULL ends it
 #

@@ -13,7 +13,7 @@
 #
 #   ghp-test: np=2,3 np_full=1,4 timeout=120 processors=1 label=slow needs=ghp-plan,ghp-run full=yes emulated=yes
 #
-#   np          it runs under mpirun with so many ranks
+#   np          it runs under mpirun with these numbers of ranks
 #   np_full     and in full runs with these, too
 #   full        it runs in full runs only; what proves its property fast is named in its head
 #   timeout     in seconds; 60 unless given
@@ -37,7 +37,7 @@ set(GHP_TEST_ENVIRONMENT OMPI_MCA_pml=ob1
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
 
 # Reads a file's marker line into marker_NP, marker_TIMEOUT and so on of the caller, with what is true where it is
-# silent; changes of the file configure anew.
+# silent; changes of the file configure again.
 function(ghp_test_marker file label)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
   file(STRINGS "${file}" line REGEX "ghp-test:" LIMIT_COUNT 1)

@@ -6,7 +6,7 @@ GHP_PACKAGES="gcc libc6-dev make cmake ninja-build pkg-config libopenmpi-dev ope
     libdnnl-dev libjansson-dev libxxhash-dev librandom123-dev zlib1g-dev libonnx-dev libprotobuf-c-dev
     protobuf-c-compiler libjpeg62-turbo-dev libpng-dev"
 GHP_TEST_PACKAGES="coinor-cbc glpk-utils python3-jsonschema libxml2-utils groff-base libonnx-testdata"
-GHP_MPICH_PACKAGES="libmpich-dev mpich" # beside Open MPI, which stays what mpicc and mpirun are
+GHP_MPICH_PACKAGES="libmpich-dev mpich" # next to Open MPI, which stays what mpicc and mpirun are
 GHP_SLURM_PACKAGES="slurmctld slurmd slurm-client munge"
 GHP_CLANG_PACKAGES="clang libclang-rt-dev libomp-dev"
 GHP_PYTHON_PACKAGES="python3 python3-venv" # tests/requirements.txt has what PyPI gives

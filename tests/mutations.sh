@@ -100,7 +100,7 @@ mistake masks-by-rank executor/engine/kernel_arguments.c \
     's/if (run->fault == GHP_FAULT_RANK_MASKS)$//' executor/train/equality:np2
 mistake local-statistics executor/engine/worker/instr.c \
     's/w->prepared\[i\].comm == NULL || w->run.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/train/equality:np2
-# attention: a key behind the diagonal, the sum before a new maximum, heads of keys that are not divided
+# attention: a key after the diagonal, the sum before a new maximum, heads of keys that are not divided
 mistake looks-ahead executor/backend/cpu/attention.c 's/least(there, at.row + r + 1)/least(there, at.row + r + 2)/' \
     executor/backend/onednn/onednn executor/backend/bf16
 mistake sum-not-scaled executor/backend/cpu/attention.c 's/sum\[row\] \* factor + sum_of/sum[row] + sum_of/' \
@@ -199,7 +199,7 @@ mistake mask-of-first-positions executor/engine/kernel_arguments.c \
     's/.first_position = at.first_position,//' executor/train/equality:np2
 mistake queries-of-first-positions core/model/attention.h \
     's/? first_position : 0/? 0 * first_position : 0/' executor/train/equality:np2
-# a reader looks into the slot beside the writer's
+# a reader looks into the slot next to the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \
     's/ chunk % (uint32_t)shared->slots/ (chunk + (uint32_t)(rank != shared->index)) % (uint32_t)shared->slots/' \
     executor/transport/mpi/transport:np2

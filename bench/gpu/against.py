@@ -5,7 +5,7 @@ layer, so that both sides train the same thing: channels_last, bf16 autocast ove
 synthetic samples that already lie on the GPU. A network like GPT-2 is bench/transformers_torch.py's of the same sizes,
 as PyTorch's users write it. The optimizer is fused: SGD with momentum and weight decay, or AdamW. Each way of running
 it (eager, CUDA graph, torch.compile, its max-autotune, these with a graph) is timed; the fastest counts. A line is printed after each way,
-with the fastest so far: the last one counts, also where the time was up before all were timed ("untimed"). Times are
+with the fastest so far: the last one counts, even if the time was up before all were timed ("untimed"). Times are
 CUDA events around --steps steps, the median of --rounds; memory is the allocator's peak. `--rates` prints the matmul
 and copy rates that floors are taken from instead.
 """

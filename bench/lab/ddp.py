@@ -65,7 +65,7 @@ class Pad(nn.Module):
 
 
 def padded(pad, window, value, make):
-    """make(pad) with PyTorch's own padding where that can do it, else behind a Pad."""
+    """make(pad) with PyTorch's own padding if that can do it, else after a Pad."""
     top, left, bottom, right = pad
     limit = window if window else (top, left)
     if (top, left) == (bottom, right) and top <= limit[0] and left <= limit[1]:

@@ -19,7 +19,7 @@ train() {
         >"$2.out" 2>&1 || { cat "$2.out" >&2; return 1; }
 }
 
-# Of all workers together, until the last one is done.
+# For all workers together, until the last one is done.
 rate() { value measured_training_s "$1" | awk -v images=$((steps * batch)) '{ printf "%.0f", images / $1 }'; }
 value() { sed -n "s/^ *\"$1\": \([0-9.]*\).*/\1/p" "$2.json"; }
 

@@ -1,6 +1,6 @@
 """A plan of ghp, carried out by PyTorch on a module with the layers of the plan's network.
 
-    import plan                               # this file, on each rank, behind init_process_group
+    import plan                               # this file, on each rank, after init_process_group
     mesh = plan.mesh("cpu")                   # or "cuda"
     plan.divide(module, mesh)                 # in place; all ranks begin with the same weights
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)

@@ -26,7 +26,7 @@ rooms = ("core/", "onnx/", "inspect/", "planner/", "executor/", "profiler/")
 
 
 def objects():
-    """Path of the source without its ending: path of its object. Those of this build alone: old ones stay behind."""
+    """Path of the source without its ending: path of its object. Only those of this build: old ones are left."""
     with open("compile_commands.json", encoding="utf-8") as file:
         commands = json.load(file)
     source = os.environ["GHP_SOURCE"]

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tests/fuzz/run.sh SECONDS [READER...] - fuzzes the readers (all, unless named), each for so many seconds, under
+# tests/fuzz/run.sh SECONDS [READER...] - fuzzes the readers (all, unless named), each for SECONDS, under
 # AddressSanitizer and UndefinedBehaviorSanitizer. It wants a build with fuzzers:
 #
 #   cmake -G Ninja -S . -B build-fuzz -DCMAKE_C_COMPILER=clang -DGHP_FUZZ=ON && ninja -C build-fuzz
 #
 # GHP_FUZZ_BUILD names it where it is elsewhere; what was found interesting is kept in its folder corpus/READER and used
-# by the next run, beside what the source tree keeps (tests/fuzz/keep.sh). Prints a line for each reader: inputs tried,
+# by the next run, with what the source tree keeps (tests/fuzz/keep.sh). Prints a line for each reader: inputs tried,
 # coverage reached. Exit code 1: a finding, whose input is kept in findings/READER-*. Once it is fixed, the input
 # becomes a seed (seeds/READER).
 set -u

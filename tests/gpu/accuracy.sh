@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/gpu/accuracy.sh BIN - predicted beside measured steps on GPUs: a profile of 1, 2 and 4 workers each, and the
+# tests/gpu/accuracy.sh BIN - predicted and measured steps on GPUs: a profile of 1, 2 and 4 workers each, and the
 # plans that tests/gpu/verify.sh verifies, at a batch that keeps a GPU busy. Prints each error, then mean and worst.
 #
 # WORKERS (1 2 4), MODEL (vgg-a-32), BATCH (256), PRECISION (bf16), STEPS (40), TRANSPORT (auto) and GHP_BUDGET (60 s

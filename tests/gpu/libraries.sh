@@ -25,7 +25,7 @@ print(":".join(folders))
 PY
 }
 
-# Behind all other folders, so that nothing found before is found elsewhere now.
+# After all other folders, so that nothing found before is found elsewhere now.
 use_python_libraries() {
     local folders
     folders=$(python_libraries)

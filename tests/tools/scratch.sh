@@ -2,7 +2,7 @@
 # are said. A test ends with [ $failures -eq 0 ], so that it tells all that is wrong at once.
 scratch=$(mktemp -d) && cd "$scratch" || exit 1
 trap 'rm -rf "$scratch"' EXIT
-export XDG_CACHE_HOME=$PWD/cache # measurements of one test are no other's
+export XDG_CACHE_HOME=$PWD/cache # measurements of one test are not another's
 failures=0
 
 # full: whether all cases are wanted (GHP_TEST_FULL=1, set by `./check --full`), or the few that prove each property
@@ -41,7 +41,7 @@ waits() {
     done
 }
 
-# alive PROCESS: it has not ended, nor waits as a zombie for whoever started it
+# alive PROCESS: it has not ended, nor waits as a zombie for its parent
 alive() { kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; }
 
 # warm_python MODULE...: starts a Python (GHP_PYTHON or python3) that imports them once, for `warm`; fails if one is missing
@@ -59,7 +59,7 @@ warm_python() {
 # warm PROGRAM ARG...: as `python3 PROGRAM ARG...`, in a copy of that Python
 warm() { "${GHP_PYTHON:-python3}" -S "$GHP_SOURCE/tests/tools/warm_python.py" run "$scratch/python" "$@"; }
 
-# lines N: metrics.jsonl has so many
+# lines N: metrics.jsonl has N lines
 lines() { [ -e metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -ge "$1" ]; }
 
 # denied CODE 'TEXT' COMMAND...: exits with CODE, says TEXT (a regular expression) on stderr, and nothing on stdout
@@ -72,7 +72,7 @@ denied() {
     [ ! -s out ] || fail "$*: chatter on stdout"
 }
 
-# not_run CODE TEXT RANKS ARGS...: ghp-run of plan.json by so many processes, denied
+# not_run CODE TEXT RANKS ARGS...: ghp-run of plan.json by RANKS processes, denied
 not_run() { denied "$1" "$2" mpirun --oversubscribe --bind-to none -n "$3" "$GHP_BIN/ghp-run" plan.json "${@:4}"; }
 
 # not_planned CODE TEXT WORKERS BATCH ARGS...: ghp-plan of $model by profile.json, denied

@@ -1,6 +1,6 @@
-# tests/executor/data/augment.py LIST - changed pixels of test_augment.c beside torchvision's functions on the same
-# numbers, in float as ghp computes: a level is 1/255, and ghp rounds to the nearest one, so half a level and what float
-# rounds are all that may differ.
+# tests/executor/data/augment.py LIST - changed pixels of test_augment.c compared with torchvision's functions on the
+# same numbers, in float as ghp computes: a level is 1/255, and ghp rounds to the nearest one, so half a level and what
+# float rounds are all that may differ.
 import sys
 
 try:

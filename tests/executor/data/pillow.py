@@ -1,11 +1,11 @@
-# tests/executor/data/pillow.py - tests/executor/data/image/test_pillow.c's samples beside Pillow's.
+# tests/executor/data/pillow.py - tests/executor/data/image/test_pillow.c's samples compared with Pillow's.
 #
 # usage: pillow.py LIST
 #
-# Of pictures that are decoded whole, no byte differs by more than a level: ghp rounds once, Pillow after columns and
-# after rows. Of reduced JPEGs Pillow's own reduced decoder (draft) is asked for the same reduction: again a level.
-# Beside Pillow's full decoding these differ by what the other low-pass filter does: at most 3 levels in the mean of a
-# sample. The normalised numbers differ by no more than the bytes do, over 255 and the least deviation.
+# In pictures that are decoded whole, no byte differs by more than a level: ghp rounds once, Pillow after columns and
+# after rows. For reduced JPEGs Pillow's own reduced decoder (draft) is asked for the same reduction: again a level.
+# Compared with Pillow's full decoding these differ by what the other low-pass filter does: at most 3 levels in the mean
+# of a sample. The normalised numbers differ by no more than the bytes do, over 255 and the least deviation.
 import sys
 
 try:

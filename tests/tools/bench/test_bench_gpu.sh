@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile,ghp-gpu-floors
 # tests/tools/bench/test_bench_gpu.sh - bench/gpu/run takes a network of tokens with its optimizer and clipping, and
-# prints its tokens/s and each phase beside its floor: of a plan that clips, too. Here on a processor.
+# prints its tokens/s and each phase and its floor, for a plan that clips, too. Here on a processor.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 denied 2 "is no NETWORK:BATCH" env NETWORKS=lenet5 "$GHP_SOURCE/bench/gpu/run" "$(dirname "$GHP_BIN")" "$PWD/figures"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # ghp-test: timeout=180 processors=2 full=yes needs=ghp-lab-probe
 # tests/tools/bench/test_lab.sh - the cluster lab: links hold their rate both ways, hosts have names of their own, ranks
-# of one host share memory, exit codes and signals pass, input is not eaten, nothing stays behind.
+# of one host share memory, exit codes and signals pass, input is not eaten, nothing is left.
 #
 # Rates are asserted with slack, and on the best of five repeats, since other work takes the cores: a busy machine makes
 # a link slower, but nothing makes it faster than its rate and a burst of 8 kB.

@@ -2,7 +2,7 @@
 # ghp-test: timeout=400 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,slurmctld,slurmd,srun,munged
 # tests/tools/bench/test_slurm.sh - under Slurm, two hosts of the lab: srun and mpirun start workers where Slurm says,
 # on the cores and in the memory that it allots; a job that is warned writes its checkpoint and ends with exit code 4,
-# and a second one goes on from there. Needs root.
+# and a second one continues from there. Needs root.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 if [ "$(id -u)" != 0 ]; then
@@ -65,7 +65,7 @@ mv "job.$(sed 's/.* //;q' submitted)" second
 mv "job.$job" first
 END
 # on a busy machine Debian's Open MPI, started by srun, sometimes crashes as it starts, before ghp's first word: once
-# more. Whatever crashes behind that word has failed, and so has what crashes in the last turn.
+# more. Whatever crashes after that word has failed, and so has what crashes in the last turn.
 crash='Process received signal'
 runs=(two four allocated machine large first second)
 crashed() { # crashed SED: a run, in the part of its output that this leaves

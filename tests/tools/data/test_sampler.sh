@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/data/test_sampler.sh - training by importance sampling: one worker and three learn, a run repeats bit for
-# bit, by a sharded update to the same bits; a stopped run goes on to them, in its first epoch and behind it; samples
+# bit, with a sharded update to the same bits; a stopped run continues to them, in its first epoch and after it; samples
 # that are alike train as by uniform sampling; what it is refused with.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -48,7 +48,7 @@ for plan in one three sharded; do
     [ "$(grep final_loss out)" = "$(grep final_loss $plan.out)" ] || fail "$plan: another loss the second time"
 done
 
-# a checkpoint has the norms: a stopped run goes on as if it had not been, in its first epoch and behind it
+# a checkpoint has the norms: a stopped run continues as if it had not been, in its first epoch and after it
 for case in one:1:70 three:3:13; do
     IFS=: read -r plan workers stop <<<"$case"
     more=("${train[@]}" --sampler srg --checkpoint kept)

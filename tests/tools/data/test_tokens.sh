@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/data/test_tokens.sh - a network of tokens through the tools, from files of tokens: what is reported of
-# tokens beside samples, that two workers train as one, and what is refused.
+# tokens in addition to samples, that two workers train as one, and what is refused.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model="$GHP_SOURCE/models/gpt-nano.json"

@@ -43,7 +43,7 @@ plan() { "$GHP_BIN/ghp-plan" "$@"; }
 profile=(--profile lenet5.profile.json)
 plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o plan.json >/dev/null 2>&1 || exit 1
 
-# files that are no JSON, cut off, of another kind, with unknown keys
+# files that are not JSON, cut off, of another kind, with unknown keys
 echo 'not json' >text.json
 head -c 200 "$models/lenet5.json" >cut.json
 head -c 300 lenet5.profile.json >cut.profile.json
@@ -93,7 +93,7 @@ refused 1 'mpirun -n 2' run 4 plan.json --steps 1
 refused 1 'another profile' "$GHP_BIN/ghp-inspect" plan.json --verify --profile other.profile.json
 refused 1 'another model' run 2 plan.json --steps 1 --model "$models/small-resnet.json"
 
-# synchronisers: unknown ones, arguments, more servers than workers, a training that goes on by another one
+# synchronisers: unknown ones, arguments, more servers than workers, a training that continues with another one
 sync() { plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --strategy data -o "$@"; }
 refused 2 "'fastest'" sync no.json --sync fastest
 refused 2 'ssp' sync no.json --sync ssp

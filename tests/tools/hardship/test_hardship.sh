@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,ghp-train,ghp-launch,cc
-# tests/tools/hardship/test_hardship.sh - tools that run short of memory, disk or descriptors, or are given what is no
-# regular file, end in time with a sentence and a failure, or do all that was asked. It counts runs, and of these the
+# tests/tools/hardship/test_hardship.sh - tools that run short of memory, disk or descriptors, or are given what is not
+# a regular file, end in time with a sentence and a failure, or do all that was asked. It counts runs, and of these the
 # crashes, hangs and silent successes, of which there are none. Full runs fail more allocations than fast ones; GHP_EVERY=1
 # fails each.
 set -u
@@ -100,7 +100,7 @@ else
     echo 'left out: no file system can be mounted here, so no full disk under ghp-run'
 fi
 
-# inputs that are no regular files, or cannot be read
+# inputs that are not regular files, or cannot be read
 mkfifo pipe && mkdir folder && : >empty && head -c 40 plan.json >cut
 for what in pipe /dev/zero /dev/tty folder empty cut nowhere; do
     hard "model $what" "$GHP_BIN/ghp-plan" $what --profile profile.json --workers 1 --batch 8
@@ -189,7 +189,7 @@ char *strdup(const char *s)
 END
 cc -shared -fPIC -O1 -w -o short.so short.c -ldl || fail 'cannot build the library whose allocations fail'
 # short NAME OUTPUTS COMMAND...: fails one allocation after the other. A run that succeeds has made the same files, and
-# did not speak of memory. With $upto only the first so many fail.
+# did not speak of memory. $upto is the number of allocations that fail, from the first on.
 short() {
     local name=$1 files=$2 total step=1 at code file
     shift 2
@@ -229,7 +229,7 @@ short profile made.json "${profile[@]}" -o made.json
 short trace made.trace "${inspect[@]}" --trace made.trace
 short html made.html "${inspect[@]}" --html made.html
 short run '' "${run[@]}"
-# in place of mpirun: what a turn of ghp-train leaves behind, and nothing of a training
+# in place of mpirun: what a turn of ghp-train leaves, and nothing of a training
 cat >instead.sh <<'END'
 #!/bin/sh
 case $3 in

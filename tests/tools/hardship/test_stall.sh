@@ -5,13 +5,13 @@
 # says in which phase, and by which rank. A worker that works alone, as worker 0 does after --verify, is waited for
 # longer than the limit, as long as it lives.
 #
-# Where weights mix, who stopped is named by the server that others wait for, or by who wanted an exchange with it.
+# If weights mix, the rank that stopped is named by the server that others wait for, or by who wanted an exchange with it.
 #
 # With a parameter server: whichever of server and worker stops is named; a signal for the server is not for it, one for
 # a worker ends all in order; a wrong number of ranks is refused; --verify passes while the server has nothing to do.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-limit=4 most=$((limit + 40)) # the launcher needs some seconds to end a job: once more than 16 beside another test
+limit=4 most=$((limit + 40)) # the launcher needs some seconds to end a job: once more than 16 next to another test
 model=$GHP_SOURCE/models/lenet5.json
 analytic "$model" profile.json
 # plan WORKERS FILE ARGS...

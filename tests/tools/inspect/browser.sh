@@ -1,4 +1,4 @@
-# tests/tools/inspect/browser.sh - sourced by tests that show a page in a browser, behind scratch.sh: the browser, and
+# tests/tools/inspect/browser.sh - sourced by tests that show a page in a browser, after scratch.sh: the browser, and
 # whether a page fits its window.
 # shellcheck shell=bash
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) # empty: there is none

@@ -93,7 +93,7 @@ says 'older ghp-run wrote this' run.json
 says '^peak_bytes +1\.000 +MiB' run.json
 says '"format": "ghp.run/2"' run.json --json
 
-# a summary is no file of what it sums up
+# a summary is not taken for a file of what it sums up
 says '"summary_of": "ghp.model/1"' "$models/lenet5.json" --json
 "$GHP_BIN/ghp-inspect" "$models/lenet5.json" --json >summary.json || fail "a model's summary"
 refused 1 'what ghp-inspect --json prints of a file; give that file' summary.json

@@ -100,7 +100,7 @@ sed 's/ src=x/ x/' evil.html >evil2.html # the text, which is escaped, looks lik
 page evil2.html
 has evil.dot 'digraph "<script>alert(1)</script>\"'
 
-# a run beside the plan: made up by hand from the trace's instructions, with other times
+# a run with the plan: made up by hand from the trace's instructions, with other times
 if command -v python3 >/dev/null; then
     inspect lone.json --trace lone.trace >/dev/null
     cat >run.py <<'PY'

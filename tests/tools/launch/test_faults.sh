@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=170 processors=2 full=yes label=script needs=ghp-plan,ghp-run,ghp-profile,ghp-launch,python3
 # tests/tools/launch/test_faults.sh - a sample of bench/recovery/faults: each fault at some of the moments, drawn by
-# chance, and some kills at any time. No run hangs, loses or repeats a sample, or leaves anything behind. GHP_SEED
+# chance, and some kills at any time. No run hangs, loses or repeats a sample, or leaves anything. GHP_SEED
 # repeats a draw. What proves single faults fast is tests/tools/launch/test_launch.sh and
 # tests/tools/hardship/test_stall.sh.
 set -u

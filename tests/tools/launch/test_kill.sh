@@ -120,8 +120,8 @@ check_same() {
     curve metrics.jsonl | cmp -s - $mode.curve || fail "the metrics are not those of an uninterrupted run"
 }
 
-# Under another plan and worker count, in double: sums of other order leave differences of some 1e-13 after so many
-# steps; 1e-10 leaves room. In float a relu within rounding of its kink may fall the other way (docs/explanation/exactness.md),
+# Under another plan and worker count, in double: sums of other order leave differences of some 1e-13 after these steps;
+# 1e-10 leaves room. In float a relu within rounding of its kink may fall the other way (docs/explanation/exactness.md),
 # after which runs part, so there is nothing to hold it to.
 check_other() {
     local n=$1
@@ -142,7 +142,7 @@ for ((turn = 1; turn <= kills; turn++)); do
     if [ -z "$done_steps" ]; then
         [ -e kept/checkpoint.safetensors ] && fail "a checkpoint without steps"
         unstarted=$((unstarted + 1))
-        check_same # anew, over whatever is there
+        check_same # from scratch, over whatever is there
     elif [ "$done_steps" = $steps ]; then
         finished=$((finished + 1))
         launch 2 mixed2.json --resume || fail "resuming a finished run exits $?"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch
 # tests/tools/launch/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is
-# killed, a worker that hangs, at random steps: it goes on, and ends with the losses and weights of an undisturbed
+# killed, a worker that hangs, at random steps: it continues, and ends with the losses and weights of an undisturbed
 # run, to the bit with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen
-# twice. It stops in order, gives up with a reason, as where no checkpoint is sound, and leaves no process behind,
-# even where it is killed itself. GHP_SEED repeats the steps.
+# twice. It stops in order, gives up with a reason, for example if no checkpoint is sound, and leaves no process, even
+# if it is killed itself. GHP_SEED repeats the steps.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 RANDOM=${GHP_SEED:-$$}
@@ -124,7 +124,7 @@ if full; then
     steps=240 options=(--steps 240 "${options[@]:2}")
 fi
 
-# stops in order, goes on
+# stops in order, continues
 anew
 launch 4.json --
 waits 60 lines 30 || fail "does not train: $(cat err)"
@@ -151,8 +151,8 @@ waits 60 lines 30 || fail "does not train: $(cat err)"
 kill -9 $job
 ends 137 'killed itself'
 
-# The only checkpoint is damaged: the training begins anew, and says so. Where both are, no restart helps: it gives up
-# at once, with the remedy, and so it does where the training was to be gone on with.
+# The only checkpoint is damaged: the training begins from scratch, and says so. If both are, no restart helps: it gives
+# up at once, with the remedy. So it does if the training was to continue.
 checkpoint=kept/checkpoint.safetensors
 damage() { for file; do printf 'x' | dd of="$file" bs=1 seek=2000 conv=notrunc status=none; done; }
 for which in only both resumed; do

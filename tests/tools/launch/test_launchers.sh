@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch,mpirun.openmpi,mpirun.mpich
-# tests/tools/launch/test_launchers.sh - where Open MPI and MPICH stand beside each other: workers under the other's
+# tests/tools/launch/test_launchers.sh - with Open MPI and MPICH both installed: workers under the other's
 # mpirun are refused, ghp-launch starts them by the right one, and they train the same by it as one worker.
 set -u
 . "$(dirname "$0")/../scratch.sh"

@@ -60,7 +60,7 @@ for case in 'TERM 1' 'INT 0' 'USR1 2' 'USR1 mpirun'; do
     [ "$(wc -l <metrics.jsonl)" = "$steps" ] || fail "$case: $(wc -l <metrics.jsonl) lines of metrics, $steps steps"
 done
 
-# the last one goes on for 20 steps
+# the last one continues for 20 steps
 launch $((steps + 20)) --metrics metrics.jsonl --resume
 ends 0 'resuming'
 resumed=$(hash)

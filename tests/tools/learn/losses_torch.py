@@ -1,7 +1,7 @@
 # tests/tools/learn/losses_torch.py - a small network trained by PyTorch with one loss or another, for
 # test_losses_torch.sh.
 #
-#   data FOLDER LABELS      images.npy and labels.npy: 16 samples of 12 numbers, with one label of so many, 0: with five
+#   data FOLDER LABELS      images.npy and labels.npy: 16 samples of 12 numbers, with one label of LABELS, 0: with five
 #                           of their own, 0 or 1 each
 #   check {FIRST LAST LOSSES LOSS BITS}...
 #                           trains on all 16 from FIRST's weights and compares with LAST's (checkpoints of ghp), and the

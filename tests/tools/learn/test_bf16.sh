@@ -2,8 +2,8 @@
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_bf16.sh - bfloat16 on processors, through the tools: lenet5 is profiled, planned and trained by
 # two workers; plans of every kind, stages, micro-batches and ghost batches among them, train like one worker; allocated
-# is predicted memory; faults are caught; evaluation and checkpoints work. Where oneDNN may not use the instructions the
-# tools say so; where the processor has none the test is skipped.
+# is predicted memory; faults are caught; evaluation and checkpoints work. If oneDNN may not use the instructions the
+# tools say so; if the processor has none the test is skipped.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
@@ -64,7 +64,7 @@ plan micro "$models/lenet5.json" 2 --micro-batches 4
 verify micro 2 || fail "micro-batches: $(head -3 err)"
 batch=48 plan stages ghosts.json 3 --stages 2,b.conv1:1 --micro-batches 2
 verify stages 3 || fail "stages of ghost batches: $(head -3 err)"
-# partial sums that cross stages: going back from a first layer by output channels, going on from a last one by input
+# partial sums that cross stages: back from a first layer by output channels, and onwards from a last one by input
 # channels
 batch=48 plan staged-out "$models/lenet5.json" 3 --stages 1,fc1:2 --force 'fc1=out:2'
 verify staged-out 3 || fail "a stage's first layer by output channels: $(head -3 err)"

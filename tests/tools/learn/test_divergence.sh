@@ -2,10 +2,11 @@
 # ghp-test: timeout=1200 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,python3
 # tests/tools/learn/test_divergence.sh - trainings that diverge, drawn by rate and seed over networks, optimizers,
 # precisions, synchronisers, clipped or not: none ends with exit code 0 and a number in its checkpoint that is not
-# finite. Where one ends with 5, the named step is right: a checkpoint of that many steps is there and finite, and a run
+# finite. If one ends with 5, the named step is right: a checkpoint of that many steps is there and finite, and a run
 # by the same plan that ends there, once more, is done; the step after it ends the same way, with the same layer. That
-# layer is the first, in the order of the network, that the checkpoint of a run with --inject-fault overlook has not
-# finite, which Python reads. NaN in a sample, in weights and by a rate of 0 are told apart. ghp-launch does not start such a run again. 4 draws, in full
+# layer is the first, in the order of the network, that the checkpoint of a run with --inject-fault overlook has with
+# numbers that are not finite, which Python reads. NaN in a sample, in weights and by a rate of 0 are told apart.
+# ghp-launch does not start such a run again. 4 draws, in full
 # runs 20; GHP_DRAWS=50 takes more, GHP_SEED repeats them.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -122,7 +123,7 @@ done
 echo "exit codes:$codes; $seen layers and steps looked at"
 case $codes in *5*) ;; *) fail "none diverged" ;; esac
 
-# a divergence is no reason for ghp-launch to start again; nor is there a checkpoint that is not finite
+# ghp-launch does not start again after a divergence; nor is there a checkpoint that is not finite
 model=$GHP_SOURCE/models/lenet5.json
 analytic "$model" profile.json
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 -o plan.json >out 2>err || fail "$(cat err)"
@@ -136,7 +137,8 @@ denied 5 "gave up, as a restart would end the same: the weights of '[a-z0-9]*' a
 denied 5 "nothing to compare: 'conv1.weight' is not finite after 6 steps by one worker, nor are the plan's weights; the" \
     "$GHP_BIN/ghp-run" plan.json --verify 6 --lr 1e6 --inject-fault overlook
 
-# weights that are not finite are refused by --init, and shown by ghp-inspect; by a rate of 0 "lower --lr" is no remedy
+# weights that are not finite are refused by --init, and shown by ghp-inspect; with a rate of 0 "lower --lr" does not
+# help
 ranks=1 seed=1 rate=0.01
 train --steps 2 --checkpoint good || fail "$(cat err)"
 mkdir bad

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_losses_torch.sh - ten steps with label smoothing and with binary cross-entropy, of one label
-# and of several, on two workers, beside PyTorch's cross_entropy(label_smoothing) and binary_cross_entropy_with_logits.
-# Classes that are divided have the smoothed loss of one worker; labels that do not fit are refused. The comparisons are
-# left out where python3 (GHP_PYTHON) has no torch and numpy.
+# and of several, on two workers, compared with PyTorch's cross_entropy(label_smoothing) and
+# binary_cross_entropy_with_logits. Classes that are divided have the smoothed loss of one worker; labels that do not
+# fit are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 script=$GHP_SOURCE/tests/tools/learn/losses_torch.py
@@ -28,7 +28,7 @@ for force in lm_head=out:2,loss=channel:2 loss=data; do
         --class-weights "$weights" || fail "weights of classes, $force: $(tail -1 err)"; }
 done
 
-# ---- beside PyTorch ----
+# ---- compared with PyTorch ----
 network() { # network OUTPUTS LOSS-KEYS: model.json
     printf '{"format": "ghp.model/1", "name": "small", "input": {"channels": 12}, "layers": [
   {"name": "fc1", "op": "linear", "features": 16}, {"name": "relu1", "op": "relu"},

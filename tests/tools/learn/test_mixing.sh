@@ -2,8 +2,9 @@
 # ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/learn/test_mixing.sh - workers that mix their weights with servers' and wait for nobody's step: they end
 # when the samples asked for are used, with a line of metrics a step at most and no step twice; the report says what
-# was sent. One worker alone is SGD, says --verify; of several it is refused. A checkpoint is gone on from by the same
-# synchroniser, and by another it is refused. A signal ends all workers with a checkpoint. What mixes in step, without
+# was sent. One worker alone is SGD, says --verify; of several it is refused. Training continues from a checkpoint with
+# the same synchroniser; with another the checkpoint is refused. A signal ends all workers with a checkpoint. What mixes
+# in step, without
 # servers, is held against its reference by --verify, which sees a fault. What cannot be is refused.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -58,8 +59,8 @@ for sync in easgd:2 ssp:2; do # by the second all end after as many steps
         fail "$sync, a signal: exit $code, $(tail -n 3 err)"
 done
 
-# seconds that a worker computes, waits and sends: emulated ones, of which none can be less; of lenet5 246824 bytes.
-# Of so many steps an average more or less among those that are measured is within the tenth.
+# seconds that a worker computes, waits and sends: emulated ones, of which none can be less; for lenet5 246824 bytes. In
+# that many steps an average more or less among those that are measured is within the tenth.
 for sync in asp sgp local:2; do
     plan 2 $sync
     ranks=2

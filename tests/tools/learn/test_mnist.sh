@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_mnist.sh - lenet5 learns MNIST under a mixed plan as well as with one worker: 8 000 of the
-# public 10 000 test images train, 2 000 test; three seeds, 15 epochs, 4 workers (G = 2, K = 2) beside one.
+# public 10 000 test images train, 2 000 test; three seeds, 15 epochs, 4 workers (G = 2, K = 2) compared with one.
 # The images are not part of this tree: GHP_MNIST names their folder (t10k-images-idx3-ubyte.gz and labels), by default
-# shared/data/mnist beside the source tree; without them the test is skipped.
+# shared/data/mnist next to the source tree; without them the test is skipped.
 # Bars: mean accuracy 98.5 %; means within 0.2 points (a seed's spread is about 0.1 points, four of 2 000 images); the
 # first 20 losses within 1e-5 (summation order; docs/explanation/exactness.md).
 # In full runs only; that a mixed plan trains like one worker is tools/equality's and executor/equality's in every run.

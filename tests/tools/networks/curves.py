@@ -1,6 +1,7 @@
 """A U-Net on synthetic masks and a ViT-tiny on synthetic pictures, trained by ghp and by PyTorch, for test_curves.sh.
 
-    curves.py CASE...    NETWORK.WORKERS...: the planner's own plan for so many workers, beside one worker and PyTorch
+    curves.py CASE...    NETWORK.WORKERS...: the planner's own plan for WORKERS workers, compared with one worker
+                         and PyTorch
 
 Each network is exported by PyTorch with its weights, planned from a profile by formulas, and trained for STEPS steps in
 double, on batches in the order of the files. Every step's loss is the same on one worker, on WORKERS workers and in

@@ -185,7 +185,7 @@ def worst(got, wanted):
 
 
 def read(net, shape, samples, exporter, opset):
-    """The layers of an exported network, and what ghp says of it beside them."""
+    """The layers of an exported network, and what else ghp says of it."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         export(net, shape, samples, exporter, opset)

@@ -1,8 +1,8 @@
-"""Networks of transformers, made and trained beside ghp's.
+"""Networks of transformers, made and trained for comparison with ghp's.
 
     huggingface.py make                         folders gpt-nano, gpt-tied, llama-nano, llama-tied: random weights
     huggingface.py make-gpt2                    a folder gpt2, the smallest GPT-2 with random weights; gpt2.ids, 65 ids
-    huggingface.py train FOLDER TEXT STEPS      the loss of each step on all windows of TEXT, and the one behind them
+    huggingface.py train FOLDER TEXT STEPS      the loss of each step on all windows of TEXT, and the one after them
     huggingface.py loss FOLDER TEXT             the loss alone
     huggingface.py export FOLDER HOW OPSET     the same network as FOLDER.onnx, by torch's exporter 'traced' or 'dynamo'
     huggingface.py logits FOLDER FILE.onnx TEXT the largest difference of the logits of TEXT's windows, here and in
@@ -12,7 +12,7 @@
                                                 loss of TEXT with them
     huggingface.py differ FOLDER OTHER          the largest difference of any weight, relative to its tensor's
 
-A text is bytes, or, named *.ids, numbers of 16 bits; its windows are as ghp's: inputs, and the token behind each.
+A text is bytes, or, named *.ids, numbers of 16 bits; its windows are as ghp's: inputs, and the token after each.
 Training is SGD with momentum on all windows at once, so that their order does not count.
 """
 import array
@@ -118,7 +118,7 @@ class Logits(torch.nn.Module):
         self.network = network
 
     def forward(self, input_ids):
-        # a mask that is given keeps the tracing exporter from operators that it has not
+        # a mask that is given keeps the tracing exporter from operators that it does not have
         mask = torch.ones_like(input_ids)
         return self.network(input_ids, attention_mask=mask, use_cache=False).logits
 

@@ -172,7 +172,7 @@ def close(what, ours, theirs):
 
 
 def trained(name, workers, *options):
-    """The losses of ghp's steps, and of the weights behind them; the checkpoint is NAME.checkpoint."""
+    """The losses of ghp's steps, and of the weights after them; the checkpoint is NAME.checkpoint."""
     tool("ghp-plan", sized(name), "--profile", f"{name}.profile", "--workers", str(workers), "--batch",
          str(BATCH), "--optimizer", "adamw", "--no-break-even", "-o", f"{name}.plan", *options)
     tool("ghp-run", f"{name}.plan", "--steps", str(STEPS), "--lr", str(RATE), "--weight-decay", "0.1", "--beta2", "0.95",
@@ -208,7 +208,7 @@ def check_refusals():
 
 
 def check_older():
-    """Weights of older files: other names of norms, and what a bert was pretrained with besides."""
+    """Weights of older files: other names of norms, and other parts of a bert's pretraining."""
     make("bert")
     tensors = safetensors.torch.load_file("bert/model.safetensors")
     expected = loss_of(open_network("bert")).item()

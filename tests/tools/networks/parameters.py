@@ -1,5 +1,5 @@
-"""What of a PyTorch module ghp trains: modules with buffers, constants, frozen and single parameters, step by step beside
-PyTorch in double, as both exporters write them; and those that it refuses, and what it says.
+"""What of a PyTorch module ghp trains: modules with buffers, constants, frozen and single parameters, step by step
+compared with PyTorch in double, as both exporters write them; and those that it refuses, and what it says.
 
     parameters.py     exits 1 where losses differ by more than 1e-6 of them, or a message is another
 

@@ -48,7 +48,7 @@ check() {
     # the checkpoint itself has transformers' names and shapes
     run warm "$program" back "$name.ours" "$name.checkpoint/checkpoint.safetensors" "${data#*:}" || return
     cp out "$name.back"
-    # what was written is read again: the loss goes on where it was
+    # what was written is read again: the loss continues where it was
     run "$GHP_BIN/ghp-plan" "$name.ours@64" --profile "$name.profile" --workers 1 --batch "$batch" -o again.json || return
     run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data "$data" --steps 1 --threads 1 --numerics exact \
         --metrics again --overwrite || return

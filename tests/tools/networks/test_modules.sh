@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=1200 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_modules.sh - small modules of the kinds that people bring (modules.py), as both of PyTorch's
-# exporters write them: read, and their gradients after one step beside PyTorch's, in double.
+# exporters write them: read, and their gradients after one step compared with PyTorch's, in double.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
 set -u
 python=${GHP_PYTHON:-python3}

@@ -3,7 +3,7 @@
 # tests/tools/networks/test_onnx.sh - ONNX through the tools: out of ghp and back with the same hash; inspected,
 # profiled, planned and trained from ONNX; published networks by their published sizes; a trained network in another
 # runtime. Two parts need what is not in this tree, and are left out, saying so, where it is not there: the networks of
-# GHP_ONNX (by default shared/data/onnx beside the source tree), and MNIST (GHP_MNIST) with a python3 (GHP_PYTHON) that
+# GHP_ONNX (by default shared/data/onnx next to the source tree), and MNIST (GHP_MNIST) with a python3 (GHP_PYTHON) that
 # has onnxruntime and numpy, and for a further part torch and safetensors.
 set -u
 networks=${GHP_ONNX:-$GHP_SOURCE/../shared/data/onnx}

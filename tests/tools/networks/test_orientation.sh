@@ -60,7 +60,7 @@ for age in old new; do
 done
 cmp old.hf/model.safetensors new.hf/model.safetensors || fail "--export-hf writes other weights"
 
-# A newer checkpoint says nothing to an older plan: refused, also where all shapes fit.
+# A newer checkpoint says nothing to an older plan: refused, even if all shapes fit.
 for name in '' square-; do
     rm -rf ck && train "${name}new" x 1 --checkpoint ck --overwrite
     ck=ck/checkpoint.safetensors

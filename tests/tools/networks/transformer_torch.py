@@ -2,7 +2,7 @@
 
     transformer_torch.py make NETWORK...    a folder each, of random weights as transformers writes them, and a text
     transformer_torch.py compare            every folder of runs/, NETWORK.POSITIONS.BITS.IGNORED.PLAN: what ghp trained
-                                            there, beside PyTorch; exits 1 where one is further off than LIMITS
+                                            there, compared with PyTorch; exits 1 if one is further off than LIMITS
 
     transformer_torch.py prose RUN          a folder of network/, run.json of ghp-run and the text: the same steps
                                             by PyTorch, of the same windows in the same order; exits 1 where the
@@ -231,7 +231,7 @@ def gradients_off(reference, path):
     ours = {name.removeprefix("momentum."): value for name, value in tensors.items() if name.startswith("momentum.")}
     assert set(ours) == set(theirs), set(ours) ^ set(theirs)
     for name, value in theirs.items():
-        if name == "wpe.weight":  # rows behind the sample's positions are not there
+        if name == "wpe.weight":  # rows after the sample's positions are not there
             value = value[:len(ours[name])]
         size = theirs[name.replace(".bias", ".weight")] if name.endswith("attn.k.bias") else value
         far = ((ours[name] - value).double().norm() / size.double().norm()).item()

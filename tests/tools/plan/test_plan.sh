@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=180 needs=ghp-plan,ghp-profile,ghp-inspect
 # tests/tools/plan/test_plan.sh - ghp-plan at the command line: tables, the JSON object, plan files, strategies, splits
-# by hand, memory, exit codes, and that nothing is left behind where it fails.
+# by hand, memory, exit codes, and that nothing is left if it fails.
 set -eu
 . "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models
@@ -64,7 +64,7 @@ plan "${vgg[@]}" --precision double --json >two
 holds two "o['predicted']['peak_bytes'] > 1.5 * json.load(open('one'))['predicted']['peak_bytes']" ||
     fail "--precision double"
 
-# every synchroniser beside the plan that auto makes, which is the one written; a slow worker
+# every synchroniser next to the plan that auto makes, which is the one written; a slow worker
 plan "${vgg[@]}" --sync all --straggler 3:2 -o all.json >table
 for word in '^allreduce *ghp .* chosen$' '^allreduce *data ' '^sharded *' '^local:8 *data ' \
     '# slowed: worker 3 takes 2 times' '# all.json has the plan'; do

@@ -28,7 +28,7 @@ plans "$lenet" --workers 2 --shard none
 kinds
 grep -q 'sharded (' out && fail "a row of what was not asked for: $(cat out)"
 
-# beside data parallelism stands what FSDP does with every module, and each row says what it shards
+# next to data parallelism stands what FSDP does with every module, and each row says what it shards
 plans "$lenet" --workers 2 --shard auto
 grep -q '^data, parameters sharded (FSDP)' out || fail "no row of FSDP: $(cat out)"
 "$GHP_BIN/ghp-inspect" plan.json >shown || fail "not shown"

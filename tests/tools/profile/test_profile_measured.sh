@@ -10,7 +10,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 run=(mpirun --oversubscribe --bind-to none -n)
 quick=(--model "$model" --workers 2 --batch 16 --backend reference --sample 0.001)
 
-# count KEY: the number behind the first "KEY": in the last --json
+# count KEY: the number after the first "KEY": in the last --json
 count() {
     grep -m1 "\"$1\": [0-9]" out | tr -dc 0-9
 }

@@ -25,7 +25,7 @@ want=$(hash)
 [ "$(echo $(ls whole))" = "checkpoint.previous.safetensors checkpoint.safetensors" ] ||
     fail "beside the checkpoints: $(ls whole)"
 
-# the newest of 8 steps is damaged, then cut: the one of 6 steps is gone on from, to the same bits
+# the newest of 8 steps is damaged, then cut: training continues from the one of 6 steps, to the same bits
 for how in damaged cut; do
     rm -rf kept && cp -r whole kept
     newest=kept/checkpoint.safetensors
@@ -65,7 +65,7 @@ for part in images-idx3 labels-idx1; do cp black/train-$part-ubyte black/t10k-$p
     fail "no plan of asynchronous workers: $(cat out)"
 # Asynchronous workers meet when the news of a due step has come to all, so they may be some steps past it: the last two
 # of 30 and 32 may be one.
-kept() { # kept PLAN FILES OPTION...: so many files are written, by asynchronous workers that or one less
+kept() { # kept PLAN FILES OPTION...: FILES files are written, by asynchronous workers that or one less
     local files
     rm -rf often
     ranks 2 run "$1" --epochs 4 --data "idx:$PWD/black" --normalise none --eval off --threads 1 --json --run run.json \
@@ -83,7 +83,7 @@ for how in plan.json free.json; do
     kept $how 5 --checkpoint-epochs 2 --checkpoint-every 10
 done
 
-# evaluations of 32 steps, 8 an epoch: after each epoch, and after every so many steps
+# evaluations of 32 steps, 8 an epoch: after each epoch, and after every few steps
 evaluated() { # evaluated PLAN DUE OPTION...: after the steps where one is due, by asynchronous workers there or later
     rm -f lines
     ranks 2 run "$1" --epochs 4 --data "idx:$PWD/black" --normalise none --threads 1 --metrics lines "${@:3}" ||

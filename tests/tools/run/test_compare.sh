@@ -30,7 +30,7 @@ analytic "$model" profile.json
 plan 2 data data.json && plan 2 model model.json && plan 2 owt owt.json && plan 3 data data3.json &&
     plan 3 auto auto3.json && plan 1 data one.json && cp one.json same.json || fail planning
 
-# the table: a row a plan, the first beside itself, no prediction by another backend's profile, somebody won
+# the table: a row a plan, the first compared with itself, no prediction by another backend's profile, somebody won
 run 2 data.json model.json --compare 4 || fail "a comparison exits $?: $(tail -n 3 err)"
 says out '^data.json  *data  *-  *[0-9.]*  *[0-9.]*  *-  *1.0000  1.0000  1.0000$'
 says out '^model.json  *model '
@@ -89,7 +89,7 @@ says out 'images/s'
 says out 'too few rounds'
 says run.json '"first_step": 0[,}]'
 
-# one worker, and three; one plan beside its copy. A winner of two equal plans is no accident to report: it is named
+# one worker, and three; one plan compared with its copy. A winner of two equal plans is named
 run 1 one.json same.json --compare 2 --compare-rounds 6 || fail "one worker exits $?: $(tail -n 3 err)"
 run 3 data3.json auto3.json --compare 2 --compare-rounds 6 || fail "three workers exit $?: $(tail -n 3 err)"
 

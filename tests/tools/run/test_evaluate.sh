@@ -42,7 +42,7 @@ head -c 100 "$GHP_SOURCE/LICENSE" >text
 ranks 1 run tiny.plan --evaluate --init random --data bytes:text --json || fail "tokens: $(cat err)"
 holds out 'o["set"] == "all" and o["samples"] == 12 and abs(o["perplexity"] / 2.718281828459045 ** o["loss"] - 1) < 1e-9'
 
-# hits, beside those of the network written out; whole rows, and rows whose classes are divided
+# hits, compared with those of the network written out; whole rows, and rows whose classes are divided
 "$GHP_BIN/ghp-plan" tiny.json --profile tiny.profile --workers 2 --batch 4 \
     --force '*=data,head=out:2,loss=channel:2' -o divided.plan >out 2>&1 || fail "divided: $(cat out)"
 ranks 1 run tiny.plan --steps 30 --lr 1 --data bytes:text --eval off --checkpoint tiny || fail "tiny: $(cat err)"

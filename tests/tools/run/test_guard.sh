@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_guard.sh - ghp-run --guard: on emulated links, where messages take longer than any busy machine,
-# a plan that is slower than data parallelism gives way to it in mid-training and the losses go on as they would have;
-# one that is faster stays, and its weights are to the bit those of a run without guard. auto acts where the first steps
-# are beyond the prediction's error or the profile was disturbed, in trainings of more than 200 steps, and not else;
-# what has no guard is refused.
+# a plan that is slower than data parallelism gives way to it in mid-training and the losses continue as they would
+# have; one that is faster stays, and its weights are to the bit those of a run without guard. auto acts where the first
+# steps are beyond the prediction's error or the profile was disturbed, in trainings of more than 200 steps, and not
+# else; what has no guard is refused.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -41,11 +41,11 @@ sed 's/"[a-z0-9_]*": //g; s/[{},]/ /g' both.lines |
     awk -v n=$steps '{ d = $3 - $(3 + NF / 2); if (d < 0) d = -d }
         $1 != $(1 + NF / 2) || d > 1e-9 { bad = 1 }
         END { exit !(NR == n && !bad) }' || fail "the losses are others: $(tail -n 2 both.lines)"
-# the last checkpoint is of the whole training, and goes on by either plan
+# the last checkpoint is of the whole training, and continues by either plan
 run resumed.run --steps $((steps + 2)) --precision double --guard off --checkpoint kept --resume
 says err "resuming after step $steps"
 
-# bytes that take long: all of a large layer's gradient, beside its few activations
+# bytes that take long: all of a large layer's gradient, compared with its few activations
 plan --strategy owt
 run plain.run --steps $steps --guard off
 run kept.run --steps $steps --guard on --emulate port=1e7

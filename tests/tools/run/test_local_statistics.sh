@@ -62,7 +62,7 @@ not_run 1 "layer 'bn1' takes statistics of each worker's own samples.*--load-bal
 plan plan.json 2 --set slow.worker=0 --set slow.factor=3 --load-balance equal
 run 2 plan.json --verify 2
 
-# the same bits as ghost batches; a training that went on from a checkpoint has them too
+# the same bits as ghost batches; a training that continued from a checkpoint has them too
 for workers in 2 3; do
     model=own
     plan own.plan $workers --strategy data

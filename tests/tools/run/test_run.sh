@@ -85,7 +85,7 @@ says metrics.jsonl '"learning_rate":0.1[,}]'
 run 3 data3.json --steps 2 --eval on --json || fail "--eval exits $?"
 [ "$(value test_samples)" = 1024 ] || fail "evaluated $(value test_samples) samples"
 
-# stop under one plan, go on under others
+# stop under one plan, continue under others
 options=(--precision double --numerics exact --lr 0.02 --json)
 run 1 one.json --steps 8 "${options[@]}" || fail "the whole run"
 whole=$(value final_loss)

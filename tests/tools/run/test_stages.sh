@@ -5,7 +5,7 @@
 # oneDNN and in double on the reference backend; a search over all roles finds nothing slower than shared ones; what
 # cannot be is refused with what would do. GHP_ALL=1 adds cd-dnn-512, vgg-a-32, resnet18-32 and every number of
 # micro-batches everywhere (hours); GHP_ONLY=NETWORK takes one network of these alone, GHP_PIPELINE=1f1b one schedule, GHP_MICRO="1 2"
-# these numbers of micro-batches; GHP_STEPS=10 has the large networks, too, take so many steps in double.
+# these numbers of micro-batches; GHP_STEPS=10 has the large networks, too, take that number of steps in double.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 batch=48
@@ -62,7 +62,7 @@ sound() {
 }
 
 # smallest WORKERS STAGES MICRO-BATCHES: the least batch that such a plan can have, times `least`: large networks make
-# so many decisions a sample that in float hardly a run over more agrees (docs/explanation/exactness.md)
+# such a number of decisions a sample that in float hardly a run over more agrees (docs/explanation/exactness.md)
 smallest() {
     awk -v n="$1" -v stages="$2" -v u="$3" -v least="$least" 'BEGIN {
         k = split(stages, stage, ",")

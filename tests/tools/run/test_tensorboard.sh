@@ -46,7 +46,7 @@ PY
 }
 same 'a run'
 
-# gone on with from a checkpoint, past steps that were trained already
+# continued from a checkpoint, past steps that were trained already
 cp -r kept earlier
 run --steps 12 --eval on --metrics metrics.jsonl --tensorboard events --checkpoint kept --resume || fail "$(cat err)"
 same 'a resumed run'

@@ -66,7 +66,7 @@ early 1 "^ghp-run: 'net/model.safetensors'.*Git LFS" -- --data bytes:tiny.json
 tiny[1]=tiny.json
 early 2 "there is no synchroniser 'none'" --sync none
 early 2 "bad value 'much' for '--clip-norm'" --clip-norm much -- --steps 3
-# options of ghp-plan reach the plan, and no plan within the memory is no bad option
+# options of ghp-plan reach the plan, and a memory that no plan fits is not taken for a bad option
 train --folder again --clip-norm 1 --micro-batches 2 --plan-only
 grep -q '"clip_norm": *1' again/plan.json || fail "no --clip-norm in the plan"
 grep -q '"micro_batches": *2' again/plan.json || fail "no --micro-batches in the plan"
@@ -87,7 +87,7 @@ grep -q '^ghp-run: .*ended after' err || fail "SIGUSR1 does not reach the traini
 [ "$(tail -n 1 err)" = 'ghp-train: ended by a signal; ghp-run says above what it kept' ] ||
     fail "SIGUSR1: ends with: $(tail -n 1 err)"
 
-# Ctrl-C, as the terminal gives it: in order, with a checkpoint that is gone on from
+# Ctrl-C, as the terminal gives it: in order, with a checkpoint from which training continues
 rm -f metrics.jsonl
 mkfifo keys
 kept='--checkpoint kept --metrics metrics.jsonl'

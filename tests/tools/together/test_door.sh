@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp,ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
 # tests/tools/together/test_door.sh - `ghp TOOL ...` is `ghp-TOOL ...`: the same output, exit code and speaking under
-# mpirun; a word that is no tool is refused once, with the nearest one.
+# mpirun; a word that is not a tool is refused once, with the nearest one.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -34,7 +34,7 @@ denied 2 '^ghp-plan: .*--strategy' ghp plan --strategie auto
 [ "$(grep -c 'images/s' out)" = 1 ] || fail "mpirun ghp run speaks $(grep -c 'images/s' out) times"
 denied_once 2 "ghp-run: unknown option '--stepz'; did you mean '--steps'?" "${ranks[@]}" 2 ghp run plan.json --stepz 2
 
-# words that are no tool
+# words that are not tools
 denied 2 "^ghp: ghp has no tool 'rum'; did you mean 'run'\?$" ghp rum plan.json
 denied 2 "^ghp: ghp has no tool or task 'plna'; did you mean 'plan'\?$" ghp help plna
 denied 2 "^ghp: ghp has no tool or task 'resum'; did you mean 'resume'\?$" ghp help resum

@@ -8,7 +8,7 @@ set -u
 build=$(dirname "$GHP_BIN")
 
 cmake --install "$build" --prefix "$PWD/first" --strip >log 2>&1 || { tail -5 log >&2; exit 1; }
-mv first moved # whoever remembers the prefix fails from here on
+mv first moved # what remembers the prefix fails from here on
 root=$PWD/moved data=$PWD/moved/share/ghp
 lib=$(dirname "$(find "$root" -name 'libghp.so')")
 PATH=$root/bin:$PATH
@@ -31,7 +31,7 @@ done
 find "$root" -type f -exec strings -a -f {} + | grep -F -e "$GHP_SOURCE" -e "$PWD/first" |
     grep -v -e 'backend/cuda/kernels' -e '/[.][.]/core/model$' >named && fail "these name the source tree or the prefix: $(cat named)"
 
-# the tools together, each found beside the other; the example plans with their profile
+# the tools together, each found next to the other; the example plans with their profile
 ghp inspect "$data/plans/vgg16-16-ghp.plan.json" --verify >/dev/null || fail "the example plan does not hold"
 mkdir -p elsewhere
 (cd elsewhere && ghp train "$data/models/lenet5.json" --workers 2 --batch 8 --budget 2 -- --steps 2) >out 2>err ||

@@ -31,7 +31,7 @@ head -c 200 plan.json >cut.json
 sed 's|ghp.plan/2|ghp.plan/9|' plan.json >newer.json
 ls -A >before
 
-# what a user types: mpirun binds no rank, and may share cores but where the launcher is asked for itself
+# what a user types: mpirun binds no rank, and may share cores, unless the launcher itself is tested
 mpirun() { command mpirun --timeout 60 --oversubscribe --bind-to none "$@"; }
 
 # own FILE: stderr without what mpirun adds

@@ -19,7 +19,7 @@ for name in $names; do
     tool=$(grep -oE '(^| )ghp [a-z]+' <<<"$command" | awk '{ print $2 }')
     [ -z "$tool" ] && continue
     ghp "$tool" --help all >options || fail "ghp help $name: there is no 'ghp $tool'"
-    ghp run --help all >>options # behind '--'
+    ghp run --help all >>options # after '--'
     for option in $(grep -oE "ghp $tool .*" <<<"$command" | sed "s/'[^']*'//g" | grep -oE -- '--[a-z][a-z-]+'); do
         grep -qE -- "^ +(-[a-z], )?$option\b" options || fail "ghp help $name: $option is no option of ghp-$tool"
     done
