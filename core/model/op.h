@@ -135,8 +135,8 @@ enum {
     GHP_FUSES_STATS = 1 << 3, /* its own sums over the samples, if no other worker shares them */
     GHP_FUSES_RELU_BEFORE = 1 << 4, /* backward: it gives the gradient of the ReLU's input */
     GHP_FUSES_SUM = 1 << 5,         /* backward: it adds its gradient to those of other readers */
-    GHP_FUSES_ADD_BEFORE =
-        1 << 6 /* the addition of two tensors right before it, which others read too */
+    /* the addition of two tensors right before it, which others read too */
+    GHP_FUSES_ADD_BEFORE = 1 << 6
 };
 
 #define GHP_TAKES(axes) (1u << GHP_AXES_##axes)

@@ -6,8 +6,8 @@
 
 static const double trust = 0.001; /* of lars */
 static const double little = 1e-6; /* added to norms that may be 0 */
-static const double batches_of_mean =
-    1000; /* worker batches over which adascale and lena average */
+/* worker batches over which adascale and lena average */
+static const double batches_of_mean = 1000;
 
 enum ghp_status ghp_tensor_rates_open(const struct ghp_rate_rule *rule, int tensors,
                                       struct ghp_tensor_rates *rates)

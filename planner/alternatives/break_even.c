@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    DOUBLINGS =
-        10, /* 2^10 is the first power beyond the factor looked within; the last step ends at the factor */
+    /* 2^10 is the first power beyond the factor looked within; the last step ends at the factor */
+    DOUBLINGS = 10,
     TRIALS = 100, /* more than halving needs from a factor of two to the last bit */
     BATCHES = 64, /* batches remembered of the plan itself */
     /* work in instructions simulated; measured on one core of a server: 70 ns each */
@@ -21,8 +21,8 @@ enum {
     ASKED_WORK = 1500000   /* of one whose strategy was asked for */
 };
 
-static const double within =
-    0.5; /* second-best choices slower by more than this share are left out */
+/* second-best choices slower by more than this share are left out */
+static const double within = 0.5;
 static const double same_step = 1e-9; /* relative; as GHP_BRANCH_SAME */
 static const double same_value = 1e-9;
 /* of a step: what two simulated periods may differ by rounding */

@@ -44,11 +44,11 @@ extern "C" {
 #endif
 
 enum {
-    GHP_FAILURE =
-        1, /* tried and failed: a file that cannot be read, a profile without what is asked for */
+    /* tried and failed: a file that cannot be read, a profile without what is asked for */
+    GHP_FAILURE = 1,
     GHP_FAILURE_USAGE = 2, /* what is asked for cannot be: a split that a layer does not take */
-    GHP_FAILURE_NO_PLAN =
-        3 /* sound question, answer "no": nothing fits the memory; says how little would do */
+    /* sound question, answer "no": nothing fits the memory; says how little would do */
+    GHP_FAILURE_NO_PLAN = 3
 };
 
 struct ghp_model;   /* a network */

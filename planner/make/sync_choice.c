@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double first_share =
-    0.7; /* of the time, for plans with all-reduce if both are searched */
+/* of the time, for plans with all-reduce if both are searched */
+static const double first_share = 0.7;
 /* The same if parameters may be sharded: gradients sharded save what a sharded update does, and more. */
 static const double sharding_share = 0.9;
-static const double likely_share =
-    0.3; /* the same if the sharded update is likely to replace it */
+/* the same if the sharded update is likely to replace it */
+static const double likely_share = 0.3;
 static const double least_share = 0.1;             /* for each later search */
 static const int64_t usual_bucket_bytes = 1 << 24; /* tried first */
 static const double guess_share = 0.05;            /* for the best buckets of data parallelism */

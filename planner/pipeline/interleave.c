@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum { MOST_CHUNKS = 4, KEPT = 4 };
-static const double simulated_share =
-    0.5; /* of the time, for simulations; the rest searches splits */
+/* of the time, for simulations; the rest searches splits */
+static const double simulated_share = 0.5;
 
 struct interleave {
     const struct ghp_partition_job *job;

@@ -66,8 +66,8 @@ struct ghp_cover ghp_cover_of(const struct ghp_instance *in,
             return c;
         }
         c.p2p_transfer[c.n_p2p_transfers++] = route->p2p_transfer;
-        from =
-            in->edge_slot[2 * in->p2p_transfer[route->p2p_transfer].edge]; /* from its arrival on */
+        /* from its arrival on */
+        from = in->edge_slot[2 * in->p2p_transfer[route->p2p_transfer].edge];
         to = in->edge_slot[2 * in->p2p_transfer[route->p2p_transfer].edge + 1];
     }
 }

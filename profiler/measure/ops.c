@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double stays =
-    1.5; /* background load, beyond what the operation takes under contention */
+/* background load, beyond what the operation takes under contention */
+static const double stays = 1.5;
 
 /* A spread that moves the sum of data parallelism's operations by less is calm enough. */
 static const double least_doubt = 1e-3;

@@ -9,8 +9,8 @@
 enum {
     SMALL_BYTES = 16 << 10,
     LARGE_BYTES = 16 << 20, /* of each tensor */
-    WEIGHTS_BYTES =
-        64 << 20,     /* of each: beyond what caches keep, as weights are when their update comes */
+    /* of each: beyond what caches keep, as weights are when their update comes */
+    WEIGHTS_BYTES = 64 << 20,
     BEYOND_CACHE = 4, /* size of its tensors in multiples of a device's cache */
     COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
     COPY_PARTS = 4,

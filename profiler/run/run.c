@@ -26,8 +26,8 @@ enum {
     NAMED_SAMPLES = 3
 };
 static const double calm = 0.03; /* of the spread */
-static const double named_sample =
-    0.5; /* of a sample's length: what waits for a plan is to be short */
+/* of a sample's length: what waits for a plan is to be short */
+static const double named_sample = 0.5;
 /* of the cores, and of a fixed job's seconds: less is chance */
 static const double least_foreign = 0.03, least_drift = 0.1;
 static const double budget_overrun = 1.1; /* of the budget: more is explained */

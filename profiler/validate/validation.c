@@ -17,8 +17,8 @@ enum {
     ROUNDS = 3,
     ROUND_SAMPLES = 2
 };
-static const double golden =
-    0.6180339887498949; /* its multiples, cut to fractions, lie apart from each other */
+/* its multiples, cut to fractions, lie apart from each other */
+static const double golden = 0.6180339887498949;
 static const double least_gap = 1.1;    /* between sizes that are tried between, as a ratio */
 static const double memory_share = 0.5; /* of a node's memory: what the buffers may take */
 

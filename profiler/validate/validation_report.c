@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 static const double ms = 1e3;
-static const int64_t large =
-    1 << 20; /* [bytes]; from here on messages cost bandwidth, not latency */
+/* [bytes]; from here on messages cost bandwidth, not latency */
+static const int64_t large = 1 << 20;
 static const char *const kind_names[GHP_VALIDATION_COUNT] = {"sizes", "groups"};
 
 static bool shown(const struct ghp_validation_trial *trial, enum ghp_validation_kind kind)

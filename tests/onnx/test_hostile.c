@@ -46,8 +46,8 @@ static void check_long_location(void)
 
     snprintf(tensor_path, sizeof tensor_path, "%s/t", folder);
     snprintf(short_path, sizeof short_path, "%s/w", folder);
-    at =
-        CUT - strlen(folder) - 2; /* of the location's byte that comes last where the path is cut */
+    /* of the location's byte that comes last where the path is cut */
+    at = CUT - strlen(folder) - 2;
     for (size_t i = 0; i < at; i++)
         location[i] = i % 2 == at % 2 ? '.' : '/';
     if (location[0] == '/') location[0] = '.', location[1] = '/', location[2] = '/';

@@ -202,8 +202,8 @@ enum { PIPES = 4 };
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 static const double most_many_s = 60;
 #else
-static const double most_many_s =
-    6; /* zb-h1 has half as many steps more; 14 times as long if each send is looked for among all */
+/* zb-h1 has half as many steps more; 14 times as long if each send is looked for among all */
+static const double most_many_s = 6;
 #endif
 
 /* The step of stages whose instructions take from one to ten whole seconds each. */

@@ -12,8 +12,8 @@
 
 enum {
     TRIES = 40,
-    LOOKS =
-        12 /* at a message, until it is there: pauses between them have grown to 1.5 ms and more by the last but one */
+    /* at a message, until it is there: pauses between them have grown to 1.5 ms and more by the last but one */
+    LOOKS = 12
 };
 
 static int looks;         /* the transfer thread's */

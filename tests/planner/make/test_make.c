@@ -7,8 +7,8 @@
 #include "tests/planner/random_case.h"
 
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
-static const double slack =
-    100; /* how much longer a search may take here than on a quiet machine */
+/* how much longer a search may take here than on a quiet machine */
+static const double slack = 100;
 #else
 static const double slack = 10;
 #endif

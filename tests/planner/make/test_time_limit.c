@@ -14,8 +14,8 @@
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 static const double slack_s = 60;
 #else
-static const double slack_s =
-    2; /* a round of the first bound, the trials of buckets, a simulation: each is done to its end */
+/* a round of the first bound, the trials of buckets, a simulation: each is done to its end */
+static const double slack_s = 2;
 #endif
 
 static char model_path[64];

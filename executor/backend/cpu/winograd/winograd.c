@@ -17,8 +17,8 @@ enum {
     ROWS = 6,          /* tiles in registers */
     WEIGHT_ROWS = 4,   /* input channels in registers, of the weight gradient */
     TILES = 10 * ROWS, /* at once */
-    PLANE =
-        TILES * CHUNK + LANES /* of one point; planes do not begin in the same lines of a cache */
+    /* of one point; planes do not begin in the same lines of a cache */
+    PLANE = TILES * CHUNK + LANES
 };
 
 /* ---- what a pass works on ---- */
