@@ -267,7 +267,7 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
     return status;
 }
 
-/* Chooses among equally fast plans. If a gap was allowed, the longer one of the two searches is left out. */
+/* Chooses among equally fast plans. If a gap is allowed, the first of the two searches is not worth its time. */
 static enum ghp_status break_ties(struct evaluate *j, const struct ghp_goal *goal,
                                   struct ghp_branch_result *best)
 {
