@@ -1,4 +1,5 @@
-"""bench/lab/ddp.py - trains a ghp.model/1 network with PyTorch's DistributedDataParallel and prints one JSON line.
+"""bench/lab/ddp.py - trains a ghp.model/1 network with PyTorch's DistributedDataParallel, or with its parameters sharded
+by FSDP2, and prints one JSON line.
 
 Started by bench/lab/ddp under mpirun (rank and size from Open MPI's environment); alone it is one worker.  Not a copy
 of ghp's numerics: batch norm takes each worker's own statistics, as DistributedDataParallel does, and initial weights
@@ -211,6 +212,30 @@ class Network(nn.Module):
         return values[self.out]
 
 
+def shard(network, kind):
+    """Shards the parameters by FSDP2: each block of a transformer by itself, and elsewhere each module. What other layers
+    use too, and what belongs to no block, is gathered by the whole network.
+
+    kind   pass: gathered for each pass; step: kept gathered between the passes
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    shared = {owner for owner in network.owners.values() if owner}
+    groups = {}
+    for name, layer in network.layers.items():
+        name = name.replace("/", ".")
+        if name in shared or not any(True for _ in layer.parameters()):
+            continue
+        parts = name.split(".")
+        block = next((".".join(parts[:i + 1]) for i, part in enumerate(parts) if part.isdigit()), name)
+        groups.setdefault(block, []).append(layer)
+    for layers in groups.values():
+        fully_shard(layers, mesh=mesh, reshard_after_forward=kind == "pass")
+    return fully_shard(network, mesh=mesh, reshard_after_forward=kind == "pass")
+
+
 class Trainer:
     """Steps over a few batches that stay in memory."""
 
@@ -316,6 +341,7 @@ def arguments():
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--format", choices=[*FORMATS, "fastest"], default="fastest")
     parser.add_argument("--precision", choices=["float", "bf16"], default="float")
+    parser.add_argument("--shard", choices=["none", "step", "pass"], default="none")
     args = parser.parse_args()
     if min(args.batch, args.steps, args.repeats) < 1 or args.warmup < 0:
         parser.error("--batch, --steps and --repeats are at least 1, --warmup at least 0")
@@ -337,16 +363,20 @@ def main():
     chosen = choose_format(model, args.batch // size, args.format, args.precision)
     torch.manual_seed(1)
     network = Network(model).to(memory_format=FORMATS[chosen])
+    weights = sum(p.numel() for p in network.parameters())
     torch.manual_seed(2 + rank)
-    wrapped = nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
+    if args.shard == "none":
+        wrapped = nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
+    else:
+        wrapped = shard(network, args.shard)
     trainer = Trainer(wrapped, network, args.batch // size, FORMATS[chosen], args.precision)
     trainer.steps(args.warmup)
     repeats = [trainer.timed(args.steps) for _ in range(args.repeats)]
     step = statistics.median(repeats)
     if rank == 0:
         print(json.dumps({
-            "what": "ddp", "torch": torch.__version__, "model": model["name"], "workers": size,
-            "global_batch": args.batch, "weights": sum(p.numel() for p in network.parameters()), "format": chosen,
+            "what": "ddp" if args.shard == "none" else "fsdp", "shard": args.shard, "torch": torch.__version__, "model": model["name"], "workers": size,
+            "global_batch": args.batch, "weights": weights, "format": chosen,
             "precision": args.precision, "matrix_flops_per_s": rate,
             "steps": args.steps, "repeats": args.repeats, "step_s": step,
             "spread": (quartile(repeats, 0.75) - quartile(repeats, 0.25)) / step, "images_per_s": args.batch / step,
