@@ -241,10 +241,14 @@ done:
 /* ---- the analytic model ---- */
 
 /* Sums of the normal equations of t = a latency + b / bandwidth, each row divided by its t. */
-struct fit {
+struct sums {
     double aa, ab, bb, at, bt;
     int n;
 };
+struct fit {
+    struct sums all, brief; /* brief: of messages whose bytes hardly matter */
+};
+enum { BRIEF_BYTES = 4096 };
 
 /* Whether the first group of the kind stays inside one node. */
 static bool inside_node(const struct ghp_machine *machine, const struct ghp_comm_entry *entry,
@@ -269,6 +273,16 @@ static double link_bytes(const struct ghp_machine *machine, const struct ghp_com
     return ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers);
 }
 
+static void sums_add(struct sums *sums, double a, double b)
+{
+    sums->aa += a * a;
+    sums->ab += a * b;
+    sums->bb += b * b;
+    sums->at += a;
+    sums->bt += b;
+    sums->n += 1;
+}
+
 /* One row: the analytic model is linear in (latency, 1 / bandwidth), so unit links give its two coefficients. */
 static void fit_add(struct fit *fit, const struct ghp_machine *machine,
                     const struct ghp_comm_entry *entry, int workers)
@@ -281,32 +295,43 @@ static void fit_add(struct fit *fit, const struct ghp_machine *machine,
     unit.inter = unit.intra;
     a = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
     b = link_bytes(machine, entry, workers) / entry->seconds;
-    fit->aa += a * a;
-    fit->ab += a * b;
-    fit->bb += b * b;
-    fit->at += a;
-    fit->bt += b;
-    fit->n += 1;
+    sums_add(&fit->all, a, b);
+    if (entry->bytes <= BRIEF_BYTES) sums_add(&fit->brief, a, b);
 }
 
-/* The link that fits best; untouched if there is nothing to fit. */
-static void fit_solve(const struct fit *fit, struct ghp_link *link)
+/* Latency and bandwidth of all messages together; untouched if there is nothing to fit. */
+static void fit_both(const struct sums *s, struct ghp_link *link)
 {
-    double determinant = fit->aa * fit->bb - fit->ab * fit->ab;
+    double determinant = s->aa * s->bb - s->ab * s->ab;
     double latency_s = 0, per_byte_s = 0;
 
-    if (fit->n == 0 || !(fit->bb > 0)) return;
-    if (determinant > 1e-12 * fit->aa * fit->bb) {
-        latency_s = (fit->at * fit->bb - fit->bt * fit->ab) / determinant;
-        per_byte_s = (fit->bt * fit->aa - fit->at * fit->ab) / determinant;
+    if (s->n == 0 || !(s->bb > 0)) return;
+    if (determinant > 1e-12 * s->aa * s->bb) {
+        latency_s = (s->at * s->bb - s->bt * s->ab) / determinant;
+        per_byte_s = (s->bt * s->aa - s->at * s->ab) / determinant;
     }
     if (!(latency_s > 0) || !(per_byte_s > 0)) {
         latency_s = 0;
-        per_byte_s = fit->bt / fit->bb;
+        per_byte_s = s->bt / s->bb;
     }
     if (!(per_byte_s > 0)) return;
     link->latency_s = latency_s;
     link->bandwidth_Bps = 1 / per_byte_s;
+}
+
+/* The link that fits best. Its bandwidth is the rate at which long messages grow, where long ones were measured: links
+ * that let the first bytes pass faster would spoil a fit of all. The latency then is that of brief messages. */
+static void fit_solve(const struct fit *fit, double long_Bps, struct ghp_link *link)
+{
+    const struct sums *brief = &fit->brief;
+
+    if (!(long_Bps > 0)) {
+        fit_both(&fit->all, link);
+        return;
+    }
+    link->asymptotic_Bps = link->bandwidth_Bps = long_Bps;
+    link->latency_s =
+        brief->n > 0 ? fmax(0, (brief->at - brief->ab / long_Bps) / brief->aa) : 0;
 }
 
 /* The two longest collectives of a kind, the longer one long, and what it is ahead by. */
@@ -343,9 +368,7 @@ void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
             long_pair_add(inside_node(machine, entry, workers) ? &near : &far, machine, entry,
                           workers);
     }
-    if (near.seconds > 0) machine->intra.asymptotic_Bps = near.link_bytes / near.seconds;
-    if (far.seconds > 0) machine->inter.asymptotic_Bps = far.link_bytes / far.seconds;
-    fit_solve(&intra, &machine->intra);
-    fit_solve(&inter, &machine->inter);
+    fit_solve(&intra, near.seconds > 0 ? near.link_bytes / near.seconds : 0, &machine->intra);
+    fit_solve(&inter, far.seconds > 0 ? far.link_bytes / far.seconds : 0, &machine->inter);
     profile->analytic.comm_spread = ghp_profile_comm_spread(profile);
 }

@@ -60,7 +60,8 @@ static void test_fit(void)
     ghp_profile_release(&profile);
 }
 
-/* Short messages pass in a burst, at three times the rate: it is the long ones that say what the rate is. */
+/* Short messages pass in a burst, at three times the rate: it is the long ones that say what the rate is. The law is then
+ * off by what the burst saves, two thirds of 64 KiB of each message, and its error says no more. */
 static void test_burst(void)
 {
     struct ghp_profile profile = {0};
@@ -79,7 +80,9 @@ static void test_burst(void)
     }
     ghp_measure_fit_links(&profile, 2);
     CHECK_NEAR(profile.machine.inter.asymptotic_Bps / rate_Bps, 1, 1e-9);
-    CHECK(profile.machine.inter.bandwidth_Bps > 1.2 * rate_Bps);
+    CHECK_NEAR(profile.machine.inter.bandwidth_Bps / rate_Bps, 1, 1e-9);
+    CHECK_NEAR(profile.machine.inter.latency_s, 0, 0);
+    CHECK(profile.analytic.comm_spread > 0 && profile.analytic.comm_spread < 0.12);
     ghp_profile_release(&profile);
 }
 
