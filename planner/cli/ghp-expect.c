@@ -8,6 +8,7 @@
 #include "core/cost/profile_peak.h"
 #include "onnx/network.h"
 #include "planner/expect/expect.h"
+#include "planner/make/trust.h"
 #include "planner/search/milp.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@
 enum { NODES_MOST = 16, CHANGES_SHOWN = 3 };
 
 static const char *const precisions[] = {"float", "double", "tf32", "bf16", NULL};
-static const char *machine_name, *network_name, *nodes_text = "1", *measured_text;
+static const char *machine_name, *profile_path, *network_name, *nodes_text, *measured_text;
 static int64_t batch, micro_batches = 1;
 static int64_t tensor = 1, pipeline = 1;
 static int precision, way, sharding;
@@ -33,11 +34,16 @@ static const struct ghp_opt options[] = {
      .argument = "MACHINE|list",
      .known = ghp_machine_names,
      .help = "a machine file, or one of ghp's named machines (list: print them)"},
+    {.name = "profile",
+     .kind = GHP_OPT_TEXT,
+     .target = &profile_path,
+     .argument = "PROFILE",
+     .help = "what ghp-profile measured, in place of a machine; a node has the workers that it had"},
     {.name = "nodes",
      .kind = GHP_OPT_TEXT,
      .target = &nodes_text,
      .argument = "H[,H...]",
-     .help = "nodes of that machine; several numbers give a table"},
+     .help = "nodes of that machine; several numbers give a table [1, or those of the profile]"},
     {.name = "network",
      .kind = GHP_OPT_TEXT,
      .target = &network_name,
@@ -117,10 +123,11 @@ static const struct ghp_tool tool = {
     .name = "ghp-expect",
     .purpose = "says what a training step should take on a machine, and whether yours is normal",
     .usage = "ghp-expect MODEL --machine MACHINE [--nodes H] --batch B [...]\n"
+             "       ghp-expect MODEL --profile PROFILE [--nodes H] --batch B [...]\n"
              "       ghp-expect --machine list",
     .example = "ghp-expect gpt2-124m --machine a100-sxm-40-8 --nodes 1,2 \\\n"
                "             --network eth-10 --batch 128 --precision bf16",
-    .common = "machine nodes network batch micro-batches precision plan tensor pipeline shard "
+    .common = "machine profile nodes network batch micro-batches precision plan tensor pipeline shard "
               "recompute measured json",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
@@ -131,7 +138,8 @@ static const struct ghp_tool tool = {
 struct question {
     struct ghp_model model;
     struct ghp_machine machine;
-    struct ghp_setup setup; /* with the first number of nodes */
+    struct ghp_profile profile; /* zeroed without --profile */
+    struct ghp_setup setup;     /* with the first number of nodes */
     int nodes[NODES_MOST], n_nodes;
     double measured_s; /* 0: nothing was measured */
 };
@@ -148,6 +156,10 @@ static enum ghp_status read_nodes(struct question *q)
 {
     const char *at = nodes_text;
 
+    if (nodes_text == NULL) {
+        q->nodes[q->n_nodes++] = profile_path != NULL ? q->machine.nodes : 1;
+        return GHP_OK;
+    }
     while (q->n_nodes < NODES_MOST) {
         char *end = NULL;
         long n = strtol(at, &end, 10);
@@ -200,9 +212,12 @@ static enum ghp_status check(const char *const *files, int n_files)
         return GHP_FAIL(GHP_ERR_USAGE, "no model given; name one, such as models/vgg16.json");
     if (n_files > 1)
         return GHP_FAIL(GHP_ERR_USAGE, "one argument too many: '%s'; name one model", files[1]);
-    if (machine_name == NULL)
+    if (machine_name != NULL && profile_path != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--profile is of a machine of its own; leave --machine out");
+    if (machine_name == NULL && profile_path == NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "no machine given; add --machine MACHINE, one that --machine list shows");
+                        "no machine given; add --machine MACHINE, one that --machine list shows, or "
+                        "--profile PROFILE");
     if (batch == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
     if (way == GHP_EXPECT_OWN && (tensor > 1 || pipeline > 1 || sharding > 0 || recompute))
@@ -213,18 +228,38 @@ static enum ghp_status check(const char *const *files, int n_files)
     return GHP_OK;
 }
 
+/* The profile, and its machine. */
+static enum ghp_status open_profile(struct question *q)
+{
+    GHP_TRY(ghp_profile_load(profile_path, &q->profile));
+    GHP_TRY(ghp_machine_copy(&q->profile.machine, &q->machine));
+    if (q->profile.workers == 0)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "profile '%s' has given rates, and no workers were measured; name the machine "
+                        "by --machine, or plan by it with ghp-plan --profile %s --workers N",
+                        profile_path, profile_path);
+    if (precision != 0)
+        GHP_TRY(ghp_trust_precision(&q->profile, profile_path, ghp_precision_of(precision)));
+    GHP_TRY(ghp_profile_check_model(&q->profile, &q->model));
+    return GHP_OK;
+}
+
 static enum ghp_status read_question(const char *path, struct question *q)
 {
-    GHP_TRY(read_nodes(q));
+    bool measured = profile_path != NULL;
+
     GHP_TRY(ghp_network_load(path, &q->model));
-    GHP_TRY(ghp_machine_open(machine_name, &q->machine));
+    GHP_TRY(measured ? open_profile(q) : ghp_machine_open(machine_name, &q->machine));
     if (network_name != NULL) GHP_TRY(ghp_fabric_open(network_name, &q->machine.inter));
+    GHP_TRY(read_nodes(q));
     q->setup = (struct ghp_setup){.model = &q->model,
                                   .machine = &q->machine,
+                                  .profile = measured ? &q->profile : NULL,
                                   .nodes = q->nodes[0],
                                   .batch = batch,
                                   .micro_batches = (int)micro_batches,
-                                  .precision = ghp_precision_of(precision),
+                                  .precision = measured ? ghp_profile_precision(&q->profile)
+                                                        : ghp_precision_of(precision),
                                   .way = (enum ghp_expect_way)way,
                                   .degrees = {(int)tensor, (int)pipeline, recompute},
                                   .sharding = (enum ghp_param_sharding)sharding};
@@ -232,7 +267,15 @@ static enum ghp_status read_question(const char *path, struct question *q)
     if (q->n_nodes > 1 && (q->measured_s > 0 || json))
         return GHP_FAIL(GHP_ERR_USAGE, "--%s is of one number of nodes; give --nodes %d",
                         json ? "json" : "measured", q->nodes[0]);
-    return GHP_OK;
+    for (int i = 0; i < q->n_nodes && measured; i++)
+        if (q->nodes[i] > 1 && !(q->machine.inter.bandwidth_Bps > 0))
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "profile '%s' was measured on one node; add --network NETWORK, one that "
+                            "--network list shows",
+                            profile_path);
+    if (!measured) return GHP_OK;
+    return ghp_trust_profile(&q->profile, profile_path, &q->model,
+                             (struct ghp_problem){ghp_setup_workers(&q->setup), q->setup.batch});
 }
 
 /* ---- answers ---- */
@@ -290,21 +333,40 @@ static const char *format_plan(char text[PLAN_TEXT_SIZE])
     return text;
 }
 
+static const char *place(void)
+{
+    return profile_path != NULL ? profile_path : machine_name;
+}
+
+/* Where the figures come from. */
+enum { SOURCE_TEXT_SIZE = 256 };
+static const char *format_source(const struct question *q, char text[SOURCE_TEXT_SIZE])
+{
+    if (profile_path == NULL) return ghp_peak_sentence();
+    snprintf(text, SOURCE_TEXT_SIZE,
+             "measured with %d workers on %d node(s), %s; what was not measured is by fitted rates",
+             q->profile.workers, q->profile.machine.nodes,
+             q->profile.created != NULL ? q->profile.created : "at a time not known");
+    return text;
+}
+
 static void print_answer(const struct question *q, const struct answer *a)
 {
     const struct ghp_expected *e = &a->expected;
     int64_t tokens = ghp_model_tokens(&q->model);
-    char memory[32], plan[PLAN_TEXT_SIZE];
+    char memory[32], plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
 
     printf("# %s on %d node(s) of %s, %d workers, batch %lld, %s, plan %s\n# %s\n", q->model.name,
-           q->setup.nodes, machine_name, ghp_setup_workers(&q->setup), (long long)q->setup.batch,
-           ghp_precision_name(q->setup.precision), format_plan(plan), ghp_peak_sentence());
-    printf("step        %.1f ms; with 90 %% it is %.1f to %.1f ms, as published trainings were\n",
-           1e3 * e->at.step_s, 1e3 * e->range.low_s, 1e3 * e->range.high_s);
+           q->setup.nodes, place(), ghp_setup_workers(&q->setup), (long long)q->setup.batch,
+           ghp_precision_name(q->setup.precision), format_plan(plan), format_source(q, source));
+    printf("step        %.1f ms; with 90 %% it is %.1f to %.1f ms, as %s were\n",
+           1e3 * e->at.step_s, 1e3 * e->range.low_s, 1e3 * e->range.high_s,
+           profile_path != NULL ? "plans in the lab" : "published trainings");
     printf("rate        %.1f samples/s", rate_of(q, e->at.step_s));
     if (tokens > 0) printf(", %.0f tokens/s", rate_of(q, e->at.step_s) * (double)tokens);
-    printf("\nutilised    %.1f %% of the peak FLOPs (MFU)\nbinds       %s\n", 100 * e->utilisation,
-           binds(&e->at));
+    if (!isnan(e->utilisation))
+        printf("\nutilised    %.1f %% of the peak FLOPs (MFU)", 100 * e->utilisation);
+    printf("\nbinds       %s\n", binds(&e->at));
     printf("parts       computing %.1f ms, reductions %.1f ms of which %.1f ms are waited for\n",
            1e3 * e->at.compute_s, 1e3 * e->at.comm_s, 1e3 * e->at.exposed_s);
     printf("memory      %s a worker, without kernels' scratch%s\n",
@@ -335,7 +397,7 @@ static enum ghp_status print_json(const struct question *q, const struct answer 
             json_array_append_new(changes, json_pack("{s:s, s:f}", "change", a->changes[i].text,
                                                      "gain_s", a->changes[i].gain_s)) != 0;
     ghp_json_put(root, "model", json_string(q->model.name), &failed);
-    ghp_json_put(root, "machine", json_string(machine_name), &failed);
+    ghp_json_put(root, profile_path != NULL ? "profile" : "machine", json_string(place()), &failed);
     ghp_json_put(root, "nodes", json_integer(q->setup.nodes), &failed);
     ghp_json_put(root, "workers", json_integer(ghp_setup_workers(&q->setup)), &failed);
     ghp_json_put(root, "global_batch", json_integer(q->setup.batch), &failed);
@@ -350,7 +412,8 @@ static enum ghp_status print_json(const struct question *q, const struct answer 
     ghp_json_put(root, "compute_s", json_real(e->at.compute_s), &failed);
     ghp_json_put(root, "comm_s", json_real(e->at.comm_s), &failed);
     ghp_json_put(root, "exposed_s", json_real(e->at.exposed_s), &failed);
-    ghp_json_put(root, "flop_utilisation", json_real(e->utilisation), &failed);
+    if (!isnan(e->utilisation))
+        ghp_json_put(root, "flop_utilisation", json_real(e->utilisation), &failed);
     ghp_json_put(root, "peak_bytes", json_integer(e->at.peak_bytes), &failed);
     if (a->second_node_Bps >= 0 && isfinite(a->second_node_Bps))
         ghp_json_put(root, "second_node_from_Bps", json_real(a->second_node_Bps), &failed);
@@ -387,12 +450,12 @@ static enum ghp_status print_table(struct question *q)
                                            {"waits", "ms"}, {"MFU", "%"}};
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status = GHP_OK;
-    char plan[PLAN_TEXT_SIZE];
+    char plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
 
-    ghp_table_note(t, "%s on nodes of %s, batch %lld, %s, plan %s", q->model.name, machine_name,
+    ghp_table_note(t, "%s on nodes of %s, batch %lld, %s, plan %s", q->model.name, place(),
                    (long long)q->setup.batch, ghp_precision_name(q->setup.precision),
                    format_plan(plan));
-    ghp_table_note(t, "%s", ghp_peak_sentence());
+    ghp_table_note(t, "%s", format_source(q, source));
     for (size_t c = 0; c < sizeof names / sizeof names[0]; c++)
         ghp_table_column(t, names[c][0], names[c][1], 'r');
     for (int i = 0; i < q->n_nodes && status == GHP_OK; i++) {
@@ -409,7 +472,10 @@ static enum ghp_status print_table(struct question *q)
         ghp_table_cell(t, "%.1f", 1e3 * e.range.high_s);
         ghp_table_cell(t, "%.1f", rate_of(q, e.at.step_s));
         ghp_table_cell(t, "%.1f", 1e3 * e.at.exposed_s);
-        ghp_table_cell(t, "%.1f", 100 * e.utilisation);
+        if (isnan(e.utilisation))
+            ghp_table_cell(t, "-");
+        else
+            ghp_table_cell(t, "%.1f", 100 * e.utilisation);
     }
     if (status == GHP_OK) status = ghp_table_print(t, stdout);
     ghp_table_close(t);
@@ -424,6 +490,7 @@ static enum ghp_status expect(const char *path)
     if (status == GHP_OK) status = q.n_nodes > 1 ? print_table(&q) : answer_one(&q);
     ghp_model_release(&q.model);
     ghp_machine_release(&q.machine);
+    ghp_profile_release(&q.profile);
     return status;
 }
 

@@ -3,6 +3,8 @@
 
 #include "core/base/units.h"
 #include "core/cost/profile_peak.h"
+#include "core/plan/profile_scale.h"
+#include "core/plan/what_if.h"
 #include "planner/make/make.h"
 
 #include <math.h>
@@ -16,11 +18,32 @@ static const double least_link_Bps = 1e6, most_link_Bps = 1e13, search_gap = 0.0
 
 const char *const ghp_expect_ways[] = {"data", "sharded", "ghp", NULL};
 
-int ghp_setup_workers(const struct ghp_setup *setup)
+static int workers_per_node(const struct ghp_setup *setup)
 {
     const struct ghp_machine *machine = setup->machine;
+    const struct ghp_profile *measured = setup->profile;
 
-    return setup->nodes * (machine->gpus.count > 0 ? machine->gpus.count : machine->packages);
+    if (measured != NULL) return ghp_machine_workers_per_node(&measured->machine, measured->workers);
+    return machine->gpus.count > 0 ? machine->gpus.count : machine->packages;
+}
+
+int ghp_setup_workers(const struct ghp_setup *setup)
+{
+    return setup->nodes * workers_per_node(setup);
+}
+
+/* The profile as measured, on this many nodes joined by the setup's link. */
+static enum ghp_status extend_profile(const struct ghp_setup *setup, struct ghp_profile *profile)
+{
+    struct ghp_machine machine = *setup->machine; /* shares what it points to */
+    struct ghp_what_if what_if = {.machine = &machine, .workers = ghp_setup_workers(setup)};
+    enum ghp_status status;
+
+    machine.nodes = setup->nodes;
+    GHP_TRY(ghp_profile_copy(setup->profile, profile));
+    status = ghp_what_if_apply(&what_if, profile, NULL);
+    if (status != GHP_OK) ghp_profile_release(profile);
+    return status;
 }
 
 static enum ghp_status open_profile(const struct ghp_setup *setup, struct ghp_profile *profile)
@@ -28,6 +51,7 @@ static enum ghp_status open_profile(const struct ghp_setup *setup, struct ghp_pr
     struct ghp_machine machine;
     enum ghp_status status;
 
+    if (setup->profile != NULL) return extend_profile(setup, profile);
     GHP_TRY(ghp_machine_copy(setup->machine, &machine));
     machine.nodes = setup->nodes;
     status = ghp_profile_peak(&machine, ghp_setup_workers(setup), setup->precision, profile);
@@ -145,7 +169,7 @@ enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expect
                   (machine->gpus.count > 0 ? machine->gpus.count : 1);
 
     GHP_TRY(predict(setup, &expected->at, &expected->range));
-    expected->utilisation = step_flops(setup) / (peak * expected->at.step_s);
+    expected->utilisation = peak > 0 ? step_flops(setup) / (peak * expected->at.step_s) : NAN;
     return GHP_OK;
 }
 
@@ -178,7 +202,8 @@ enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *ba
 bool ghp_expect_fits(const struct ghp_setup *setup, const struct ghp_prediction *predicted)
 {
     const struct ghp_machine *m = setup->machine;
-    int64_t has = m->gpus.count > 0 ? m->gpus.memory_bytes : m->memory_bytes / m->packages;
+    int64_t has =
+        m->gpus.count > 0 ? m->gpus.memory_bytes : m->memory_bytes / workers_per_node(setup);
 
     return has <= 0 || predicted->peak_bytes <= has;
 }
@@ -217,7 +242,7 @@ int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected 
     char text[GHP_EXPECT_TEXT_SIZE];
     struct ghp_setup to;
 
-    for (int p = 0; p < GHP_PRECISIONS; p++) {
+    for (int p = 0; p < GHP_PRECISIONS && setup->profile == NULL; p++) {
         to = *setup;
         to.precision = ghp_precision_of(p);
         if (ghp_precision_same(to.precision, setup->precision)) continue;

@@ -1,5 +1,5 @@
-/* planner/expect/expect.h - what a training step should take on a machine known by its data sheets, and what would make
- * it faster.
+/* planner/expect/expect.h - what a training step should take on a machine known by its data sheets or by a profile, and
+ * what would make it faster.
  *
  * A *setup* is a network on a number of nodes of a machine, with a batch, a precision and a way to train. Each is
  * lowered, costed and simulated as any plan is.
@@ -18,6 +18,8 @@ extern const char *const ghp_expect_ways[]; /* their names; NULL ends */
 struct ghp_setup {
     const struct ghp_model *model;     /* borrowed */
     const struct ghp_machine *machine; /* of one node, with the link between nodes; borrowed */
+    /* what was measured on that machine, with as many workers a node; NULL: data sheets; borrowed */
+    const struct ghp_profile *profile;
     int nodes;
     int64_t batch;     /* global */
     int micro_batches; /* 1: gradients are not added up over parts of the batch */
@@ -30,10 +32,11 @@ struct ghp_setup {
 struct ghp_expected {
     struct ghp_prediction at; /* of the step at the rule of thumb */
     struct ghp_range range;   /* that holds a measured step with 90 % */
-    double utilisation;       /* of the peak FLOPs, by the products of the network */
+    double utilisation; /* of the peak FLOPs, by the products of the network; NAN: no peak is known */
 };
 
-/* Workers of a setup: a GPU each, or without GPUs a processor each. */
+/* Workers of a setup: on each node as many as were measured; by data sheets a GPU each, or without GPUs a processor
+ * each. */
 int ghp_setup_workers(const struct ghp_setup *setup);
 
 /* Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_USAGE (an impossible batch or machine); errors of planning */

@@ -36,18 +36,18 @@ static enum ghp_status look_up(void *context, const struct ghp_space_local *item
 }
 
 enum ghp_status ghp_trust_profile(const struct ghp_profile *profile, const char *path,
-                                  const struct ghp_plan *plan)
+                                  const struct ghp_model *model, struct ghp_problem problem)
 {
     struct search search = {.profile = profile};
 
     if (profile->n_ops == 0) return GHP_OK;
-    GHP_TRY(ghp_space_locals(&plan->model, plan->problem, look_up, &search));
+    GHP_TRY(ghp_space_locals(model, problem, look_up, &search));
     if (search.known) return GHP_OK;
     return GHP_FAIL(GHP_ERR_MISSING,
                     "profile '%s' knows no operation of '%s': it was measured for other networks; "
-                    "measure one with ghp-profile --model, or add --analytic to plan by the rates "
-                    "that others reach",
-                    path, plan->model.name);
+                    "measure one with ghp-profile --model, or plan by the rates that others reach "
+                    "with ghp-plan --analytic",
+                    path, model->name);
 }
 
 enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share)

@@ -16,12 +16,12 @@
 enum ghp_status ghp_trust_precision(struct ghp_profile *profile, const char *path,
                                     struct ghp_precision wanted);
 
-/* Refuses a profile that was measured, but none of whose operations is the plan's network's, nor one of them over
- * other samples.
+/* Refuses a profile that was measured, but none of whose operations is the network's, nor one of them over other
+ * samples.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_trust_profile(const struct ghp_profile *profile, const char *path,
-                                  const struct ghp_plan *plan);
+                                  const struct ghp_model *model, struct ghp_problem problem);
 
 /* Refuses a plan less than a share of whose predicted seconds was measured, 0 <= share <= 1.
  *

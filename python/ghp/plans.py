@@ -53,14 +53,15 @@ class Expectation:
         return tools.run("ghp-expect", self._words)
 
 
-def expect(model: Model, example: Any = None, *, machine: PathLike, batch: int, nodes: int = 1, loss: Any = None,
-           **options: tools.Option) -> Expectation:
+def expect(model: Model, example: Any = None, *, machine: Optional[PathLike] = None, batch: int,
+           nodes: Optional[int] = None, loss: Any = None, **options: tools.Option) -> Expectation:
     """Says what a training step should take on a machine, and what binds it, without measuring anything.
 
     model     a path, a known name such as "gpt2-124m", a Network, or an nn.Module with an `example` of its input
-    machine   one of ghp's named machines, such as "h100-sxm-8" (`ghp-expect --machine list`), or a machine file
+    machine   one of ghp's named machines, such as "h100-sxm-8" (`ghp-expect --machine list`), or a machine file; leave
+              it out with profile="profile.json", a file of ghp-profile's
     batch     samples of one step, of all workers together
-    nodes     equal nodes of the machine
+    nodes     equal nodes of the machine; None: 1, or as many as the profile has
     options   those of ghp-expect: network="eth-100", precision="bf16", measured="412 samples/s", ...
 
     Raises Error with ghp-expect's sentence.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60 needs=ghp-expect
 # tests/tools/plan/test_expect.sh - ghp-expect: a slow link makes two nodes slower than one and it says from which rate on
-# they pay, a measured rate is judged, and what cannot be read is refused with what to do.
+# they pay, a measured rate is judged, a profile takes a machine's place, and what cannot be read is refused with what
+# to do.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 expect=("$GHP_BIN/ghp-expect" gpt2-124m@256 --machine a100-sxm-40-8 --batch 128 --precision bf16)
@@ -43,6 +44,24 @@ denied 1 'not whole replicas of 1 x 5' "${expect[@]}" --pipeline 5
 denied 1 'has no blocks of a transformer to recompute' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/alexnet.json" \
     --machine h100-sxm-8 --batch 64 --recompute
 denied 2 'leave --tensor, --pipeline, --shard and --recompute out' "${expect[@]}" --tensor 2 --plan ghp
+
+# a profile in place of a machine: its workers, precision and range; further nodes over a link that slows
+profile=$GHP_SOURCE/tests/fuzz/seeds/profile/measured.json
+python3 -c 'import json, sys; json.dump(json.load(open(sys.argv[1]))["model"], open("net.json", "w"))' \
+    "$GHP_SOURCE/tests/fuzz/seeds/plan/measured.json" || fail "no network in the plan"
+measured=("$GHP_BIN/ghp-expect" net.json --profile "$profile" --batch 8)
+"${measured[@]}" >out || fail "a profile: exit $?"
+grep -q '^# measured with 2 workers on 1 node' out || fail "where the figures come from is not said: $(cat out)"
+"${measured[@]}" --json >one || fail "a profile, JSON: exit $?"
+"${measured[@]}" --json --nodes 2 --network eth-1 >slow || fail "a profile on two nodes: exit $?"
+[ "$(number workers one) $(number workers slow)" = '2 4' ] || fail "not 2 and 4 workers: $(cat one slow)"
+awk -v l="$(number low_s one)" -v s="$(number step_s one)" -v h="$(number high_s one)" -v t="$(number step_s slow)" \
+    'BEGIN { exit !(l < s && s < h && s < t && (h - s) / s < 0.73) }' || fail "not the range of a profile: $(cat one slow)"
+grep -q flop_utilisation one && fail "a profile without the peak has a share of it"
+denied 1 'measured on one node' "${measured[@]:0:2}" --profile <(sed '/"inter"/d; s/\("intra".*}\),/\1/' "$profile") \
+    --batch 8 --nodes 2
+denied 2 'leave --machine out' "${measured[@]}" --machine h100-sxm-8
+denied 1 'knows no operation of' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16.json" --profile "$profile" --batch 8
 
 denied 2 "cannot read --measured '5 apples'" "${expect[@]}" --measured '5 apples'
 denied 2 "cannot read --nodes '1,,2'" "${expect[@]}" --nodes 1,,2
