@@ -15,8 +15,9 @@ static enum ghp_status check_comparison(const struct ghp_session_options *o)
 
     if (o->ab_steps == GHP_NOT_SET && o->n_plans > 1)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "%d plans were given; give one, or --compare STEPS to compare them",
-                        o->n_plans);
+                        "%d plans were given, the second '%s'; give one, or --compare STEPS to "
+                        "compare them",
+                        o->n_plans, o->plan_paths[1]);
     if (o->ab_steps == GHP_NOT_SET && o->run_folder != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--run-dir is for the runs of --compare; give --run FILE for this one");
