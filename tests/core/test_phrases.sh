@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60
-# tests/core/test_phrases.sh - pages, help and messages in plain words: none of the turns of phrase below stands in a page
-# or in a text that a program prints, and the sentences of README and the tutorial are short, as the user's glossary is.
+# tests/core/test_phrases.sh - pages, help, messages and comments in plain words: none of the turns of phrase below
+# stands in a page, in a text that a program prints or in a comment of a C source, and the sentences of README and the
+# tutorial are short, as the user's glossary is.
 set -u
 cd "$GHP_SOURCE" || exit 1
 python3 - <<'PYTHON'
@@ -75,6 +76,15 @@ def texts(text):
     return [(line, words.replace("\\n", "\n")) for line, words in found if " " in words.strip()]
 
 
+def comments(text):
+    """The comments of a C file, each as one line; // comments of neighbouring lines are one."""
+    quoted = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\''
+    for m in re.finditer(quoted + r"|/\*.*?\*/|(?://[^\n]*(?:\n[ \t]*(?=//))?)+", text, re.S):
+        if m.group()[0] == "/":
+            words = re.sub(r"^(/\*|//)\s*|\s*\*/$", "", m.group())
+            yield text.count("\n", 0, m.start()) + 1, re.sub(r"\n\s*(\*|//)?\s?", " ", words)
+
+
 def read(name):
     with open(name, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -107,8 +117,10 @@ for name in tracked:
         continue
     if name.endswith(".md") and name != "CHANGELOG.md":
         check(name, paragraphs(read(name)))
-    elif re.match(r"(core|planner|profiler|executor|inspect|onnx)/.*\.(c|h|cu|cpp|hpp)$", name):
-        check(name, texts(read(name)))
+    elif re.search(r"\.(c|h|cu|cuh|cpp|hpp)$", name):
+        check(name, comments(read(name)))
+        if re.match(r"(core|planner|profiler|executor|inspect|onnx)/", name):
+            check(name, texts(read(name)))
     elif re.match(r"python/ghp/.*\.py$", name):
         check(name, [(1, " ".join(m.split())) for m in re.findall(r'"""[^"]*"""|"(?:[^"\\\n]|\\.)*"', read(name))])
     if name == "README.md" or name.startswith("docs/tutorial/"):
