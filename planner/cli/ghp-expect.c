@@ -338,7 +338,7 @@ static const char *place(void)
     return profile_path != NULL ? profile_path : machine_name;
 }
 
-/* Where the figures come from. */
+/* The source of the figures. */
 enum { SOURCE_TEXT_SIZE = 256 };
 static const char *format_source(const struct question *q, char text[SOURCE_TEXT_SIZE])
 {

@@ -48,7 +48,7 @@ struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride);
 
 /* Fits latency and bandwidth of the analytic model to the profile's measured collectives, the inner link to those whose
  * groups stay inside a node and the outer link to those that cross nodes. A link that none was measured on stays as
- * it is. Where long messages were measured the bandwidth is the rate at which they grow, and the latency fits brief
+ * it is. If long messages were measured, the bandwidth is the rate at which they grow, and the latency fits brief
  * ones; else both fit all. Least squares of the relative error, latency >= 0. Local. */
 void ghp_measure_fit_links(struct ghp_profile *profile, int workers);
 

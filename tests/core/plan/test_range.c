@@ -25,7 +25,7 @@ CHECK_TEST(range)
     CHECK_NEAR(ghp_prediction_range(&p, &measured).high_s, 0.2 * (1 + 0.131), 1e-4);
     p.error_s = 0.05;
     CHECK_NEAR(ghp_prediction_range(&p, &measured).high_s, 0.2 + 2.44 * 0.05, 1e-12);
-    /* a disturbed profile: its share is in the error, and is no quartile */
+    /* a disturbed profile: its share is in the error, and is not a quartile */
     measured.disturbed = 0.24;
     CHECK_NEAR(ghp_prediction_range(&p, &measured).high_s, 0.2 + 0.65 * 0.24 * 0.2, 1e-12);
     p.error_s = 0.048 + 0.05;
