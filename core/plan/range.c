@@ -33,12 +33,20 @@ struct ghp_range ghp_prediction_range(const struct ghp_prediction *predicted,
     return (struct ghp_range){fmax(0, step_s - half_s), step_s + half_s};
 }
 
+/* Digits after the point that show three of a number's own, or all before the point. */
+static int decimals(double number)
+{
+    return number >= 100 ? 0 : number >= 10 ? 1 : number >= 1 ? 2 : 3;
+}
+
 const char *ghp_range_format(struct ghp_range range, char text[GHP_RANGE_TEXT_SIZE])
 {
+    double low = 1e3 * range.low_s, high = 1e3 * range.high_s;
+
     if (isnan(range.low_s))
         snprintf(text, GHP_RANGE_TEXT_SIZE, "not known");
     else
-        snprintf(text, GHP_RANGE_TEXT_SIZE, "%.3g to %.3g ms", 1e3 * range.low_s,
-                 1e3 * range.high_s);
+        snprintf(text, GHP_RANGE_TEXT_SIZE, "%.*f to %.*f ms", decimals(low), low, decimals(high),
+                 high);
     return text;
 }
