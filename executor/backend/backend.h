@@ -57,6 +57,11 @@ static inline int ghp_not_finite_layer(uint64_t key)
 /* Notes that a number of the layer is not finite, in host memory and from any thread. Accepts NULL. */
 void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer);
 
+struct ghp_second_label { /* of a sample that is blended of two */
+    int32_t label;
+    double share; /* of its loss, and the first label's is the rest; 0: there is no second one */
+};
+
 struct ghp_tensors { /* NULL if the pass does not use it */
     const void *x[GHP_MAX_INPUTS];
     void *dx[GHP_MAX_INPUTS];
@@ -71,7 +76,9 @@ struct ghp_tensors { /* NULL if the pass does not use it */
     /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
     double *stats;
     const int32_t *labels; /* [n][h]; negative: ignored */
-    double *metrics;       /* GHP_METRIC_COUNT, added to */
+    /* softmax_cross_entropy of undivided classes: [n][h], in the tensors' memory; NULL: no row has one */
+    const struct ghp_second_label *seconds;
+    double *metrics; /* GHP_METRIC_COUNT, added to */
     void *scratch;
 };
 

@@ -75,7 +75,8 @@ static const struct ghp_opt options[] = {
      .help = "change training images of folder:DIR at random: crop-flip (the default) resizes a "
              "random part of 8 to 100 % of the area and mirrors half of the images; KEY=VALUE,... "
              "changes that, with the keys area, aspect, flip, vflip, brightness, contrast, "
-             "saturation, hue, gray and erase; none takes the middle, as evaluations do"},
+             "saturation, hue, gray, erase, randaugment, mixup and cutmix; none takes the middle, "
+             "as evaluations do. mixup and cutmix alone are for all data but tokens"},
     {.name = "labels",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.labels,

@@ -1,6 +1,7 @@
 /* executor/data/data.c - the list of sources, what is common to those that read files, and the checks against the
  * model. */
 #include "executor/data/data_private.h"
+#include "executor/data/image/augment.h"
 #include "executor/data/tokens.h"
 
 #include <errno.h>
@@ -121,6 +122,35 @@ static bool has_images(const struct ghp_data_ops *ops, const struct ghp_data_req
     return has_pictures(ops) && request->shape.vocabulary == 0;
 }
 
+/* Whether --augment was given, and asks for something. */
+static bool changes_samples(const struct ghp_data_request *request)
+{
+    return request->augment != NULL && strcmp(request->augment, "none") != 0 &&
+           strcmp(request->augment, "auto") != 0;
+}
+
+static enum ghp_status read_blending(const struct ghp_data_request *request,
+                                     struct ghp_blending *blending)
+{
+    struct ghp_augmentation augmentation;
+
+    if (!changes_samples(request)) return GHP_OK;
+    GHP_TRY(ghp_augment_parse(request->augment, &augmentation));
+    *blending = augmentation.blending;
+    if (!ghp_blending_is_on(blending)) return GHP_OK;
+    if (request->sample_labels != 1)
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "--augment mixup and cutmix are for one label a sample, and the model takes "
+            "%lld; leave them out",
+            (long long)request->sample_labels);
+    if (request->ignores)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--ignore-label leaves samples out that --augment mixup and cutmix blend "
+                        "with others; leave one of them out");
+    return GHP_OK;
+}
+
 /* Options that mean nothing to a source are mistakes. */
 static enum ghp_status check_options(const struct ghp_data_ops *ops,
                                      const struct ghp_data_request *request)
@@ -136,11 +166,12 @@ static enum ghp_status check_options(const struct ghp_data_ops *ops,
                         "--labels parity is for labelled images from files, and '%s' has none; "
                         "leave it out",
                         request->spec);
-    if (request->augment != NULL && strcmp(request->augment, "none") != 0 &&
-        strcmp(request->augment, "auto") != 0 && !is_folder)
+    if (changes_samples(request) && !is_folder &&
+        (request->shape.vocabulary > 0 || !ghp_augment_only_blends(request->augment)))
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "--augment %s is for folder:DIR, and not for '%s'; leave it out",
-                        request->augment, request->spec);
+                        "--augment %s is for folder:DIR, and not for '%s'; leave it out%s",
+                        request->augment, request->spec,
+                        request->shape.vocabulary > 0 ? "" : ", or all keys but mixup and cutmix");
     if (request->skip_damaged > 0 && !is_folder)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--skip-damaged is for folder:DIR, whose samples have files of their own, "
@@ -226,8 +257,9 @@ static void describe(struct ghp_data *data, const struct ghp_data_request *reque
     snprintf(data->text, sizeof data->text, "%s: %lld training and %lld test samples%s%s%s%s",
              request->spec, (long long)data->count[GHP_DATA_TRAIN],
              (long long)data->count[GHP_DATA_TEST], none,
-             data->folder != NULL && ghp_folder_augments(data->folder) ? ", augmented"
-                                                                       : "",
+             ghp_data_blends(data) || (data->folder != NULL && ghp_folder_augments(data->folder))
+                 ? ", augmented"
+                 : "",
              by != NULL ? ", normalised by " : "", by != NULL ? by : "");
 }
 
@@ -247,10 +279,12 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     data->sample_labels = request->sample_labels;
     data->ignores = request->ignores;
     data->ignored_label = request->ignored_label;
+    data->seed = request->seed;
     data->labels_of_one = ghp_alloc((size_t)data->sample_labels, sizeof *data->labels_of_one);
     if (data->labels_of_one == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, check_options(ops, request), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
+    GHP_TRY_GOTO(status, read_blending(request, &data->blending), fail);
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
     ignored = ignore_labels(data);
     change_labels(data, request->labels);
@@ -308,6 +342,40 @@ static enum ghp_status check_sample(const struct ghp_data *data, enum ghp_data_s
                     (long long)sample, (long long)data->count[set]);
 }
 
+bool ghp_data_blends(const struct ghp_data *data)
+{
+    return data != NULL && ghp_blending_is_on(&data->blending);
+}
+
+/* Of the batch's sample i; of a test set it has no share. */
+static struct ghp_blend blend_of(const struct ghp_data *data, const struct ghp_batch *batch,
+                                 int64_t i)
+{
+    struct ghp_image_size size = {data->shape.w, data->shape.h};
+
+    if (!ghp_data_blends(data) || batch->set != GHP_DATA_TRAIN) return (struct ghp_blend){0};
+    return ghp_blend_draw(&data->blending, size, data->count[GHP_DATA_TRAIN],
+                          (struct ghp_crop_key){data->seed, batch->epoch, batch->samples[i]});
+}
+
+/* Another sample into one of so many bytes. */
+static enum ghp_status blend(const struct ghp_data *data, const struct ghp_batch *batch,
+                             const struct ghp_blend *drawn, int64_t bytes, void *image)
+{
+    void *other = malloc((size_t)bytes);
+    enum ghp_status status =
+        other != NULL ? data->ops->image(data, drawn->other, batch, other) : GHP_NO_MEMORY();
+
+    if (status == GHP_OK)
+        ghp_blend_apply(drawn, (struct ghp_blended){.to = {data->shape.w, data->shape.h},
+                                                    .channels = batch->channels,
+                                                    .element_bytes = batch->element_bytes,
+                                                    .other = other,
+                                                    .image = image});
+    free(other);
+    return status;
+}
+
 enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch)
 {
     int64_t bytes = batch->channels * data->shape.h * data->shape.w *
@@ -315,9 +383,12 @@ enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *b
 
     for (int64_t i = 0; i < batch->n; i++) {
         char *image = (char *)batch->images + i * bytes;
+        struct ghp_blend drawn;
 
         GHP_TRY(check_sample(data, batch->set, batch->samples[i]));
         GHP_TRY(data->ops->image(data, batch->samples[i], batch, image));
+        drawn = blend_of(data, batch, i);
+        if (drawn.share > 0) GHP_TRY(blend(data, batch, &drawn, bytes, image));
     }
     return GHP_OK;
 }
@@ -331,6 +402,27 @@ enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
     }
     for (int64_t i = 0; data->ignores && i < n * data->sample_labels; i++)
         if (labels[i] == data->ignored_label) labels[i] = -1;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_data_blend_labels(struct ghp_data *data, const struct ghp_batch *batch,
+                                      int32_t *labels, struct ghp_second_label *seconds)
+{
+    for (int64_t i = 0; i < batch->n; i++) {
+        struct ghp_blend drawn = blend_of(data, batch, i);
+        int32_t other = labels[i];
+
+        if (drawn.share > 0) GHP_TRY(ghp_data_labels(data, batch->set, &drawn.other, 1, &other));
+        if (other == labels[i]) drawn.share = 0;
+        if (drawn.share > 0.5) {
+            int32_t own = labels[i];
+
+            labels[i] = other;
+            other = own;
+            drawn.share = 1 - drawn.share;
+        }
+        seconds[i] = (struct ghp_second_label){other, drawn.share};
+    }
     return GHP_OK;
 }
 

@@ -15,6 +15,7 @@
 #define GHP_EXECUTOR_DATA_DATA_H
 
 #include "core/model/model.h"
+#include "executor/backend/backend.h"
 
 enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
 
@@ -82,6 +83,12 @@ enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *b
 /* Writes the labels of n samples, [n][sample_labels]. */
 enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
                                 const int64_t *samples, int64_t n, int32_t *labels);
+/* Whether training samples are blended of two (image/blend.h). */
+bool ghp_data_blends(const struct ghp_data *data); /* accepts NULL */
+/* The second labels of n samples that are, [n], whose labels are given: of both labels the one with the greater share
+ * is then in `labels`. No share is above 0 where both are the same, and in a test set. */
+enum ghp_status ghp_data_blend_labels(struct ghp_data *data, const struct ghp_batch *batch,
+                                      int32_t *labels, struct ghp_second_label *seconds);
 /* How many labels of n samples are not ignored. */
 enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set set,
                                       const int64_t *samples, int64_t n, int64_t *labels);

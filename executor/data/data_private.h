@@ -4,6 +4,7 @@
 
 #include "core/model/precision.h"
 #include "executor/data/data.h"
+#include "executor/data/image/blend.h"
 
 enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096, GHP_DATA_BYTE_VALUES = 256 };
 
@@ -82,8 +83,9 @@ struct ghp_data {
     int source[GHP_DATA_SET_COUNT]; /* which pictures or tokens the set is in */
     struct ghp_normalisation normalisation;
     struct ghp_folder *folder; /* owned; NULL: none */
-    /* synthetic */
     uint64_t seed;
+    struct ghp_blending blending;
+    /* synthetic */
     int64_t tile_h, tile_w; /* of the class patterns */
     float noise[256];       /* what a random byte adds */
     float *patterns;        /* [classes][c][tile_h][tile_w], owned */

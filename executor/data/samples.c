@@ -96,3 +96,19 @@ enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp
     return ghp_data_labels(supply->data, supply->set, supply->samples + load->first_label,
                            load->labels, labels);
 }
+
+int64_t ghp_load_second_bytes(const struct ghp_load *load)
+{
+    return load->blends ? load->labels * (int64_t)sizeof(struct ghp_second_label) : 0;
+}
+
+enum ghp_status ghp_samples_seconds(const struct ghp_load *load, const struct ghp_supply *supply,
+                                    int32_t *labels, struct ghp_second_label *seconds)
+{
+    struct ghp_batch batch = {.set = supply->set,
+                              .epoch = supply->epoch,
+                              .samples = supply->samples + load->first_label,
+                              .n = load->labels};
+
+    return ghp_data_blend_labels(supply->data, &batch, labels, seconds);
+}

@@ -20,6 +20,7 @@ struct ghp_load {
         positions; /* of these that are loaded: all, or those of some positions */
     int element_bytes;
     int threads; /* that make samples, >= 1 */
+    bool blends; /* samples may be blended: labels have second ones */
 };
 
 struct ghp_supply {        /* samples of one batch */
@@ -51,5 +52,10 @@ int64_t ghp_load_label_bytes(const struct ghp_load *load);
  * Returns   GHP_OK; GHP_ERR_INTERNAL naming a sample that is not in the source; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
                                    int32_t *labels);
+
+int64_t ghp_load_second_bytes(const struct ghp_load *load); /* 0: there are none */
+/* The second labels of a load that blends, [load->labels]; changes `labels` as ghp_data_blend_labels says. */
+enum ghp_status ghp_samples_seconds(const struct ghp_load *load, const struct ghp_supply *supply,
+                                    int32_t *labels, struct ghp_second_label *seconds);
 
 #endif

@@ -48,7 +48,6 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
                                        "--train-fraction out, or use --data idx:DIR");
     data->shape = request->shape;
     data->classes = request->classes;
-    data->seed = request->seed;
     data->count[GHP_DATA_TRAIN] =
         request->global_batch > TRAIN_SAMPLES ? request->global_batch : TRAIN_SAMPLES;
     data->count[GHP_DATA_TEST] = TEST_SAMPLES;

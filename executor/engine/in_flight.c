@@ -265,6 +265,11 @@ enum ghp_status ghp_in_flight_load(struct ghp_in_flight *f, int micro, void *ima
     return ghp_loader_load(f->loader, micro, images, labels);
 }
 
+const struct ghp_second_label *ghp_in_flight_seconds(const struct ghp_in_flight *f, int micro)
+{
+    return ghp_loader_seconds(f->loader, micro);
+}
+
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *f, int half, int instr)
 {
     return instr == GHP_WHOLE_STEP ? ghp_timeline_begin(f->timeline, half, f->halves[half].timed)

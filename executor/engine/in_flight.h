@@ -59,6 +59,9 @@ int ghp_in_flight_half(const struct ghp_in_flight *in_flight); /* of the present
 /* Called by `run`, and by jobs of the step that had this half: loader.h's and timeline.h's. */
 enum ghp_status ghp_in_flight_load(struct ghp_in_flight *in_flight, int micro, void *images,
                                    void *labels);
+/* As ghp_loader_seconds. */
+const struct ghp_second_label *ghp_in_flight_seconds(const struct ghp_in_flight *in_flight,
+                                                     int micro);
 /* The step's own begin and end are those of instruction GHP_WHOLE_STEP. */
 enum { GHP_WHOLE_STEP = -1 };
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int half, int instr);

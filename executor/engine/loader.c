@@ -18,10 +18,12 @@ struct ghp_loader {
     struct ghp_supply next; /* hinted: its first micro-batch; samples owned */
     bool has_next;
     struct ghp_prefetch *prefetch; /* NULL: none */
+    /* in host memory, of all micro-batches, owned; NULL: none */
+    struct ghp_second_label *seconds;
     /* on a device */
-    int64_t labels_at, bytes; /* of a micro-batch: images, then labels */
-    unsigned char *ahead;     /* the prefetch's place */
-    unsigned char *pinned;    /* of all micro-batches */
+    int64_t labels_at, seconds_at, bytes; /* of a micro-batch: images, labels, second labels */
+    unsigned char *ahead;                 /* the prefetch's place */
+    unsigned char *pinned;                /* of all micro-batches */
     struct half halves[GHP_HALVES];
     int half; /* of the present step */
 };
@@ -73,11 +75,14 @@ static enum ghp_status make_images(struct ghp_loader *l, int micro, void *images
     return ghp_samples_images(load, &supply, (struct ghp_range){0, load->images}, images);
 }
 
-static enum ghp_status make_labels(const struct ghp_loader *l, int micro, void *labels)
+static enum ghp_status make_labels(const struct ghp_loader *l, int micro, void *labels,
+                                   struct ghp_second_label *seconds)
 {
     struct ghp_supply supply = micro_batch_of(l, micro);
 
-    return ghp_samples_labels(&l->plan.load, &supply, labels);
+    GHP_TRY(ghp_samples_labels(&l->plan.load, &supply, labels));
+    return l->plan.load.blends ? ghp_samples_seconds(&l->plan.load, &supply, labels, seconds)
+                               : GHP_OK;
 }
 
 /* What is made after a micro-batch's images can be made from now on. */
@@ -109,7 +114,8 @@ static enum ghp_status fill_half(struct ghp_loader *l, struct half *half)
         unsigned char *to = l->pinned + micro * l->bytes;
 
         if (l->plan.load.images > 0) GHP_TRY(make_images(l, micro, to));
-        if (l->plan.load.labels > 0) GHP_TRY(make_labels(l, micro, to + l->labels_at));
+        if (l->plan.load.labels > 0)
+            GHP_TRY(make_labels(l, micro, to + l->labels_at, (void *)(to + l->seconds_at)));
     }
     GHP_TRY(ghp_device_copy(d, GHP_DEVICE_STREAM_COPY, copy));
     GHP_TRY(d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COPY, half->copied));
@@ -129,7 +135,15 @@ static enum ghp_status load_here(struct ghp_loader *l, int micro, void *images, 
         GHP_TRY(make_images(l, micro, images));
         prefetch_after(l, micro);
     }
-    return labels != NULL ? make_labels(l, micro, labels) : GHP_OK;
+    return labels != NULL ? make_labels(l, micro, labels, l->seconds + micro * l->plan.load.labels)
+                          : GHP_OK;
+}
+
+const struct ghp_second_label *ghp_loader_seconds(const struct ghp_loader *l, int micro)
+{
+    if (!l->plan.load.blends || l->plan.load.labels == 0) return NULL;
+    if (!ghp_loader_is_double_buffered(l)) return l->seconds + micro * l->plan.load.labels;
+    return (const void *)(l->halves[l->half].samples + micro * l->bytes + l->seconds_at);
 }
 
 static enum ghp_status copy_to(const struct ghp_loader *l, void *to, const void *from,
@@ -176,7 +190,8 @@ static enum ghp_status open_halves(struct ghp_loader *l)
     void *pinned = NULL;
 
     l->labels_at = ghp_align(images);
-    l->bytes = ghp_align(l->labels_at + ghp_load_label_bytes(load));
+    l->seconds_at = ghp_align(l->labels_at + ghp_load_label_bytes(load));
+    l->bytes = ghp_align(l->seconds_at + ghp_load_second_bytes(load));
     if (l->bytes == 0) return GHP_OK;
     GHP_TRY(d.ops->allocate_host(d.backend, l->plan.micro_batches * l->bytes, &pinned));
     l->pinned = pinned;
@@ -185,6 +200,15 @@ static enum ghp_status open_halves(struct ghp_loader *l)
     if (images == 0) return GHP_OK;
     l->plan.place = l->ahead = ghp_alloc((size_t)images, 1);
     return l->ahead != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static enum ghp_status open_seconds(struct ghp_loader *l)
+{
+    int64_t n = l->plan.load.blends ? l->plan.micro_batches * l->plan.load.labels : 0;
+
+    if (n == 0) return GHP_OK;
+    l->seconds = ghp_alloc((size_t)n, sizeof *l->seconds);
+    return l->seconds != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
 static enum ghp_status open_prefetch(struct ghp_loader *l)
@@ -203,7 +227,7 @@ enum ghp_status ghp_loader_open(const struct ghp_loader_plan *plan, struct ghp_l
     *loader = NULL;
     if (l == NULL) return GHP_NO_MEMORY();
     l->plan = *plan;
-    if (ghp_loader_is_double_buffered(l)) status = open_halves(l);
+    status = ghp_loader_is_double_buffered(l) ? open_halves(l) : open_seconds(l);
     if (status == GHP_OK) status = open_prefetch(l);
     if (status != GHP_OK)
         ghp_loader_close(l);
@@ -225,6 +249,7 @@ void ghp_loader_close(struct ghp_loader *l)
         d.ops->release(d.backend, l->halves[i].samples);
     }
     d.ops->release_host(d.backend, l->pinned);
+    free(l->seconds);
     free(l->ahead);
     free((int64_t *)(uintptr_t)l->next.samples);
     free(l);

@@ -42,6 +42,8 @@ enum ghp_status ghp_loader_begin(struct ghp_loader *loader, int half,
  *
  * images, labels   if the program wants them; NULL: not these */
 enum ghp_status ghp_loader_load(struct ghp_loader *loader, int micro, void *images, void *labels);
+/* The second labels of a micro-batch that was loaded, as struct ghp_tensors has them; NULL: the load has none. */
+const struct ghp_second_label *ghp_loader_seconds(const struct ghp_loader *loader, int micro);
 /* All of the step's work is enqueued. */
 void ghp_loader_end(struct ghp_loader *loader);
 

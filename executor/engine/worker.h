@@ -79,6 +79,7 @@ struct
     /* whose scratch bytes are taken if the backend asks for fewer; NULL: ask it alone */
     const struct ghp_profile *profile;
     const double *class_weights;     /* of the loss of trained steps; NULL: all are 1 */
+    bool blends;                     /* training samples have second labels */
     struct ghp_worker *weight_owner; /* not NULL: forward only, on its weights and states */
     int threads;                     /* that make samples; 0: one */
     bool no_graph;                   /* on a device: each step is enqueued again */

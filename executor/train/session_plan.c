@@ -82,6 +82,7 @@ void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_pla
         .run = {.seed = (uint64_t)s->options->seed,
                 .fault = (enum ghp_fault)s->options->fault,
                 .class_weights = s->class_weights,
+                .blends = ghp_data_blends(s->training_config.data),
                 .groups = plan->groups,
                 .threads = s->threads,
                 .emulated_step_s =

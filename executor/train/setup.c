@@ -312,6 +312,24 @@ static enum ghp_status choose_optimizer(struct ghp_setup *s)
     return GHP_OK;
 }
 
+/* The losses that know second labels. */
+static enum ghp_status check_blending(const struct ghp_setup *s, const struct ghp_model *model)
+{
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+
+    if (!ghp_data_blends(s->training_config.data)) return GHP_OK;
+    if (loss->op != GHP_OP_SOFTMAX_CE || loss->in.axes == GHP_AXES_SEQUENCE)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "--augment mixup and cutmix are for softmax_cross_entropy of one label a "
+                        "sample, and the loss '%s' is another; leave them out",
+                        loss->name);
+    if (s->class_weights != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--class-weights weights samples by one label, and --augment mixup and "
+                        "cutmix give them two; leave one of them out");
+    return GHP_OK;
+}
+
 static enum ghp_status open_training_config(struct ghp_setup *s)
 {
     const struct ghp_session_options *o = s->options;
@@ -335,6 +353,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     s->training_config.init.except = &o->init_except;
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));
+    GHP_TRY(check_blending(s, &plan->model));
     GHP_TRY(ghp_order_init(&s->training_config.order,
                            ghp_data_count(s->training_config.data, GHP_DATA_TRAIN),
                            request.global_batch, request.seed));

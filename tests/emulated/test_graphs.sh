@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=emulated
 # tests/emulated/test_graphs.sh - steps of several micro-batches are recorded as graphs and played, by one worker and by
-# two over NCCL. They train to the loss that a processor reaches by the same plan.
+# two over NCCL. They train to the loss that a processor reaches by the same plan, of samples with two labels.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 cat >small.json <<'JSON'
@@ -18,7 +18,7 @@ steps=5
 # on WORKERS: the plan's run on the emulated GPU
 on() {
     GHP_EMULATED_GPUS=$1 mpirun --oversubscribe --bind-to none -n "$1" "$GHP_EMULATED_BIN/ghp-run" plan.json \
-        --backend cuda --steps $steps >out 2>err </dev/null || fail "$what: $(cat err)"
+        --backend cuda --steps $steps --augment mixup=1 >out 2>err </dev/null || fail "$what: $(cat err)"
 }
 
 # loss: of the last step
@@ -41,7 +41,7 @@ same() {
     fi
     on "$1" # streams as late as they may be
     got=$(loss)
-    ranks "$1" run plan.json --steps $steps || fail "$what, on a processor: $(cat err)"
+    ranks "$1" run plan.json --steps $steps --augment mixup=1 || fail "$what, on a processor: $(cat err)"
     [ -n "$got" ] && [ "$got" = "$(loss)" ] || fail "$what: loss $got, on a processor $(loss)"
 }
 

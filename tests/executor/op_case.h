@@ -46,6 +46,10 @@ void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *
 void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                      int element_bytes, double bound);
 
+/* A row of two labels has the loss and the gradient of both, by their shares, within `bound`. */
+void op_case_two_labels(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                        int element_bytes, double bound);
+
 double op_case_get(const struct ghp_operand_set *set, const void *tensor, int64_t i);
 void op_case_set(const struct ghp_operand_set *set, void *tensor, int64_t i, double value);
 

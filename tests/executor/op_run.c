@@ -222,3 +222,55 @@ void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *back
     check_divided(ops, backend, element_bytes, 0, bound);
     check_divided(ops, backend, element_bytes, 0.25, bound);
 }
+
+/* ---- two labels of a sample ---- */
+
+static void check_two_labels(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                             int element_bytes, double smoothing, double bound)
+{
+    enum { SAMPLES = 3 };
+    const struct ghp_local local = {GHP_OP_SOFTMAX_CE,
+                                    SAMPLES,
+                                    CLASSES,
+                                    1,
+                                    1,
+                                    CLASSES,
+                                    1,
+                                    1,
+                                    .n_inputs = 1,
+                                    .loss = {.smoothing = smoothing}};
+    const double share = 0.25;
+    /* the last sample has one alone */
+    static const int32_t labels[2][SAMPLES] = {{2, 10, 7}, {4, 0, 7}};
+    static const struct ghp_second_label seconds[SAMPLES] = {{4, 0.25}, {0, 0.25}, {7, 0}};
+    struct ghp_operand_set both, one[2];
+    double loss;
+    must_make(&both, &local, element_bytes);
+    memcpy((void *)(uintptr_t)both.args.at.labels, labels[0], sizeof labels[0]);
+    both.args.at.seconds = seconds;
+    op_case_run_all(&both, ops, backend);
+    for (int i = 0; i < 2; i++) {
+        must_make(&one[i], &local, element_bytes);
+        memcpy((void *)(uintptr_t)one[i].args.at.labels, labels[i], sizeof labels[i]);
+        op_case_run_all(&one[i], ops, backend);
+    }
+    loss = (1 - share) * one[0].args.at.metrics[GHP_METRIC_LOSS] +
+           share * one[1].args.at.metrics[GHP_METRIC_LOSS];
+    CHECK_NEAR(both.args.at.metrics[GHP_METRIC_LOSS], loss, bound * loss);
+    CHECK_EQ(both.args.at.metrics[GHP_METRIC_CORRECT], one[0].args.at.metrics[GHP_METRIC_CORRECT]);
+    for (int i = 0; i < SAMPLES * CLASSES; i++)
+        CHECK_NEAR(op_case_get(&both, both.args.at.dx[0], i),
+                   (1 - share) * op_case_get(&one[0], one[0].args.at.dx[0], i) +
+                       share * op_case_get(&one[1], one[1].args.at.dx[0], i),
+                   bound);
+    ghp_operand_set_release(&both);
+    for (int i = 0; i < 2; i++)
+        ghp_operand_set_release(&one[i]);
+}
+
+void op_case_two_labels(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                        int element_bytes, double bound)
+{
+    check_two_labels(ops, backend, element_bytes, 0, bound);
+    check_two_labels(ops, backend, element_bytes, 0.25, bound);
+}

@@ -69,6 +69,14 @@ static double weight_of(const struct ghp_kernel_arguments *args, int32_t label)
     return args->class_weights != NULL ? args->class_weights[label] / args->mean_weight : 1;
 }
 
+/* The row's second label, of whole rows; NULL: it has none. */
+static const struct ghp_second_label *second_of(const struct ghp_kernel_arguments *args,
+                                                int64_t row)
+{
+    const struct ghp_second_label *second = args->at.seconds;
+    return second != NULL && second[row].share > 0 ? &second[row] : NULL;
+}
+
 static struct row row_of(const struct ghp_local *local, const double *stats, int64_t n)
 {
     int64_t step = local->n * local->h * GHP_ROW_COUNT;
@@ -264,6 +272,10 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
         const SCALAR *logits = x + row * columns;
         SCALAR *to = y + row * columns;
         double targeted = KERNEL(targeted)(target, classes, logits, label);
+        const struct ghp_second_label *second = label >= 0 ? second_of(args, row) : NULL;
+        if (second != NULL)
+            targeted += target.label * second->share *
+                        ((double)GET(logits[second->label]) - (double)GET(logits[label]));
         double loss = local->h > 1 ? KERNEL(position_row)(classes, logits, to, targeted)
                                    : KERNEL(softmax_row)(classes, logits, to, targeted);
         memset(to + classes, 0, (size_t)(columns - classes) * sizeof *to);
@@ -317,11 +329,15 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
             scale = (float)(args->loss_scale * args->class_weights[args->at.labels[row]]);
         float own = has_label ? KERNEL(softmax_label)(local, args, row, label) : 0;
         own += (float)(1 - target.label - target.every);
+        const struct ghp_second_label *second = second_of(args, row);
+        float moved = second != NULL ? (float)(target.label * second->share) : 0;
+        float other = second != NULL ? GET(y[second->label]) - every - moved : 0; /* dx may be y */
 #pragma omp simd
         for (int64_t i = 0; i < classes; i++)
             dx[i] = PUT((GET(y[i]) - every) * scale);
         memset(dx + classes, 0, (size_t)(columns - classes) * sizeof *dx);
-        if (has_label) dx[label] = PUT(own * scale);
+        if (has_label) dx[label] = PUT((own + moved) * scale);
+        if (second != NULL) dx[second->label] = PUT(other * scale);
     }
 }
 

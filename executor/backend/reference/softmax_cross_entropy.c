@@ -2,7 +2,8 @@
  * is the greatest are added to the metrics. dx = (y - target) loss_scale; the target is 1 at the label, or with
  * `smoothing` s of K classes 1 - s there and s / K more at each; its loss is then the mean of -log y by it. Classes
  * may have weights, which loss and dx of their labels' rows are multiplied by. A row is a position of a sample; if
- * its label is negative it is left out, and dx is 0.
+ * its label is negative it is left out, and dx is 0. If it has a second label, both have their shares of what a label
+ * has more than every class.
  *
  * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward
  * pass puts together what all parts said. Columns after the last class are padding: no pass reads them, y and dx are 0
@@ -12,15 +13,22 @@
 #include <math.h>
 #include <string.h>
 
-struct target {          /* of a class */
+struct target {          /* of the classes of a row */
     double label, every; /* what the label has more than every class */
+    int64_t second;      /* label; -1: none */
+    double second_label; /* what it has more than every class */
 };
 
 static struct target target_of(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args)
+                               const struct ghp_kernel_arguments *args, int64_t row)
 {
-    return (struct target){1 - local->loss.smoothing,
-                           local->loss.smoothing / (double)args->global_channels};
+    struct ghp_second_label second = {0, 0};
+    double label = 1 - local->loss.smoothing;
+
+    if (args->at.seconds != NULL) second = args->at.seconds[row];
+    return (struct target){label * (1 - second.share),
+                           local->loss.smoothing / (double)args->global_channels,
+                           second.share > 0 ? second.label : -1, label * second.share};
 }
 
 /* The weight of the label's class; label >= 0. */
@@ -45,6 +53,7 @@ static void say(const double *x, int64_t n, int64_t label, struct target target,
         row[GHP_ROW_LABEL] += target.every * x[i];
     if (label < 0 || label >= n) return;
     row[GHP_ROW_LABEL] += target.label * x[label];
+    if (target.second >= 0) row[GHP_ROW_LABEL] += target.second_label * x[target.second];
     row[GHP_ROW_CORRECT] = greatest == label ? 1.0 : 0.0;
 }
 
@@ -63,7 +72,7 @@ static void stats(const struct ghp_local *local, const struct ghp_kernel_argumen
     memset(args->at.stats, 0, (size_t)ghp_local_stats_bytes(local));
     for (int64_t n = 0; n < rows; n++)
         say((const double *)args->at.x[0] + n * local->c, classes_of(local, args),
-            args->at.labels[n] - args->first_channel, target_of(local, args),
+            args->at.labels[n] - args->first_channel, target_of(local, args, n),
             args->at.stats + (own * rows + n) * GHP_ROW_COUNT);
 }
 
@@ -100,7 +109,7 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
         if (local->parts > 0)
             put_together(local, args, n, row);
         else
-            say(x, classes, label, target_of(local, args), row);
+            say(x, classes, label, target_of(local, args, n), row);
         if (label >= 0) {
             double loss = log(row[GHP_ROW_SUM]) - (row[GHP_ROW_LABEL] - row[GHP_ROW_MAX]);
 
@@ -117,21 +126,25 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
 static void backward_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
     int64_t rows = ghp_reference_pixels(local), classes = classes_of(local, args);
-    struct target of = target_of(local, args);
     const double *y = args->at.y;
     double *dx = args->at.dx[0];
 
-    for (int64_t n = 0; n < rows; n++)
-        for (int64_t i = 0; i < local->c; i++) {
-            int32_t label = args->at.labels[n];
-            bool own = args->first_channel + i == label, pads = i >= classes;
-            double target = own ? of.label + of.every : of.every;
+    for (int64_t n = 0; n < rows; n++) {
+        struct target of = target_of(local, args, n);
+        int32_t label = args->at.labels[n];
 
+        for (int64_t i = 0; i < local->c; i++) {
+            bool pads = i >= classes;
+            double target = of.every;
+
+            if (args->first_channel + i == label) target += of.label;
+            if (args->first_channel + i == of.second) target += of.second_label;
             dx[n * local->c + i] =
                 label < 0 || pads
                     ? 0.0
                     : (y[n * local->c + i] - target) * (args->loss_scale * weight_of(args, label));
         }
+    }
 }
 
 const struct ghp_reference_kernel ghp_reference_softmax_cross_entropy[] = {

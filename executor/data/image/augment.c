@@ -22,12 +22,22 @@ const struct ghp_augmentation ghp_augment_usual = {
 struct key {
     const char *name;
     double *value;
-    int n; /* numbers */
+    int n; /* numbers; of two the least and the most, but for randaugment's */
     double least, most;
 };
 
+static bool is_range(const struct key *key)
+{
+    return key->n == 2 && strcmp(key->name, "randaugment") != 0;
+}
+
 static enum ghp_status fail_key(const struct key *key, const char *text)
 {
+    if (!is_range(key) && key->n == 2)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--augment randaugment takes a whole number of operations, 1 to %d, and "
+                        "their magnitude, 0 to %d, as in randaugment=2:9; '%s' is not that",
+                        GHP_RAND_OPS_MOST, GHP_RAND_MAGNITUDE_MOST, text);
     if (key->n == 2)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--augment %s takes two numbers of %g to %g, the least and the most, as in "
@@ -48,11 +58,15 @@ static enum ghp_status read_value(const struct key *key, const char *text)
         key->value[i] = strtod(at, &end);
         if (end == at || *end != (i + 1 < key->n ? ':' : '\0') ||
             !(key->value[i] >= key->least && key->value[i] <= key->most) ||
-            (i > 0 && key->value[i] < key->value[i - 1]))
+            (is_range(key) && i > 0 && key->value[i] < key->value[i - 1]))
             return fail_key(key, text);
         at = end + 1;
     }
-    return GHP_OK;
+    if (key->n == 1 || is_range(key)) return GHP_OK;
+    return key->value[0] >= 1 && key->value[0] <= GHP_RAND_OPS_MOST &&
+                   key->value[0] == floor(key->value[0])
+               ? GHP_OK
+               : fail_key(key, text);
 }
 
 static enum ghp_status read_keys(char *text, const struct key *keys)
@@ -70,7 +84,7 @@ static enum ghp_status read_keys(char *text, const struct key *keys)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "--augment takes auto, none, crop-flip, or KEY=VALUE,... with the keys "
                             "area, aspect, flip, vflip, brightness, contrast, saturation, hue, "
-                            "gray and erase; '%s' is not one of them",
+                            "gray, erase, randaugment, mixup and cutmix; '%s' is not one of them",
                             word);
         GHP_TRY(read_value(key, value));
     }
@@ -90,6 +104,9 @@ enum ghp_status ghp_augment_parse(const char *text, struct ghp_augmentation *aug
                                {"hue", &a.colour[GHP_COLOUR_HUE], 1, 0, 0.5},
                                {"gray", &a.gray, 1, 0, 1},
                                {"erase", &a.erase, 1, 0, 1},
+                               {"randaugment", a.rand, 2, 0, GHP_RAND_MAGNITUDE_MOST},
+                               {"mixup", &a.blending.mixup, 1, 0, 1},
+                               {"cutmix", &a.blending.cutmix, 1, 0, 1},
                                {NULL, NULL, 0, 0, 0}};
     enum ghp_status status = GHP_OK;
     char *copy;
@@ -102,6 +119,18 @@ enum ghp_status ghp_augment_parse(const char *text, struct ghp_augmentation *aug
     }
     *augmentation = a;
     return status;
+}
+
+bool ghp_augment_only_blends(const char *text)
+{
+    const char *at = text;
+
+    do {
+        at += *at == ',';
+        if (strncmp(at, "mixup=", 6) != 0 && strncmp(at, "cutmix=", 7) != 0) return false;
+        at = strchr(at, ',');
+    } while (at != NULL);
+    return true;
 }
 
 /* ---- drawing ---- */
@@ -143,6 +172,7 @@ struct ghp_augmented ghp_augment_draw(const struct ghp_augmentation *a, struct g
         drawn.order[other] = (enum ghp_colour)i;
     }
     if (erases) drawn.erased = draw_erased(&d, to);
+    drawn.rand = ghp_rand_draw((int)a->rand[0], a->rand[1], to, key);
     return drawn;
 }
 
@@ -291,6 +321,7 @@ enum ghp_status ghp_augment_apply(const struct ghp_augmented *drawn, struct ghp_
                                   int channels, const unsigned char *fill, unsigned char *pixels)
 {
     if (drawn->vflipped) flip_rows(to, channels, pixels);
+    if (drawn->rand.n > 0) GHP_TRY(ghp_rand_apply(&drawn->rand, to, channels, pixels));
     if (has_colours(drawn)) GHP_TRY(recolour(drawn, to.w * to.h, channels, pixels));
     for (int64_t y = drawn->erased.first_y; y < drawn->erased.end_y; y++)
         for (int64_t x = drawn->erased.first_x; x < drawn->erased.end_x; x++)

@@ -1,5 +1,6 @@
-/* executor/data/image/augment.h - what random changes a training picture goes through: its part (crop.h), a flip, its
- * colours, a rectangle that is erased.
+/* executor/data/image/augment.h - what random changes a training picture goes through: its part (crop.h), a flip,
+ * RandAugment (rand_augment.h), its colours, a rectangle that is erased; and whether it is blended with another one
+ * (blend.h), which the source does with numbers.
  *
  * All that is drawn depends on seed, epoch and sample alone. Colours are changed in float and rounded once, to whole
  * levels of 0 to 255; each change keeps numbers between black and white, as torchvision does.
@@ -8,7 +9,8 @@
 #ifndef GHP_EXECUTOR_DATA_IMAGE_AUGMENT_H
 #define GHP_EXECUTOR_DATA_IMAGE_AUGMENT_H
 
-#include "executor/data/image/crop.h"
+#include "executor/data/image/blend.h"
+#include "executor/data/image/rand_augment.h"
 
 enum ghp_colour { /* what of a picture's colours changes */
                   GHP_COLOUR_BRIGHTNESS,
@@ -23,10 +25,13 @@ struct ghp_augmentation {
     double vflip;                    /* probability that top and bottom change places */
     double colour[GHP_COLOUR_COUNT]; /* x: a factor of 1 - x (>= 0) to 1 + x; hue: -x to x turns */
     double gray, erase;              /* probabilities */
+    double rand[2];                  /* RandAugment: operations, 0: none; their magnitude */
+    struct ghp_blending blending;
 };
 
 struct ghp_augmented { /* what was drawn for one sample, other than its part */
     bool vflipped, gray;
+    struct ghp_rand_drawn rand;
     enum ghp_colour order[GHP_COLOUR_COUNT];
     double by[GHP_COLOUR_COUNT]; /* factors; of hue turns */
     struct ghp_rectangle erased; /* of the sample; empty: nothing */
@@ -37,12 +42,16 @@ struct ghp_augmented { /* what was drawn for one sample, other than its part */
 extern const struct ghp_augmentation ghp_augment_usual;
 
 /* Reads "crop-flip" or "auto", or KEY=VALUE,... for what differs from it: area=LEAST:MOST and aspect=LEAST:MOST of the
- * part, and the numbers flip, vflip, brightness, contrast, saturation, hue, gray and erase.
+ * part, the numbers flip, vflip, brightness, contrast, saturation, hue, gray, erase, mixup and cutmix, and
+ * randaugment=OPERATIONS:MAGNITUDE.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE naming the key and what it takes
  * Local
  * Tested    tests/executor/data/image/test_augment.c */
 enum ghp_status ghp_augment_parse(const char *text, struct ghp_augmentation *augmentation);
+
+/* Whether the text asks for mixup or cutmix and nothing else, which every source of numbers can do. */
+bool ghp_augment_only_blends(const char *text);
 
 /* Draws for a sample of the size `to`. An erased rectangle has 2 to 33 % of its area and an aspect of 0.3 to 3.3,
  * unless ten draws do not fit. */

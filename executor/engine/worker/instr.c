@@ -175,6 +175,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
     args.loss_scale = w->loss_scale;
+    if (args.training) args.at.seconds = ghp_in_flight_seconds(w->in_flight, instr->micro);
     args.class_weights = args.training ? w->run.class_weights : NULL;
     args.mean_weight = w->mean_weight;
     if (p->fuses && does->bias >= 0)

@@ -40,7 +40,8 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                              .first_position = l.first_position,
                              .positions = ghp_layout_positions(logits, sample_labels),
                              .element_bytes = program->element_bytes,
-                             .threads = w->run.threads > 0 ? w->run.threads : 1};
+                             .threads = w->run.threads > 0 ? w->run.threads : 1,
+                             .blends = w->run.blends && w->run.weight_owner == NULL};
 }
 
 static enum ghp_status open_arena(struct ghp_worker *w)

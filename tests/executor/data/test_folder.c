@@ -320,7 +320,7 @@ CHECK_TEST(folder)
     for (int i = 0; i < CLASSES; i++)
         write_class((const char[2]){(char)('0' + i), '\0'}, FILES, (unsigned)i);
     check_samples("none");
-    check_samples("brightness=0.4,erase=1");
+    check_samples("brightness=0.4,erase=1,randaugment=2:9,mixup=1");
     check_damage();
     return check_end();
 }

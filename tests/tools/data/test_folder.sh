@@ -85,7 +85,7 @@ grep -q 'input: loading took [0-9.]* ms of a step (predicted' out || fail "no ti
 rm metrics
 train 1 --data folder:folder --steps 12 --metrics metrics || fail "again: $(cat err)"
 losses metrics | cmp -s - first_losses || fail "augmentation does not repeat"
-train 2 --data folder:folder --verify 12 || fail "two workers: $(tail -3 out) $(cat err)"
+train 2 --data folder:folder --augment randaugment=2:9,mixup=0.4,cutmix=1 --verify 12 || fail "two workers: $(tail -3 out) $(cat err)"
 
 # evaluation on a part of each class
 train 1 --data folder:folder --train-fraction 0.75 --steps 3 --run run.json || fail "cut: $(cat err)"
@@ -127,7 +127,7 @@ train 2 --data folder:folder --skip-damaged 20 --verify 20 ||
 # options of other sources, and data of other shapes
 mkdir empty
 for bad in 'cifar10:cifar --augment crop-flip|is for folder' 'cifar10:cifar --skip-damaged 1|is for folder' \
-    'synthetic --normalise none|has none' 'folder:folder --normalise train|not of folders|which are counted' \
+    'cifar10:cifar --augment mixup=0.2,flip=0.5|all keys but mixup and cutmix' 'synthetic --normalise none|has none' 'folder:folder --normalise train|not of folders|which are counted' \
     'folder:folder --normalise dark|such as 0.5:0.25' 'folder:empty|no folders of classes' 'folder:nowhere|nowhere' \
     'npy:empty|no data in' 'npy:nowhere|nowhere' 'cifar100:cifar|no data in'; do
     # shellcheck disable=SC2086

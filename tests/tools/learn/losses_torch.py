@@ -20,6 +20,30 @@ from torch_weights import read_weights
 
 SAMPLES, CHANNELS, OUTPUTS, STEPS, RATE = 16, 12, 5, 10, 0.2
 WEIGHTS = [1, 0.25, 3, 2, 0.5]  # test_losses_torch.sh gives these
+MIXUP, SEED = 0.4, 1  # likewise, and ghp-run's own
+
+
+def unit(stream, index):
+    """Number `index` of ghp's stream, in [0, 1): Philox4x32 with ten rounds (executor/platform/random.h)."""
+    key = (SEED + 2 * 0x9E3779B97F4A7C15) % 2**64
+    keys = [key % 2**32, key >> 32]
+    a, b, c, d = index % 2**32, index >> 32, stream % 2**32, stream >> 32
+    for _ in range(10):
+        low, high = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = high >> 32 ^ b ^ keys[0], high % 2**32, low >> 32 ^ d ^ keys[1], low % 2**32
+        keys = [(keys[0] + 0x9E3779B9) % 2**32, (keys[1] + 0xBB67AE85) % 2**32]
+    return ((b << 32 | a) >> 11) / 2**53
+
+
+def blend(epoch, sample):
+    """The sample that it is blended with, and that one's share (executor/data/image/blend.c)."""
+    draws = (unit(0x626C656E << 32 ^ epoch, sample * 132 + i) for i in range(132))
+    next(draws)
+    other = (sample + 1 + int(next(draws) * (SAMPLES - 1))) % SAMPLES
+    while True:
+        u, v = ((1 - next(draws)) ** (1 / MIXUP) for _ in range(2))
+        if u + v <= 1:
+            return other, v / (u + v)
 
 
 def images():
@@ -34,6 +58,12 @@ def labels(n):
 def loss_of(loss, logits, y):
     if loss == "smoothed":
         return F.cross_entropy(logits, y, label_smoothing=0.1)
+    if loss == "blended":
+        ones, others, shares = y
+        return sum(
+            (share * F.cross_entropy(logits, of, label_smoothing=0.1, reduction="none")).mean()
+            for of, share in ((ones, 1 - shares), (others, shares))
+        )
     if loss == "weighted":
         return F.cross_entropy(logits, y, weight=torch.tensor(WEIGHTS, dtype=logits.dtype))
     if loss == "multi":
@@ -52,10 +82,15 @@ def check(first, last, losses, loss, bits):
     with open(losses) as file:
         said = [json.loads(line)["loss"] for line in file]
     most = 0.0 if len(said) == STEPS else math.inf
-    for got in said:
+    for step, got in enumerate(said):
         optimizer.zero_grad()
-        hidden = F.relu(F.linear(x, w["fc1.weight"], w["fc1.bias"]))
-        value = loss_of(loss, F.linear(hidden, w["fc2.weight"], w["fc2.bias"]), y)
+        seen, of = x, y
+        if loss == "blended":  # a step is an epoch
+            others, shares = zip(*(blend(step, i) for i in range(SAMPLES)))
+            others, shares = torch.tensor(others), torch.tensor(shares, dtype=kind)
+            seen, of = torch.lerp(x, x[others], shares[:, None]), (y, y[others], shares)
+        hidden = F.relu(F.linear(seen, w["fc1.weight"], w["fc1.bias"]))
+        value = loss_of(loss, F.linear(hidden, w["fc2.weight"], w["fc2.bias"]), of)
         value.backward()
         optimizer.step()
         most = max(most, abs(value.item() - got))

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_losses_torch.sh - ten steps with label smoothing and with binary cross-entropy, of one label
-# and of several, on two workers, compared with PyTorch's cross_entropy(label_smoothing) and
-# binary_cross_entropy_with_logits. Classes that are divided have the smoothed loss of one worker; labels that do not
-# fit are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
+# and of several, and of samples that are blended of two, on two workers, compared with PyTorch's
+# cross_entropy(label_smoothing) and binary_cross_entropy_with_logits. Classes that are divided have the smoothed loss of one worker; labels that
+# do not fit are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 script=$GHP_SOURCE/tests/tools/learn/losses_torch.py
@@ -51,6 +51,7 @@ trained() {
         local numbers=(--precision float --backend onednn) to=$1.$bits
         [ "$bits" = 64 ] && numbers=(--precision double --backend reference)
         [ "$1" = weighted ] && numbers+=(--class-weights 1,0.25,3,2,0.5)
+        [ "$1" = blended ] && numbers+=(--augment mixup=0.4)
         run 2 plan.json --data npy:data --eval off --steps 1 --lr 0 --checkpoint "$to.first" "${numbers[@]}" &&
             run 2 plan.json --data npy:data --eval off --steps 10 --lr 0.2 --momentum 0.9 --weight-decay 0 \
                 --init "$to.first/checkpoint.safetensors" --checkpoint "$to.last" --metrics "$to.metrics" \
@@ -60,6 +61,7 @@ trained() {
 }
 trained smoothed 5 5 '"softmax_cross_entropy", "smoothing": 0.1' 64 32
 trained weighted 5 5 '"softmax_cross_entropy"' 64 32
+trained blended 5 5 '"softmax_cross_entropy", "smoothing": 0.1' 64
 trained binary 5 5 '"binary_cross_entropy"' 64
 trained one 2 1 '"binary_cross_entropy"' 64
 trained multi 0 5 '"binary_cross_entropy", "multi_label": true' 64 32
@@ -70,8 +72,12 @@ network 5 '"softmax_cross_entropy"'
 planned model.json 1 16 && run 1 plan.json --data npy:data --steps 1 && fail "five labels were taken for one"
 grep -q "labels.npy' holds no labels: they are integers, one for each sample" err || fail "five labels: $(cat err)"
 not_run 2 "has 2 numbers, and 'small' has 5 classes; give one for each" 1 --class-weights 1,2
+not_run 2 'weights samples by one label' 1 --class-weights 1,2,3,4,5 --augment mixup=1
 not_run 2 'takes numbers above 0 with commas between' 1 --class-weights 1,2,0,4,5
 warm "$script" data data 5
+network 5 '"binary_cross_entropy"'
+planned model.json 1 16
+not_run 1 "are for softmax_cross_entropy of one label a sample, and the loss 'loss' is another" 1 --augment cutmix=1
 network 5 '"binary_cross_entropy", "multi_label": true'
 planned model.json 1 16 && run 1 plan.json --data npy:data --steps 1 && fail "one label was taken for five"
 grep -q "takes 5 integers of each sample; save them as an array of N,5 int64" err || fail "one label: $(cat err)"

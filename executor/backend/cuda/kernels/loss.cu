@@ -129,11 +129,21 @@ struct loss_work {
     int64_t valid;                  // rows before the padding of a batch
     int parts;                      // 0: whole rows
     const int32_t *labels;
+    const ghp_second_label *seconds; // of whole rows; or NULL
     double *stats;
     const double *scale_at; // in device memory, in place of `scale`; or NULL
     double scale;
     double smoothing, every; // of a target: what all classes share, and what each has of it
 };
+
+// The row's second label, -1 without one; `moved` is what it takes from the first one's target.
+__device__ int64_t second_of(const loss_work &w, int64_t n, double &moved)
+{
+    bool has = w.seconds != nullptr && w.seconds[n].share > 0;
+
+    moved = has ? (1 - w.smoothing) * w.seconds[n].share : 0.0;
+    return has ? w.seconds[n].label : -1;
+}
 
 struct loss_row { // what is known of one
     double greatest, sum, label;
@@ -211,7 +221,11 @@ __global__ void __launch_bounds__(kMostLossThreads)
     int label = n < w.valid ? w.labels[n] : -1;
     loss_row of = w.parts > 0 ? put_together(w, n) : look_at(w, logits, label);
     float scale = (float)(1.0 / of.sum);
+    double moved = 0;
+    int64_t second = label >= 0 ? second_of(w, n, moved) : -1;
 
+    if (second >= 0)
+        of.label += moved * ((double)widen(logits[second]) - (double)widen(logits[label]));
     __syncthreads(); // y may be x
     map_columns(logits, out, w.columns, [&](int64_t i, float value) {
         return i < w.classes ? expf(value - (float)of.greatest) * scale : 0.0f;
@@ -250,7 +264,8 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w
     const T *p = y + n * w.columns;
     T *out = dx + n * w.columns;
     int64_t label = w.labels[n] < 0 ? -1 : w.labels[n] - w.first;
-    double others = 0;
+    double others = 0, moved = 0;
+    int64_t second = second_of(w, n, moved);
 
     if (w.parts > 0 && w.every > 0) { // the parts say the smoothed target's logit
         if (label >= 0 && label < w.classes) others = 1 - (double)widen(p[label]);
@@ -268,8 +283,9 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w
     bool counts = w.labels[n] >= 0;
     map_columns(p, out, w.columns, [&](int64_t i, float value) {
         return !counts || i >= w.classes ? 0.0f
-               : i == label              ? -(float)(others - w.smoothing + w.every) * scale
-                                         : (value - (float)w.every) * scale;
+               : i == label  ? -(float)(others - w.smoothing + w.every - moved) * scale
+               : i == second ? (value - (float)(w.every + moved)) * scale
+                             : (value - (float)w.every) * scale;
     });
 }
 
@@ -292,6 +308,7 @@ loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
     w.smoothing = local->loss.smoothing;
     w.every = w.smoothing / (double)args->global_channels;
     w.labels = args->at.labels;
+    w.seconds = args->at.seconds;
     w.stats = args->at.stats;
     w.scale = args->loss_scale;
     if (args->hyperparameters != NULL) w.scale_at = &args->hyperparameters->loss_scale;

@@ -93,19 +93,52 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
     tally.direct += strcmp(algorithm, "direct") == 0;
 }
 
+static void check_passes(struct twin_case *c, struct ghp_backend *backend,
+                         const struct setting *setting)
+{
+    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
+                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
+
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (ghp_local_has_pass(&c->right.local, order[i]))
+            check_pass(c, backend, order[i], setting);
+}
+
 /* padding: columns at the end of a loss that are padding (core/model/vocabulary.h) */
 static void check_with_padding(const struct ghp_local *local, struct ghp_backend *backend,
                                const struct setting *setting, int64_t padding)
 {
-    static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
-                                          GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
     struct twin_case c;
 
     twin_case_open(&c, ghp_backend_device(ops, backend), local, setting->element_bytes);
     c.right.args.global_channels -= padding;
     c.got.args.global_channels = c.there.args.global_channels = c.right.args.global_channels;
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (ghp_local_has_pass(local, order[i])) check_pass(&c, backend, order[i], setting);
+    check_passes(&c, backend, setting);
+    twin_case_close(&c);
+}
+
+/* Every second sample has two labels. */
+static void check_two_labels(struct ghp_backend *backend, const struct setting *setting)
+{
+    enum { SAMPLES = 5 };
+    const struct ghp_device device = ghp_backend_device(ops, backend);
+    struct ghp_local local = twin_case_shape(GHP_OP_SOFTMAX_CE, SAMPLES, 40, 1);
+    struct ghp_second_label seconds[SAMPLES];
+    void *there = NULL;
+    struct twin_case c;
+
+    local.loss.smoothing = 0.125;
+    for (int i = 0; i < SAMPLES; i++)
+        seconds[i] = (struct ghp_second_label){39 - i, i % 2 == 0 ? 0.25 : 0};
+    twin_case_open(&c, device, &local, setting->element_bytes);
+    for (int i = 0; i < SAMPLES; i++) /* all are others */
+        CHECK(c.right.args.at.labels[i] != seconds[i].label);
+    CHECK_STATUS(ghp_device_allocate(device, (int64_t)sizeof seconds, &there), GHP_OK);
+    CHECK_STATUS(ghp_device_write(device, there, seconds, (int64_t)sizeof seconds), GHP_OK);
+    c.right.args.at.seconds = seconds;
+    c.there.args.at.seconds = there;
+    check_passes(&c, backend, setting);
+    ghp_device_release(device, there);
     twin_case_close(&c);
 }
 
@@ -165,6 +198,7 @@ static void check_wide(struct ghp_backend *backend, const struct setting *settin
     check_with_padding(&loss, backend, setting, 47);
     loss.loss.smoothing = 0.125;
     check_with_padding(&loss, backend, setting, 47);
+    check_two_labels(backend, setting);
 }
 
 /* Sizes that every shape leaves out, as 1. */

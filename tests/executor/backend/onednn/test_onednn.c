@@ -242,9 +242,8 @@ static void check_ways(void)
                 side = i / 72 % 3 == 0 ? 1 : 3, stride = i / 72 % 3 == 1 ? 1 : 1 + i / 216;
         struct ghp_local local = conv(6, c, size, k);
 
-        local.window =
-            (struct ghp_window){side, side, stride, stride, side / 2, side / 2, side / 2, side / 2,
-                                1,    1,    1,      false};
+        local.window = (struct ghp_window){side,     side,     stride, stride, side / 2, side / 2,
+                                           side / 2, side / 2, 1,      1,      1,        false};
         local = op_case_conv(local);
         check_ways_of(&local, GHP_PASS_FORWARD);
         check_ways_of(&local, GHP_PASS_BACKWARD_DATA);
@@ -430,8 +429,10 @@ CHECK_TEST(onednn)
         check_threads(&cases[i]);
         check_opbench(&cases[i]);
     }
-    for (int b = 0; b < 4; b++)
+    for (int b = 0; b < 4; b++) {
         op_case_divided(ops, backends[b], 4, 8 * FLT_EPSILON);
+        op_case_two_labels(ops, backends[b], 4, 8 * FLT_EPSILON);
+    }
     check_choices();
     check_small_batch();
     check_winograd();

@@ -4,7 +4,7 @@
  * (augment.py says within what), unless the python3 of GHP_PYTHON has no torchvision.
  *
  * The list has a line a sample: the file of its bytes before and after, channels, size, vflipped, gray, the order of
- * four changes and by how much, the erased rectangle. */
+ * four changes and by how much, the erased rectangle, RandAugment's operations and by how much. */
 #include "executor/data/image/augment.h"
 #include "tests/check.h"
 
@@ -27,6 +27,10 @@ static void test_text(void)
                  {"hue=0.6", "hue takes a number"},
                  {"hue=nan", "hue takes a number"},
                  {"erase=", "erase takes a number"},
+                 {"randaugment=2", "as in randaugment=2:9; '2' is not that"},
+                 {"randaugment=1.5:9", "as in randaugment=2:9"},
+                 {"randaugment=9:9", "operations, 1 to 8"},
+                 {"mixup=1.5", "mixup takes a number of 0 to 1"},
                  {"crop", "'crop' is not one of them"},
                  {"", "'' is not one of them"},
                  {"flip=0.5,,", "'' is not one of them"}};
@@ -37,6 +41,10 @@ static void test_text(void)
     CHECK_STATUS(ghp_augment_parse("area=0.25:0.5,flip=0,hue=0.1,erase=1", &a), GHP_OK);
     CHECK(a.crop.area[0] == 0.25 && a.crop.area[1] == 0.5 && a.crop.flip == 0);
     CHECK(a.crop.aspect[0] == 0.75 && a.colour[GHP_COLOUR_HUE] == 0.1 && a.erase == 1);
+    CHECK_STATUS(ghp_augment_parse("randaugment=3:2,cutmix=1", &a), GHP_OK);
+    CHECK(a.rand[0] == 3 && a.rand[1] == 2 && a.blending.cutmix == 1 && a.blending.mixup == 0);
+    CHECK(ghp_augment_only_blends("cutmix=1,mixup=0.2"));
+    CHECK(!ghp_augment_only_blends("cutmix=1,flip=0") && !ghp_augment_only_blends("crop-flip"));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_STATUS(ghp_augment_parse(wrong[i].text, &a), GHP_ERR_USAGE);
         CHECK_MESSAGE(wrong[i].says);
@@ -82,6 +90,53 @@ static void test_draws(void)
         CHECK_NEAR(first[i], 0.25 * N, 5 * sqrt(N * 0.25 * 0.75));
 }
 
+/* Shares of Beta(a, a), another sample, rectangles of their share's area. */
+static void test_blends(void)
+{
+    enum { N = 4000, SAMPLES = 50 };
+    const struct ghp_blending both = {.mixup = 0.5, .cutmix = 1};
+    int cuts = 0, first = 0, quarter = 0, mixed = 0;
+
+    for (int i = 0; i < N; i++) {
+        struct ghp_crop_key key = {7, i / SAMPLES, i % SAMPLES};
+        struct ghp_blend d = ghp_blend_draw(&both, size, SAMPLES, key),
+                         again = ghp_blend_draw(&both, size, SAMPLES, key);
+        int64_t area = (d.cut.end_x - d.cut.first_x) * (d.cut.end_y - d.cut.first_y);
+
+        CHECK(d.other == again.other && d.share == again.share && d.cuts == again.cuts);
+        CHECK(d.other >= 0 && d.other < SAMPLES && d.other != key.sample);
+        CHECK(d.share >= 0 && d.share <= 1);
+        cuts += d.cuts;
+        first += d.other == 0;
+        if (d.cuts) {
+            CHECK(d.cut.first_x >= 0 && d.cut.end_x <= W && d.cut.first_y >= 0 && d.cut.end_y <= H);
+            CHECK_NEAR(d.share, (double)area / (W * H), 1e-12);
+        } else {
+            mixed++;
+            quarter += d.share < 0.25;
+        }
+    }
+    /* five standard deviations; a share of Beta(1/2, 1/2) is below 1/4 a third of the time */
+    CHECK_NEAR(cuts, 0.5 * N, 5 * sqrt(N * 0.25));
+    CHECK_NEAR(first, (double)N / SAMPLES, 5 * sqrt((double)N / SAMPLES));
+    CHECK_NEAR(quarter, mixed / 3.0, 5 * sqrt(mixed * 2.0 / 9));
+}
+
+static void test_blended_numbers(void)
+{
+    const struct ghp_blend mixup = {.share = 0.25}, cutmix = {.cuts = true, .cut = {1, 0, 3, 1}};
+    double other[12] = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+
+    for (int i = 0; i < 2; i++) { /* two rows of three pixels, of two channels */
+        double image[12] = {0};
+        struct ghp_blended numbers = {{3, 2}, 2, sizeof *image, other, image};
+
+        ghp_blend_apply(i == 0 ? &mixup : &cutmix, numbers);
+        for (int k = 0; k < 12; k++)
+            CHECK(image[k] == (i == 0 ? 0.25 * other[k] : k >= 2 && k < 6 ? other[k] : 0));
+    }
+}
+
 static void write_file(const char *folder, const char *name, int i, const unsigned char *pixels,
                        int n)
 {
@@ -104,6 +159,9 @@ static void write_sample(FILE *list, const char *folder, int i)
         "gray=1",
         "vflip=1",
         "erase=1",
+        "randaugment=1:9",
+        "randaugment=1:17",
+        "randaugment=1:30",
         "vflip=0.5,brightness=0.4,contrast=0.4,saturation=0.4,hue=0.1,gray=0.2,erase=0.5"};
     unsigned char pixels[W * H * 3];
     int channels = i % 5 == 4 ? 1 : 3, n = W * H * channels;
@@ -113,7 +171,8 @@ static void write_sample(FILE *list, const char *folder, int i)
     for (int k = 0; k < n; k++) /* smooth, with all of black, white and gray in it */
         pixels[k] =
             (unsigned char)fmin(255, fmax(0, 128 + 160 * sin(0.01 * (i + 3) * k + k % channels)));
-    CHECK_STATUS(ghp_augment_parse(recipes[i % 8], &a), GHP_OK);
+    CHECK_STATUS(ghp_augment_parse(recipes[i % (int)(sizeof recipes / sizeof *recipes)], &a),
+                 GHP_OK);
     d = ghp_augment_draw(&a, size, (struct ghp_crop_key){5, 0, i});
     write_file(folder, "before", i, pixels, n);
     CHECK_STATUS(ghp_augment_apply(&d, size, channels, fill, pixels), GHP_OK);
@@ -122,8 +181,11 @@ static void write_sample(FILE *list, const char *folder, int i)
             d.vflipped, d.gray);
     for (int k = 0; k < GHP_COLOUR_COUNT; k++)
         fprintf(list, " %d %.17g", (int)d.order[k], d.by[d.order[k]]);
-    fprintf(list, " %d %d %d %d\n", (int)d.erased.first_x, (int)d.erased.first_y,
-            (int)d.erased.end_x, (int)d.erased.end_y);
+    fprintf(list, " %d %d %d %d", (int)d.erased.first_x, (int)d.erased.first_y, (int)d.erased.end_x,
+            (int)d.erased.end_y);
+    for (int k = 0; k < d.rand.n; k++)
+        fprintf(list, " %d %.17g", (int)d.rand.ops[k].op, d.rand.ops[k].by);
+    fputc('\n', list);
 }
 
 CHECK_TEST(augment)
@@ -135,6 +197,8 @@ CHECK_TEST(augment)
 
     test_text();
     test_draws();
+    test_blends();
+    test_blended_numbers();
     snprintf(command, sizeof command, "%s/list", folder);
     list = fopen(command, "w");
     for (int i = 0; i < check_cases(400); i++)

@@ -1,0 +1,98 @@
+/* executor/data/image/blend.c - see blend.h. */
+#include "executor/data/image/blend.h"
+
+#include "core/model/precision.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    STREAM_BLEND = 0x626c656e,
+    TRIES = 64,
+    DRAWS_OF_A_SAMPLE = 2 * TRIES + 4 /* numbers that may be drawn for a sample, at most */
+};
+
+/* By Jöhnk's method: of a pair u^(1/a), v^(1/a) whose sum is at most 1, the first one's part of the sum. With a of at
+ * most 1 at least half of all pairs are such, so that 64 pairs are never all in vain. */
+static double draw_beta(struct ghp_draws *d, double a)
+{
+    for (int i = 0; i < TRIES; i++) {
+        double log_u = log(1 - ghp_draw(d)) / a, log_v = log(1 - ghp_draw(d)) / a;
+
+        if (exp(log_u) + exp(log_v) <= 1) return 1 / (1 + exp(log_v - log_u));
+    }
+    return 0.5;
+}
+
+/* The middle is drawn in the whole picture, and what lies outside is left out. */
+static void draw_cut(struct ghp_draws *d, struct ghp_image_size to, struct ghp_blend *blend)
+{
+    double half = 0.5 * sqrt(blend->share);
+    int64_t x = (int64_t)(ghp_draw(d) * (double)to.w), y = (int64_t)(ghp_draw(d) * (double)to.h),
+            half_w = (int64_t)(half * (double)to.w), half_h = (int64_t)(half * (double)to.h);
+    struct ghp_rectangle *cut = &blend->cut;
+
+    cut->first_x = x > half_w ? x - half_w : 0;
+    cut->first_y = y > half_h ? y - half_h : 0;
+    cut->end_x = x + half_w < to.w ? x + half_w : to.w;
+    cut->end_y = y + half_h < to.h ? y + half_h : to.h;
+    blend->share =
+        (double)((cut->end_x - cut->first_x) * (cut->end_y - cut->first_y)) / (double)(to.w * to.h);
+}
+
+struct ghp_blend ghp_blend_draw(const struct ghp_blending *blending, struct ghp_image_size to,
+                                int64_t samples, struct ghp_crop_key key)
+{
+    struct ghp_draws d = {.key = key, .stream = STREAM_BLEND, .most = DRAWS_OF_A_SAMPLE};
+    bool second = ghp_draw(&d) < 0.5;
+    int64_t ahead = 1 + (int64_t)(ghp_draw(&d) * (double)(samples - 1));
+    struct ghp_blend blend = {.other = (key.sample + ahead) % samples,
+                              .cuts = blending->cutmix > 0 && (second || !(blending->mixup > 0))};
+
+    blend.share = 1 - draw_beta(&d, blend.cuts ? blending->cutmix : blending->mixup);
+    if (blend.cuts) draw_cut(&d, to, &blend);
+    return blend;
+}
+
+/* ---- numbers ---- */
+
+static void put_cut(const struct ghp_rectangle *cut, const struct ghp_blended *n)
+{
+    int64_t bytes = n->channels * n->element_bytes;
+
+    for (int64_t y = cut->first_y; y < cut->end_y; y++) {
+        int64_t at = (y * n->to.w + cut->first_x) * bytes;
+
+        memcpy((char *)n->image + at, (const char *)n->other + at,
+               (size_t)((cut->end_x - cut->first_x) * bytes));
+    }
+}
+
+static void add(double share, const struct ghp_blended *n)
+{
+    int64_t count = n->to.w * n->to.h * n->channels;
+
+    for (int64_t i = 0; i < count; i++)
+        if (n->element_bytes == 8) {
+            double *to = (double *)n->image + i;
+
+            *to = (1 - share) * *to + share * ((const double *)n->other)[i];
+        } else if (n->element_bytes == 4) {
+            float *to = (float *)n->image + i;
+
+            *to = (float)(1 - share) * *to + (float)share * ((const float *)n->other)[i];
+        } else {
+            uint16_t *to = (uint16_t *)n->image + i;
+
+            *to = ghp_bf16_of((float)(1 - share) * ghp_bf16_value(*to) +
+                              (float)share * ghp_bf16_value(((const uint16_t *)n->other)[i]));
+        }
+}
+
+void ghp_blend_apply(const struct ghp_blend *blend, struct ghp_blended numbers)
+{
+    if (blend->cuts)
+        put_cut(&blend->cut, &numbers);
+    else
+        add(blend->share, &numbers);
+}
