@@ -29,6 +29,7 @@ static bool is_given(const struct ghp_run_row *row, enum ghp_column column)
 static void check_row(struct ghp_run_case *item)
 {
     const struct ghp_run_row *row = item->row;
+    int64_t dp = ghp_run_row_number(row, GHP_COLUMN_DP, 0);
     enum ghp_param_sharding sharding;
 
     if (!(item->measured_s > 0)) ghp_run_case_refuse(item, "no seconds of a step are published");
@@ -50,6 +51,10 @@ static void check_row(struct ghp_run_case *item)
                             row->text[GHP_COLUMN_RECOMPUTE]);
     if (ghp_run_row_number(row, GHP_COLUMN_GLOBAL_BATCH, 0) < 1 || item->devices < 1)
         ghp_run_case_refuse(item, "no batch, or no number of devices, is published");
+    if (dp > 0 && dp * ghp_run_row_number(row, GHP_COLUMN_TP, 1) *
+                          ghp_run_row_number(row, GHP_COLUMN_PP, 1) !=
+                      item->devices)
+        ghp_run_case_refuse(item, "dp, tp and pp do not make %d devices", item->devices);
 }
 
 static void read_precision(struct ghp_run_case *item)
@@ -67,6 +72,8 @@ static void read_precision(struct ghp_run_case *item)
                 return;
             }
     }
+    if (item->row->text[GHP_COLUMN_PRECISION][0] == '\0')
+        ghp_run_case_refuse(item, "no precision is published");
     ghp_run_case_refuse(item, "ghp does not compute in %s", item->row->text[GHP_COLUMN_PRECISION]);
 }
 
@@ -74,7 +81,7 @@ enum ghp_status ghp_run_case_open(const struct ghp_run_row *row, const char *mod
                                   struct ghp_run_case *item)
 {
     *item = (struct ghp_run_case){.row = row,
-                                  .measured_s = strtod(row->text[GHP_COLUMN_STEP], NULL),
+                                  .measured_s = ghp_run_row_seconds(row, GHP_COLUMN_STEP),
                                   .devices = (int)ghp_run_row_number(row, GHP_COLUMN_DEVICES, 0)};
     check_row(item);
     read_precision(item);

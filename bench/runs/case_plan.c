@@ -78,15 +78,17 @@ static void set_sharding(struct ghp_run_case *item)
 }
 
 /* Micro-batches: as the row says, or else the global batch over what all replicas take at once. Tensor parallelism
- * leaves open whose batch a device's is: without a word of accumulation one micro-batch is enough if it can be. */
-static int micro_batches(const struct ghp_run_case *item, int64_t replicas)
+ * leaves open whose batch a device's is: without a word of accumulation one micro-batch is enough if it can be. Stages
+ * have more than one, or all but one of them would wait. */
+static int micro_batches(const struct ghp_run_case *item, int64_t replicas, int stages)
 {
     int64_t global = item->lowering.problem.global_batch;
     int64_t each = ghp_run_row_number(item->row, GHP_COLUMN_DEVICE_BATCH, 0);
     int64_t said = ghp_run_row_before(item->row, GHP_COLUMN_NOTE, " accumulation steps");
 
     if (said > 0 && said <= global) return (int)said;
-    if (each < 1 || each * item->devices == global || each * replicas >= global) return 1;
+    if (each < 1 || each * replicas >= global) return 1;
+    if (each * item->devices == global && stages < 2) return 1;
     return (int)(global / (each * replicas));
 }
 
@@ -129,7 +131,7 @@ enum ghp_status ghp_run_case_plan(struct ghp_run_case *item)
     item->recompute = ghp_alloc((size_t)item->model.n_layers, sizeof *item->recompute);
     if (item->splits == NULL || item->recompute == NULL) return GHP_NO_MEMORY();
     if (ghp_degrees_staging(&item->model, item->lowering.problem, &degrees,
-                            micro_batches(item, replicas > 0 ? replicas : 1), item->recompute,
+                            micro_batches(item, replicas > 0 ? replicas : 1, pp), item->recompute,
                             &item->staging) != GHP_OK ||
         ghp_degrees_splits(&item->model, item->lowering.problem, &degrees, item->splits) !=
             GHP_OK) {

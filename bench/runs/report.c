@@ -57,6 +57,14 @@ static void find_families(struct report *r)
     }
 }
 
+/* A row that cannot be costed has that as its reason, and the other rows are predicted all the same. */
+static enum ghp_status keep_reason(enum ghp_status status, struct result *result)
+{
+    if (status == GHP_OK || status == GHP_ERR_IO || status == GHP_ERR_NO_MEMORY) return status;
+    snprintf(result->reason, sizeof result->reason, "%s", ghp_status_message());
+    return GHP_OK;
+}
+
 /* Opens the row's case for a look, or for its step with a rate. */
 static enum ghp_status cost_row(struct report *r, int i, double rate, double *step_s)
 {
@@ -69,12 +77,9 @@ static enum ghp_status cost_row(struct report *r, int i, double rate, double *st
     result->batch = item.lowering.problem.global_batch;
     if (status == GHP_OK && item.reason[0] == '\0' && rate > 0)
         status = ghp_run_case_step(&item, rate, step_s);
-    if (status == GHP_OK)
-        snprintf(result->reason, sizeof result->reason, "%s", item.reason);
-    else if (status != GHP_ERR_IO && status != GHP_ERR_NO_MEMORY)
-        snprintf(result->reason, sizeof result->reason, "%s", ghp_status_message());
+    if (status == GHP_OK) snprintf(result->reason, sizeof result->reason, "%s", item.reason);
     ghp_run_case_close(&item);
-    return status == GHP_ERR_IO || status == GHP_ERR_NO_MEMORY ? status : GHP_OK;
+    return keep_reason(status, result);
 }
 
 /* The point at which the line through two points of a step over 1 / rate has the measured step, if that is inside the
@@ -113,11 +118,11 @@ static enum ghp_status fit_row(struct report *r, int i)
     r->of[i].predicted_s = step_s;
     r->of[i].said = r->of[i].smallest = status == GHP_OK;
     if (status == GHP_OK && (x[1] <= 1.001 / most_rate || x[1] >= .999 / least_rate)) {
-        snprintf(r->of[i].reason, sizeof r->of[i].reason, "no rate gives its step");
-        r->of[i].said = false;
+        snprintf(r->of[i].reason, sizeof r->of[i].reason, "no rate of computing gives its step");
+        r->of[i].said = r->of[i].smallest = false;
     }
     ghp_run_case_close(&item);
-    return status;
+    return keep_reason(status, &r->of[i]);
 }
 
 static bool is_smaller(const struct result *a, const struct result *b)
@@ -139,10 +144,12 @@ static int smallest_of(const struct report *r, int family)
 
 static enum ghp_status predict_family(struct report *r, int family)
 {
-    int least = smallest_of(r, family);
+    int least;
 
+    /* the smallest row whose step some rate gives */
+    while ((least = smallest_of(r, family)) >= 0 && !r->of[least].said)
+        GHP_TRY(fit_row(r, least));
     if (least < 0) return GHP_OK;
-    GHP_TRY(fit_row(r, least));
     GHP_TRY(cost_row(r, least, 1, &r->of[least].rule_s));
     for (int i = 0; i < r->rows.n && r->of[least].said; i++) {
         struct result *result = &r->of[i];
@@ -235,6 +242,7 @@ static enum ghp_status print_family(const struct report *r, int family)
     struct ghp_table *t = ghp_table_open();
     int least = smallest_of(r, family);
     const struct ghp_run_row *row = &r->rows.of[least];
+    int64_t tp, pp;
 
     ghp_table_note(t, "family %d: %s, %s, %s, %s, %s", family + 1, row->text[GHP_COLUMN_SOURCE],
                    row->text[GHP_COLUMN_SYSTEM], row->text[GHP_COLUMN_MODEL],
@@ -254,12 +262,14 @@ static enum ghp_status print_family(const struct report *r, int family)
 
         if (o->family != family || !o->said) continue;
         row = &r->rows.of[i];
+        tp = ghp_run_row_number(row, GHP_COLUMN_TP, 1);
+        pp = ghp_run_row_number(row, GHP_COLUMN_PP, 1);
         ghp_table_row(t);
         ghp_table_cell(t, "%s", row->text[GHP_COLUMN_ID]);
         ghp_table_cell(t, "%s", row->text[GHP_COLUMN_MODEL]);
         ghp_table_cell(t, "%d", o->devices);
-        ghp_table_cell(t, "%s.%s.%s", row->text[GHP_COLUMN_DP], row->text[GHP_COLUMN_TP],
-                       row->text[GHP_COLUMN_PP]);
+        ghp_table_cell(t, "%lld.%lld.%lld", (long long)(o->devices / (tp * pp)), (long long)tp,
+                       (long long)pp);
         ghp_table_cell(t, "%lld", (long long)o->batch);
         ghp_table_cell(t, "%.4g", o->measured_s);
         ghp_table_cell(t, "%.4g", o->predicted_s);

@@ -4,11 +4,17 @@
 #include "core/base/file.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 enum { FIELDS_MOST = 256 };
+
+/* Spreadsheets begin a file in UTF-8 with it. */
+static const char byte_order_mark[] = "\xef\xbb\xbf";
+
+static const int64_t most_number = 1000000000000000;
 
 static const char *const names[GHP_COLUMNS] = {
 #define GHP_COLUMN_NAME(id, text) text,
@@ -117,7 +123,7 @@ enum ghp_status ghp_run_rows_load(const char *path, struct ghp_run_rows *rows)
 
     *rows = (struct ghp_run_rows){0};
     GHP_TRY(ghp_file_read(path, &rows->file, &n));
-    at = rows->file;
+    at = rows->file + (strncmp(rows->file, byte_order_mark, 3) == 0 ? 3 : 0);
     next_line(&at, &line, &fields);
     status = find_columns(path, &fields, place);
     while (status == GHP_OK && next_line(&at, &line, &fields))
@@ -136,9 +142,19 @@ void ghp_run_rows_release(struct ghp_run_rows *rows)
 int64_t ghp_run_row_number(const struct ghp_run_row *row, enum ghp_column column, int64_t usual)
 {
     char *end = NULL;
+    int64_t value = strtoll(row->text[column], &end, 10);
+
+    /* "4 nodes" is 4; "1.5k" and "1,024" do not count */
+    if (end == row->text[column] || value < 0 || value >= most_number) return usual;
+    return isalnum((unsigned char)*end) || *end == '.' || *end == ',' ? usual : value;
+}
+
+double ghp_run_row_seconds(const struct ghp_run_row *row, enum ghp_column column)
+{
+    char *end = NULL;
     double value = strtod(row->text[column], &end);
 
-    return end == row->text[column] || !(value >= 0 && value < 1e15) ? usual : (int64_t)value;
+    return end[strspn(end, " ")] == '\0' && value > 0 && isfinite(value) ? value : 0;
 }
 
 int64_t ghp_run_row_before(const struct ghp_run_row *row, enum ghp_column column, const char *word)
