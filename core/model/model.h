@@ -42,6 +42,7 @@
     X(SOFTMAX, softmax)                                                                            \
     X(DROPOUT, dropout)                                                                            \
     X(ATTENTION, attention)                                                                        \
+    X(WINDOW_ATTENTION, window_attention)                                                          \
     X(ROTARY, rotary)                                                                              \
     X(EMBEDDING, embedding)                                                                        \
     X(POSITION_EMBEDDING, position_embedding)                                                      \
@@ -219,6 +220,11 @@ struct ghp_heads {   /* rotary, attention, rms_norm */
     bool truncate;             /* yarn: pairs to whole ones */
 };
 
+struct ghp_tiles { /* window_attention: windows of h x w pixels, `across` of them in a row */
+    int64_t h, w, across;
+    int64_t shift_h, shift_w; /* by which the image was rolled up and to the left; below h and w */
+};
+
 /* view: which input element each output element is. Both count c, h, w, the last fastest (whatever memory does):
  * output element (i_0, i_1, ...) of the sizes is input element offset + sum i_j strides[j]. The sizes' products fall on
  * the bounds between channels, rows and columns of the output. */
@@ -258,6 +264,7 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     struct ghp_view view;                                                                          \
     struct ghp_border border;                                                                      \
     struct ghp_heads heads;                                                                        \
+    struct ghp_tiles tiles;                                                                        \
     struct ghp_drawn drawn;                                                                        \
     int64_t prepended; /* prepend: positions that it adds */                                       \
     struct ghp_loss loss;

@@ -102,6 +102,8 @@ int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_para
                              [GHP_DIM_R] = local->window.r,
                              [GHP_DIM_S] = local->window.s,
                              [GHP_DIM_POSITION] = local->h,
+                             [GHP_DIM_OFFSET] = (2 * local->tiles.h - 1) * (2 * local->tiles.w - 1),
+                             [GHP_DIM_HEADS] = local->heads.n,
                              [GHP_DIM_ADDED] = local->p - local->h,
                              [GHP_DIM_HEIGHT] = local->p,
                              [GHP_DIM_WIDTH] = local->q,

@@ -112,6 +112,8 @@ enum ghp_dim {
     GHP_DIM_R,       /* rows of the window */
     GHP_DIM_S,       /* columns of the window */
     GHP_DIM_POSITION,
+    GHP_DIM_OFFSET, /* places of a key relative to its query in a window */
+    GHP_DIM_HEADS,
     GHP_DIM_ADDED,  /* positions of the output that the input does not have */
     GHP_DIM_HEIGHT, /* of the output; a vector has neither it nor what follows */
     GHP_DIM_WIDTH,

@@ -1,6 +1,7 @@
 /* onnx/operator/arithmetic.c - sums and products of tensors and constants, element by element. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/attention.h"
 #include "onnx/operator/embedding.h"
 #include "onnx/operator/fold.h"
 #include "onnx/operator/join.h"
@@ -186,7 +187,8 @@ static enum ghp_status with_scores(struct ghp_onnx_import *im, const struct ghp_
 {
     const struct ghp_onnx_array *c = ghp_onnx_in(im, node, 1 - at);
 
-    GHP_TRY(ghp_onnx_role_check_number(im, node, c));
+    if (kind != PLUS || !ghp_onnx_windows_is_bias(im, c))
+        GHP_TRY(ghp_onnx_role_check_number(im, node, c));
     if (kind == TIMES) return ghp_onnx_scores_times(im, node, at);
     if (kind == PLUS) return ghp_onnx_scores_plus(im, node, at, 1);
     if (kind == MINUS && at == 0) return ghp_onnx_scores_plus(im, node, at, -1);

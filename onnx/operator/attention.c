@@ -1,12 +1,15 @@
 /* onnx/operator/attention.c - attention of a sequence to itself, causal or not. */
 #include "onnx/operator/attention.h"
 
+#include "core/model/window_attention.h"
+#include "onnx/operator/embedding.h"
 #include "onnx/operator/join.h"
 #include "onnx/operator/operator.h"
 #include "onnx/operator/rows.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,13 +24,14 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
     /* PyTorch's multi-head attention has samples and heads as one axis */
     bool by_head = x->n == 4 && x->joined == 2u;
     bool one = x->n == 4 && x->dims[1] > 1 && x->strides[1] == 0; /* repeated, and no other */
-    int head = 1, at = x->n - 2, channel = x->n - 1;
+    bool windows = x->n == 5 && x->joined == 2u; /* samples and windows are one axis */
+    int head = windows ? 2 : 1, at = x->n - 2, channel = x->n - 1;
     int64_t size, step; /* step: from one channel to the next */
     bool sound;
 
     if (x->base != NULL || !ghp_onnx_is_sequence(im, x->layer) || x->lead > 0 ||
-        (x->joined != 0 && !repeated && !by_head) || (x->n != 3 && x->n != 4 && !repeated) ||
-        (x->n == 3 && named < 1))
+        (x->joined != 0 && !repeated && !by_head && !windows) ||
+        (x->n != 3 && x->n != 4 && !repeated && !windows) || (x->n == 3 && named < 1))
         return ghp_onnx_fail(im, node,
                              "has an %s that is not a sequence with heads; give batch, heads, "
                              "positions and channels, or the number of heads",
@@ -36,11 +40,13 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
     heads->n = x->n == 3 ? named : one ? 1 : x->dims[head];
     heads->repeats = repeated ? x->dims[2] : one ? x->dims[1] : 1;
     heads->positions = x->dims[at];
+    heads->windows = windows ? x->dims[1] : 1;
     size = x->dims[channel];
     heads->channels =
         (struct ghp_onnx_channels){x->layer, x->offset / step, x->n == 3 ? size : size * heads->n};
-    sound = x->offset % step == 0 && heads->positions == step &&
-            (x->strides[at] == 1 || step == 1) && (x->strides[channel] == step || size == 1) &&
+    sound = x->offset % step == 0 && heads->windows * heads->positions == step &&
+            (!windows || x->strides[1] == heads->positions) && (x->strides[at] == 1 || step == 1) &&
+            (x->strides[channel] == step || size == 1) &&
             (x->n == 3 || x->strides[head] == size * step || heads->n == 1);
     if (sound && heads->channels.n % heads->n == 0) return GHP_OK;
     return ghp_onnx_fail(im, node,
@@ -121,6 +127,188 @@ static enum ghp_status check_unused(struct ghp_onnx_import *im, const struct ghp
     return GHP_OK;
 }
 
+/* ---- windows: the table ---- */
+
+bool ghp_onnx_windows_is_bias(struct ghp_onnx_import *im, const struct ghp_onnx_array *c)
+{
+    const struct ghp_onnx_array *table;
+
+    if (ghp_onnx_role_is_number(c) || c->base->tensor != NULL || c->base->of == NULL) return false;
+    table = ghp_onnx_named(im, c->base->of);
+    return table->base != NULL &&
+           (c->base->role != GHP_ONNX_UNKNOWN || ghp_onnx_elements(c) > ghp_onnx_elements(table));
+}
+
+/* Whether the bias [head][query][key] is what windows of these sides look up. */
+static bool looks_up(const struct ghp_tiles *tiles, int64_t heads, const double *table,
+                     const double *bias)
+{
+    int64_t pixels = tiles->h * tiles->w;
+
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t query = 0; query < pixels; query++)
+            for (int64_t key = 0; key < pixels; key++)
+                if (*bias++ != table[ghp_window_offset(tiles, query, key) * heads + head])
+                    return false;
+    return true;
+}
+
+/* Of biases with masks added to them, [window][head][query][key], the masks: whatever differs from the first window is
+ * hidden. *mask becomes NULL if it is something else. */
+static enum ghp_status part_masks(struct ghp_onnx_import *im, const double *all, int64_t windows,
+                                  int64_t heads, int64_t pixels, const double **mask)
+{
+    int64_t pairs = pixels * pixels;
+    double *parted;
+
+    GHP_TRY(ghp_onnx_room(im, windows * pairs, &parted));
+    *mask = parted;
+    for (int64_t i = 0; i < windows * heads * pairs; i++) {
+        double more = all[i] - all[i % (heads * pairs)],
+               *to = &parted[i / (heads * pairs) * pairs + i % pairs];
+
+        if (more != 0 && !(more <= -99)) *mask = NULL; /* -100 was added to a float */
+        if (i / pairs % heads > 0 && (*to < 0) != (more < 0)) *mask = NULL;
+        *to = more;
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_windows_bias(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_array *c,
+                                      struct ghp_onnx_scores *scores)
+{
+    const struct ghp_onnx_array *table = ghp_onnx_named(im, c->base->of);
+    int64_t pixels = scores->q.dims[scores->q.n - 2], heads = scores->q.dims[scores->q.n - 3];
+    int64_t windows = scores->q.n == 5 ? scores->q.dims[1] : 1,
+            planes = ghp_onnx_elements(c) / (heads * pixels * pixels);
+    const double *values, *bias;
+    bool uniform = true;
+    double value;
+
+    if (table->base == NULL || table->n != 2 || table->dims[1] != heads ||
+        ghp_onnx_elements(c) != planes * heads * pixels * pixels ||
+        (planes != 1 && (planes != windows || scores->hidden != NULL)) ||
+        scores->table.name != NULL)
+        return ghp_onnx_fail(
+            im, node,
+            "adds to scores what it computes from '%.96s'; ghp adds a table with a "
+            "row for each place of a key relative to its query, once",
+            c->base->of);
+    GHP_TRY(ghp_onnx_uniform(im, table, &uniform, &value));
+    GHP_TRY(ghp_onnx_values(im, table, &values));
+    GHP_TRY(ghp_onnx_values(im, c, &bias));
+    if (planes > 1) {
+        GHP_TRY(part_masks(im, bias, windows, heads, pixels, &scores->hidden));
+        uniform = uniform || scores->hidden == NULL;
+    }
+    for (int64_t h = 1; h <= pixels && h <= GHP_WINDOW_MOST && !uniform; h++) {
+        struct ghp_tiles tiles = {.h = h, .w = pixels / h};
+
+        if (h * tiles.w != pixels || tiles.w > GHP_WINDOW_MOST ||
+            ghp_window_offsets(&tiles) != table->dims[0] || !looks_up(&tiles, heads, values, bias))
+            continue;
+        scores->table = *table;
+        scores->tiles = tiles;
+        return GHP_OK;
+    }
+    return ghp_onnx_fail(
+        im, node,
+        "looks numbers up in '%.96s' otherwise than by the place of a key relative "
+        "to its query in a window, or they are all one number; write the file with "
+        "random numbers there",
+        c->base->of);
+}
+
+/* ---- windows: the mask ---- */
+
+bool ghp_onnx_windows_is_mask(const struct ghp_onnx_scores *scores, const struct ghp_onnx_array *c)
+{
+    int64_t pixels = scores->q.dims[scores->q.n - 2];
+    int windows = c->n - 4; /* the axis before heads, queries and keys */
+
+    return scores->q.n == 5 && windows >= 0 && c->dims[windows] == scores->q.dims[1] &&
+           c->dims[windows] > 1 && c->dims[c->n - 1] == pixels && c->dims[c->n - 2] == pixels;
+}
+
+enum ghp_status ghp_onnx_windows_mask(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_array *c,
+                                      struct ghp_onnx_scores *scores)
+{
+    int64_t pixels = scores->q.dims[scores->q.n - 2], n = scores->q.dims[1] * pixels * pixels;
+    struct ghp_onnx_array once = *c;
+    const double *values;
+
+    for (int d = 0; d < once.n; d++)
+        if (once.strides[d] == 0 && once.dims[d] > 0) once.dims[d] = 1;
+    if (ghp_onnx_elements(&once) != n || scores->hidden != NULL)
+        return ghp_onnx_fail(
+            im, node, "has several masks, or other masks for each head; ghp has one a window");
+    GHP_TRY(ghp_onnx_values(im, &once, &values));
+    for (int64_t i = 0; i < n;
+         i++) /* exp of -100 is 4e-44, nothing beside the pixel's own weight */
+        if (values[i] != 0 && !(values[i] <= -100))
+            return ghp_onnx_fail(im, node,
+                                 "adds %g to scores of windows; ghp hides pixels, as -100 does",
+                                 values[i]);
+    scores->hidden = values;
+    return GHP_OK;
+}
+
+static bool hides(const struct ghp_tiles *tiles, int64_t windows, const double *mask)
+{
+    int64_t pixels = tiles->h * tiles->w;
+
+    for (int64_t window = 0; window < windows; window++)
+        for (int64_t query = 0; query < pixels; query++)
+            for (int64_t key = 0; key < pixels; key++)
+                if (ghp_window_sees(tiles, window, windows, query, key) != (*mask++ >= 0))
+                    return false;
+    return true;
+}
+
+/* The shift, and the windows in a row, that a mask is of. */
+static bool find_shift(const double *mask, int64_t windows, struct ghp_tiles *tiles)
+{
+    for (tiles->across = 1; tiles->across <= windows; tiles->across++)
+        for (tiles->shift_h = 0; tiles->shift_h < tiles->h; tiles->shift_h++)
+            for (tiles->shift_w = 0; tiles->shift_w < tiles->w; tiles->shift_w++)
+                if (windows % tiles->across == 0 && hides(tiles, windows, mask)) return true;
+    return false;
+}
+
+/* The window_attention layer of queries, keys and values. */
+static enum ghp_status attend_within(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     const struct ghp_onnx_attended *of, struct ghp_layer *like,
+                                     int64_t windows, int *layer)
+{
+    struct ghp_onnx_source source = {.array = of->table, .scale = 1};
+
+    if (of->table.name == NULL)
+        return ghp_onnx_fail(
+            im, node,
+            "attends within windows without a table of numbers by relative places; "
+            "add one to the module, which may be a buffer");
+    if (of->causal || of->softcap > 0 || of->dropout > 0 || like->heads.n != like->heads.n_kv)
+        return ghp_onnx_fail(im, node,
+                             "has windows with a causal mask, capped scores, dropped weights or "
+                             "shared keys; ghp has them in attention over whole sequences: leave "
+                             "them out");
+    like->op = GHP_OP_WINDOW_ATTENTION;
+    like->deviation = ghp_onnx_usual_deviation(GHP_OP_WINDOW_ATTENTION);
+    like->tiles = of->tiles;
+    like->tiles.across = windows;
+    if (of->hidden != NULL && !find_shift(of->hidden, windows, &like->tiles))
+        return ghp_onnx_fail(
+            im, node,
+            "hides pixels of windows otherwise than an image that was rolled up and "
+            "to the left does; ghp has no other masks of windows");
+    like->heads = (struct ghp_heads){.n = like->heads.n, .scale = like->heads.scale};
+    GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(im, node, &of->table), layer));
+    source.layer = *layer;
+    return ghp_onnx_weight_from(im, node, source);
+}
+
 /* ---- the layer ---- */
 
 /* If a layer of heads only scales another, takes that one instead, and the scale becomes the attention's. */
@@ -192,15 +380,20 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     like.heads.n_kv = heads[1].n;
     for (int i = 0; i < 3; i++)
         GHP_TRY(ghp_onnx_cut(im, node, heads[i].channels, parts[i], &like.inputs[i]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
+    if (of->table.name != NULL || heads[0].windows > 1)
+        GHP_TRY(attend_within(im, node, of, &like, heads[0].windows, &layer));
+    else
+        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_sequence(im, layer);
-    if (x[0].n == 4) {
-        int64_t size = x[0].dims[3], step = heads[0].positions;
+    if (x[0].n > 3) {
+        int64_t size = x[0].dims[x[0].n - 1], step = heads[0].windows * heads[0].positions;
+        int64_t *strides = made.strides + x[0].n - 3;
 
-        made.n = 4;
+        made.n = x[0].n;
         made.joined = x[0].joined;
-        memcpy(made.dims, x[0].dims, 4 * sizeof *made.dims);
-        memcpy(made.strides, (int64_t[]){0, size * step, 1, step}, 4 * sizeof *made.strides);
+        memcpy(made.dims, x[0].dims, (size_t)made.n * sizeof *made.dims);
+        memcpy(strides, (int64_t[]){size * step, 1, step}, 3 * sizeof *strides);
+        if (made.n == 5) made.strides[1] = heads[0].positions;
     }
     return ghp_onnx_define(im, node, 0, &made);
 }

@@ -12,6 +12,7 @@ struct ghp_onnx_channels { /* of a layer */
 struct ghp_onnx_heads { /* runs of a sequence's channels */
     struct ghp_onnx_channels channels;
     int64_t n, positions;
+    int64_t windows; /* that the positions are of each; 1: they are the sequence's */
     int64_t repeats; /* how many times each is repeated, one after another */
 };
 
@@ -39,6 +40,22 @@ enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_
                                    const struct ghp_onnx_array *mask, enum ghp_onnx_mask kind,
                                    int64_t positions, bool *causal);
 
+/* Whether a constant that is added to scores has been looked up in a table by the places of keys relative to their
+ * queries. */
+bool ghp_onnx_windows_is_bias(struct ghp_onnx_import *im, const struct ghp_onnx_array *c);
+/* Adds it to the scores: finds the table and the window's sides.
+ *
+ * Returns  GHP_OK; GHP_ERR_INPUT (looked up otherwise than Swin does) */
+enum ghp_status ghp_onnx_windows_bias(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_array *c,
+                                      struct ghp_onnx_scores *scores);
+/* Whether scores are of windows, and a constant has a mask for each of so many. */
+bool ghp_onnx_windows_is_mask(const struct ghp_onnx_scores *scores, const struct ghp_onnx_array *c);
+/* Adds the mask to the scores. */
+enum ghp_status ghp_onnx_windows_mask(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_array *c,
+                                      struct ghp_onnx_scores *scores);
+
 struct ghp_onnx_attended {
     struct ghp_onnx_array x[3]; /* queries, keys, values */
     int64_t named[3];           /* heads of each that has three axes */
@@ -46,6 +63,10 @@ struct ghp_onnx_attended {
     double softcap;             /* 0: scores are not capped */
     double dropout;             /* of weights; 0: all count */
     bool causal;
+    /* as scores have them */
+    struct ghp_onnx_array table;
+    struct ghp_tiles tiles;
+    const double *hidden;
 };
 
 /* Makes the attention layer of a node and defines output 0, with the axes of the queries. */

@@ -387,6 +387,20 @@ static enum ghp_status read_trilu(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){x->n, x->dims}, out);
 }
 
+/* The place in x of the run that `depth` whole numbers name; -1 if it is beyond its axes. */
+static int64_t place_of(const struct ghp_onnx_array *x, const double *numbers, int64_t depth)
+{
+    int64_t at = 0;
+
+    for (int64_t d = 0; d < depth; d++) {
+        double number = numbers[d] + (numbers[d] < 0 ? (double)x->dims[d] : 0);
+
+        if (!(number >= 0 && number < (double)x->dims[d])) return -1;
+        at = at * x->dims[d] + (int64_t)number;
+    }
+    return at;
+}
+
 /* Places of a table's first axes, each by as many numbers as there are axes. */
 static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
@@ -417,21 +431,56 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
     out = ghp_alloc((size_t)(runs * each) + 1, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < runs; i++) {
-        int64_t at = 0;
+        int64_t at = place_of(x, place + i * depth, depth);
 
-        for (int64_t d = 0; d < depth; d++) {
-            double value =
-                place[i * depth + d] + (place[i * depth + d] < 0 ? (double)x->dims[d] : 0);
-
-            if (!(value >= 0 && value < (double)x->dims[d])) {
-                free(out);
-                return ghp_onnx_fail(im, node, "takes from places beyond its axes; repair it");
-            }
-            at = at * x->dims[d] + (int64_t)value;
+        if (at < 0) {
+            free(out);
+            return ghp_onnx_fail(im, node, "takes from places beyond its axes; repair it");
         }
         memcpy(out + i * each, from + at * each, (size_t)each * sizeof *out);
     }
     return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){n, dims}, out);
+}
+
+/* A table with some of its elements replaced, as masks are written that are filled part by part. */
+static enum ghp_status read_scatter_nd(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_array *x, *places, *updates;
+    const double *from, *place, *value;
+    int64_t depth, runs, each = 1, n;
+    double *out;
+
+    GHP_TRY(ghp_onnx_constant_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &places));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 2, &updates));
+    depth = places->n > 0 ? places->dims[places->n - 1] : 0;
+    n = ghp_onnx_elements(x);
+    if (strcmp(ghp_onnx_text(node, "reduction", "none"), "none") != 0 || depth < 1 ||
+        depth > x->n || n > GHP_ONNX_MAX_FOLDED)
+        return ghp_onnx_fail(im, node,
+                             "replaces elements in a way that ghp does not follow; fold "
+                             "it in the file");
+    for (int64_t d = depth; d < x->n; d++)
+        each *= x->dims[d];
+    runs = ghp_onnx_elements(places) / depth;
+    if (ghp_onnx_elements(updates) != runs * each)
+        return ghp_onnx_fail(im, node, "has values of another number than places; repair the file");
+    GHP_TRY(ghp_onnx_values(im, x, &from));
+    GHP_TRY(ghp_onnx_values(im, places, &place));
+    GHP_TRY(ghp_onnx_values(im, updates, &value));
+    out = ghp_alloc((size_t)n + 1, sizeof *out);
+    if (out == NULL) return GHP_NO_MEMORY();
+    memcpy(out, from, (size_t)n * sizeof *out);
+    for (int64_t i = 0; i < runs; i++) {
+        int64_t at = place_of(x, place + i * depth, depth);
+
+        if (at < 0) {
+            free(out);
+            return ghp_onnx_fail(im, node, "puts values beyond its axes; repair the file");
+        }
+        memcpy(out + at * each, value + i * each, (size_t)each * sizeof *out);
+    }
+    return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){x->n, x->dims}, out);
 }
 
 /* At each place of the output the element whose number on one axis is said there. */
@@ -513,4 +562,9 @@ const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
      .attributes = "batch_dims ",
      .folds = true,
      .read = read_gather_nd},
+    {.name = "ScatterND",
+     .since = 11,
+     .attributes = "reduction ",
+     .folds = true,
+     .read = read_scatter_nd},
     {0}};

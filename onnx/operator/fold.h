@@ -19,7 +19,8 @@ bool ghp_onnx_joint_dims(const struct ghp_onnx_array *a, const struct ghp_onnx_a
 enum ghp_status ghp_onnx_fold(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               ghp_onnx_function *function, bool whole);
 /* The same by the node's own operator, one of functions of numbers. */
-enum ghp_status ghp_onnx_fold_function(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
+enum ghp_status ghp_onnx_fold_function(struct ghp_onnx_import *im,
+                                       const struct ghp_onnx_node *node);
 /* Output 0 is a constant of these values, which are freed. If all samples have the same values, one copy is kept. */
 enum ghp_status ghp_onnx_folded(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 bool whole, struct ghp_onnx_sizes sizes, double *values);

@@ -74,13 +74,13 @@ static enum ghp_status read_softmax(struct ghp_onnx_import *im, const struct ghp
     struct ghp_layer like = {.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
     struct ghp_onnx_array *x, flat, made;
-    int64_t summed = 1;
+    int64_t summed = 1, seen[GHP_ONNX_MAX_DIMS];
     int axis, layer;
 
     x = ghp_onnx_in(im, node, 0);
     if (x == NULL || x->scores == NULL) GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", im->file->opset < 13 ? 1 : -1), x->n,
-                          &axis));
+    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", im->file->opset < 13 ? 1 : -1),
+                          x->scores != NULL ? ghp_onnx_seen(x, seen) : x->n, &axis));
     if (x->scores != NULL) return ghp_onnx_scores_softmax(im, node, axis);
     if (axis > 0 && (im->file->opset >= 13 || axis == x->n - 1) &&
         is_inside(im, node->outputs[0], 0))

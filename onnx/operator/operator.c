@@ -100,7 +100,7 @@ static const struct {
      "ghp takes pixels at fixed places: use nn.Upsample, a pool or a convolution"},
     {"ReduceProd ReduceLogSum ReduceLogSumExp ",
      "use ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceL1, ReduceL2 or ReduceSumSquare"},
-    {"ArgMax ArgMin TopK NonZero NonMaxSuppression Unique ScatterND ScatterElements "
+    {"ArgMax ArgMin TopK NonZero NonMaxSuppression Unique ScatterElements "
      "GatherElements GatherND OneHot Where Equal Less LessOrEqual Greater GreaterOrEqual And Or "
      "Not Xor ",
      "ghp makes no choices by a sample's values: use Relu, Clip, Max, Min, Softmax or a pool"},

@@ -59,9 +59,29 @@ bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_arra
     return true;
 }
 
+/* Whether samples and windows of positions are one axis, as ghp_onnx_windows_cut makes them. */
+static bool are_windows(const struct ghp_onnx_array *x)
+{
+    return x->n == 4 && x->joined == 2u && x->lead == 0 && x->strides[1] == x->dims[2] &&
+           (x->strides[2] == 1 || x->dims[2] == 1);
+}
+
+/* The positions of all windows as one axis. */
+static struct ghp_onnx_array without_windows(const struct ghp_onnx_array *x)
+{
+    struct ghp_onnx_array all = *x;
+
+    if (!are_windows(x)) return all;
+    all.n = 3;
+    all.joined = 0;
+    memcpy(all.dims + 1, (int64_t[]){x->dims[1] * x->dims[2], x->dims[3]}, 2 * sizeof *all.dims);
+    memcpy(all.strides + 1, (int64_t[]){1, x->strides[3]}, 2 * sizeof *all.strides);
+    return all;
+}
+
 bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
 {
-    struct ghp_onnx_array parted = *x;
+    struct ghp_onnx_array parted = without_windows(x);
 
     parted.joined &= x->lead == 0 ? ~2u : ~1u;
     if (x->lead == 1) parted.lead = 0; /* each row by itself: their order does not matter */
@@ -119,6 +139,12 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
         made = ghp_onnx_of_sequence(im, layer);
         made.joined = x->joined;
         made.lead = x->lead;
+        if (!are_windows(x)) return made;
+        made.n = 4;
+        memcpy(made.dims + 1, (int64_t[]){x->dims[1], x->dims[2], made.dims[2]},
+               3 * sizeof *made.dims);
+        memcpy(made.strides + 1, (int64_t[]){x->dims[2], 1, made.strides[2]},
+               3 * sizeof *made.strides);
         return made;
     }
     find_orders(x->n, there, back);
@@ -127,6 +153,37 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
     made = ghp_onnx_of_layer(im, layer, made.n, made.dims);
     ghp_onnx_permute(&made, back);
     return made;
+}
+
+/* ---- windows ---- */
+
+enum ghp_status ghp_onnx_windows_cut(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
+                                     int n, const int64_t *dims, struct ghp_onnx_array *made,
+                                     bool *done)
+{
+    struct ghp_layer like = {.op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {x->layer}};
+    int64_t channels = n > 2 ? dims[n - 1] : 0, found = 1;
+    struct ghp_onnx_array turned = *x, sequence;
+    int order[GHP_ONNX_MAX_DIMS] = {0}, first = x->n, layer, at = 1;
+
+    *done = false;
+    if (n < 3 || x->joined != 0 || x->lead > 0 || dims[0] <= im->batch || dims[0] % im->batch != 0)
+        return GHP_OK;
+    while (first > 1 && found < channels)
+        found *= x->dims[--first];
+    if (found != channels || first == 1) return GHP_OK;
+    for (int i = first; i < x->n; i++)
+        order[at++] = i;
+    for (int i = 1; i < first; i++)
+        order[at++] = i;
+    ghp_onnx_permute(&turned, order);
+    like.out = ghp_shape_sequence(channels, ghp_onnx_elements(x) / channels);
+    GHP_TRY(ghp_onnx_view_of(&turned, like.out, &like.view));
+    like.view.sequence = true;
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_called(x->name), &layer));
+    sequence = ghp_onnx_of_sequence(im, layer);
+    *done = ghp_onnx_regroup(&sequence, n, dims, made);
+    return GHP_OK;
 }
 
 /* ---- each element by itself ---- */

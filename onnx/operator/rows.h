@@ -1,7 +1,10 @@
 /* onnx/operator/rows.h - arrays as rows of their last axis: the channels of each position or pixel.
  *
  * A sequence's layer has [batch][position][channel] in memory, as ONNX does; its array has strides by which no view
- * is needed. For other layers the last axis is moved to the place of the channels. */
+ * is needed. For other layers the last axis is moved to the place of the channels.
+ *
+ * An image that is cut into windows, with samples and windows as one axis, becomes a sequence of all its pixels, window
+ * after window, whose array has the windows joined to the batch (onnx/read/array.h). */
 #ifndef GHP_ONNX_OPERATOR_ROWS_H
 #define GHP_ONNX_OPERATOR_ROWS_H
 
@@ -25,6 +28,14 @@ enum ghp_status ghp_onnx_rows_in(struct ghp_onnx_import *im, const struct ghp_on
 /* The output of a layer on x's rows: the axes of x, the last as long as the layer has channels. */
 struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
                                         const struct ghp_onnx_array *x, int layer);
+
+/* Lets an array of an image have the dimensions n, dims of windows: (samples times windows), ..., channels, by making it
+ * a sequence; *done is false if it is none, and nothing is made then.
+ *
+ * Returns  GHP_OK; GHP_ERR_INPUT (its axes cannot be regrouped) */
+enum ghp_status ghp_onnx_windows_cut(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
+                                     int n, const int64_t *dims, struct ghp_onnx_array *made,
+                                     bool *done);
 
 /* Whether the constant has one value for each place on an axis of x, broadcast over everything else. */
 bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c, int axis);

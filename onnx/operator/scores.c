@@ -64,8 +64,29 @@ static enum ghp_status put_mask(struct ghp_onnx_import *im, const struct ghp_onn
 enum ghp_status ghp_onnx_scores_plus(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      int at, int sign)
 {
-    return put_mask(im, node, at, ghp_onnx_in(im, node, 1 - at),
-                    sign > 0 ? GHP_ONNX_MASK_ADDED : GHP_ONNX_MASK_TAKEN);
+    const struct ghp_onnx_array *c = ghp_onnx_in(im, node, 1 - at);
+    struct ghp_onnx_scores scores;
+
+    GHP_TRY(scores_in(im, node, at, &scores));
+    if (sign > 0 && ghp_onnx_windows_is_bias(im, c))
+        GHP_TRY(ghp_onnx_windows_bias(im, node, c, &scores));
+    else if (sign > 0 && ghp_onnx_windows_is_mask(&scores, c))
+        GHP_TRY(ghp_onnx_windows_mask(im, node, c, &scores));
+    else
+        return put_mask(im, node, at, c, sign > 0 ? GHP_ONNX_MASK_ADDED : GHP_ONNX_MASK_TAKEN);
+    return hand_on(im, node, at, scores);
+}
+
+enum ghp_status ghp_onnx_scores_reshaped(struct ghp_onnx_import *im,
+                                         const struct ghp_onnx_node *node, int n,
+                                         const int64_t *dims)
+{
+    struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0), made;
+
+    if (!ghp_onnx_regroup(x, n, dims, &made) || made.n != x->n || made.lead != x->lead ||
+        memcmp(made.dims, x->dims, (size_t)x->n * sizeof *x->dims) != 0)
+        return ghp_onnx_check_plain(im, node, x);
+    return ghp_onnx_define(im, node, 0, &made);
 }
 
 enum ghp_status ghp_onnx_scores_where(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -121,10 +142,11 @@ enum ghp_status ghp_onnx_scores_softmax(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_node *node, int axis)
 {
     const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
+    int64_t seen[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_scores scores;
 
     GHP_TRY(scores_in(im, node, 0, &scores));
-    if (axis != x->n - 1 || strcmp(node->op, "Softmax") != 0)
+    if (axis != ghp_onnx_seen(x, seen) - 1 || strcmp(node->op, "Softmax") != 0)
         return ghp_onnx_fail(im, node,
                              "is a softmax of scores over another axis than the keys, or its "
                              "logarithm; ghp takes it over the last axis");
@@ -203,5 +225,8 @@ enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
     of.scale = weights->scores->scale;
     of.causal = weights->scores->causal;
     of.dropout = weights->scores->dropout;
+    of.table = weights->scores->table;
+    of.tiles = weights->scores->tiles;
+    of.hidden = weights->scores->hidden;
     return ghp_onnx_attend(im, node, &of);
 }

@@ -26,6 +26,10 @@ enum ghp_status ghp_onnx_scores_plus(struct ghp_onnx_import *im, const struct gh
 /* Reads the operator Where: scores if the condition says `keeps`, and elsewhere a constant that hides. */
 enum ghp_status ghp_onnx_scores_where(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                       const struct ghp_onnx_array *condition, bool keeps);
+/* Reshape of scores: windows parted from samples, or joined with them again. */
+enum ghp_status ghp_onnx_scores_reshaped(struct ghp_onnx_import *im,
+                                         const struct ghp_onnx_node *node, int n,
+                                         const int64_t *dims);
 /* Softmax over the keys; the input is scores. */
 enum ghp_status ghp_onnx_scores_softmax(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_node *node, int axis);

@@ -2,6 +2,7 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/rows.h"
+#include "onnx/operator/scores.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
@@ -29,7 +30,7 @@ static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp
     struct ghp_onnx_array *x;
     int n, n_seen, open = -1;
 
-    GHP_TRY(axes_in(im, node, &x));
+    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
     /* the attribute is onnx/pattern/strided.c's */
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){node->n_inputs > 1 ? 1 : -1, "shape"},
                           dims, &n));
@@ -50,6 +51,7 @@ static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp
     if (n < 0 || (open < 0 && left != 1))
         return ghp_onnx_fail(im, node, "makes a shape of fewer elements; repair the file");
     if (open >= 0) dims[open] = left;
+    if (x->scores != NULL) return ghp_onnx_scores_reshaped(im, node, n, dims);
     return ghp_onnx_reshaped(im, node, x, n, dims);
 }
 

@@ -47,10 +47,29 @@ static struct range range_of(int64_t start, int64_t end, int64_t step, int64_t s
     return range;
 }
 
-/* Whether samples are not in front of a layer's array to the graph, and no axis of it is joined of several. */
-static bool is_behind(const struct ghp_onnx_array *x)
+/* Whether the graph has an axis before the batch, and none that are joined before it. */
+static bool is_in_front(const struct ghp_onnx_array *x, int axis)
 {
-    return x->base == NULL && x->scores == NULL && x->lead > 0 && x->joined == 0;
+    return axis >= 1 && axis <= x->lead && (x->joined & ((1u << (x->lead + 1)) - 1)) == 0;
+}
+
+/* Input 0, which the graph may have with axes before the batch. */
+static enum ghp_status whole_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                struct ghp_onnx_array **x)
+{
+    GHP_TRY(ghp_onnx_seen_in(im, node, x));
+    if ((*x)->base == NULL && (*x)->scores == NULL && is_in_front(*x, 1)) return GHP_OK;
+    return ghp_onnx_any_in(im, node, 1, x);
+}
+
+/* The axis of an array that the graph cuts: of joined ones those before the batch alone. */
+static enum ghp_status cut_axis(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                struct ghp_onnx_array *x, int64_t said, int *axis)
+{
+    GHP_TRY(ghp_onnx_axis(im, node, said, x->n, axis));
+    if (x->base != NULL) return GHP_OK;
+    *axis = ghp_onnx_axis_at(x, *axis);
+    return x->joined == 0 || is_in_front(x, *axis) ? GHP_OK : ghp_onnx_part_axes(im, x);
 }
 
 static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
@@ -61,8 +80,7 @@ static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_o
     int n, n_ends, n_axes, n_steps, axis;
     struct ghp_onnx_array *x, made;
 
-    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
-    if (!is_behind(x)) GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
+    GHP_TRY(whole_in(im, node, &x));
     GHP_TRY(
         ghp_onnx_list(im, node, (struct ghp_onnx_place){inputs ? 1 : -1, "starts"}, starts, &n));
     GHP_TRY(
@@ -80,8 +98,7 @@ static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_o
         int64_t step = n_steps < 0 ? 1 : steps[i];
         struct range range;
 
-        GHP_TRY(ghp_onnx_axis(im, node, n_axes < 0 ? i : axes[i], x->n, &axis));
-        axis = x->base == NULL ? ghp_onnx_axis_at(x, axis) : axis;
+        GHP_TRY(cut_axis(im, node, x, n_axes < 0 ? i : axes[i], &axis));
         if (step == 0 || step > INT32_MAX || step < -INT32_MAX)
             return ghp_onnx_fail(im, node, "has step %" PRId64 "; use 1 to 2^31 - 1 or negative",
                                  step);
@@ -101,10 +118,8 @@ static enum ghp_status read_split(struct ghp_onnx_import *im, const struct ghp_o
     struct ghp_onnx_array *x, made;
     int n, axis;
 
-    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
-    if (!is_behind(x)) GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
-    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
-    axis = x->base == NULL ? ghp_onnx_axis_at(x, axis) : axis;
+    GHP_TRY(whole_in(im, node, &x));
+    GHP_TRY(cut_axis(im, node, x, ghp_onnx_int(node, "axis", 0), &axis));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "split"},
                           parts, &n));
     if (x->base == NULL && axis == 0)
@@ -312,7 +327,7 @@ static enum ghp_status gather_behind(struct ghp_onnx_import *im, const struct gh
     GHP_TRY(ghp_onnx_values(im, places, &values));
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
     axis = ghp_onnx_axis_at(x, axis);
-    if (x->joined != 0 || axis == 0 || places->n != 0)
+    if ((x->joined != 0 && !is_in_front(x, axis)) || axis == 0 || places->n != 0)
         return ghp_onnx_fail(im, node,
                              "takes other than one place of an axis where the batch is not in "
                              "front; put the batch in front");
@@ -321,6 +336,7 @@ static enum ghp_status gather_behind(struct ghp_onnx_import *im, const struct gh
         return ghp_onnx_fail(im, node, "takes from places beyond its axis; slice in the file");
     made.offset += place * made.strides[axis];
     if (axis <= made.lead) made.lead--;
+    made.joined >>= 1; /* none before the axis */
     made.n--;
     for (int d = axis; d < made.n; d++) {
         made.dims[d] = made.dims[d + 1];

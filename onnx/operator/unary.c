@@ -6,6 +6,8 @@
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
 
+#include <string.h>
+
 enum ghp_status ghp_onnx_seen_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  struct ghp_onnx_array **x)
 {
@@ -47,10 +49,31 @@ enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* A constant that is the same for all samples, whose windows are joined with them: the windows alone. */
+static bool drop_samples(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x, int n,
+                         const int64_t *dims, struct ghp_onnx_array *made, int64_t *rest)
+{
+    if (x->base == NULL || im->batch != GHP_ONNX_BATCH || x->n < 4 || n < 4 ||
+        x->dims[0] != im->batch || x->strides[0] != 0 || dims[0] <= im->batch ||
+        dims[0] % im->batch != 0)
+        return false;
+    *made = *x;
+    made->n--;
+    for (int i = 0; i < made->n; i++) {
+        made->dims[i] = x->dims[i + 1];
+        made->strides[i] = x->strides[i + 1];
+    }
+    memcpy(rest, dims, (size_t)n * sizeof *rest);
+    rest[0] /= im->batch;
+    return true;
+}
+
 enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   struct ghp_onnx_array *x, int n, const int64_t *dims)
 {
     struct ghp_onnx_array made;
+    int64_t rest[GHP_ONNX_MAX_DIMS];
+    bool done = false;
 
     if (n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes %d axes; use at most %d", n, GHP_ONNX_MAX_DIMS);
@@ -58,7 +81,10 @@ enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_o
         ghp_onnx_regroup(x, n, dims, &made))
         return ghp_onnx_define(im, node, 0, &made);
     if (x->base == NULL) GHP_TRY(ghp_onnx_part_axes(im, x));
+    if (x->base == NULL) GHP_TRY(ghp_onnx_windows_cut(im, x, n, dims, &made, &done));
+    if (done) return ghp_onnx_define(im, node, 0, &made);
     made = *x;
+    if (drop_samples(im, x, n, dims, &made, rest)) dims = rest;
     made.name = node->n_outputs > 0 ? node->outputs[0] : x->name;
     if (x->base == NULL && (n < 1 || dims[0] != im->batch))
         return ghp_onnx_fail(im, node, "does not keep the batch in front; ghp never mixes samples");

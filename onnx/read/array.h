@@ -58,9 +58,14 @@ struct ghp_onnx_array {
 struct ghp_onnx_scores {
     struct ghp_onnx_array q, k; /* batch, head, position, channel of a head */
     double scale;
-    bool causal;    /* a mask hides later positions */
-    bool zeroed;    /* later positions are zeros, which a mask is to hide */
-    bool weights;   /* a softmax was over it */
+    bool causal;  /* a mask hides later positions */
+    bool zeroed;  /* later positions are zeros, which a mask is to hide */
+    bool weights; /* a softmax was over it */
+    /* of windows: a table of numbers that are added, NULL its name: none; its windows' sides;
+     * [window][query][key], below 0 where a mask hides, NULL: none does */
+    struct ghp_onnx_array table;
+    struct ghp_tiles tiles;
+    const double *hidden;
     double dropout; /* of the weights */
 };
 

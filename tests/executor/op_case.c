@@ -413,6 +413,31 @@ static void add_attention(void)
         add_heads(4, with_ids[i].n, with_ids[i].positions, with_ids[i].keys, with_ids[i].heads);
 }
 
+/* Windows of one pixel, of one row, more pixels or channels than a warp; seams both ways, one way, and through the only
+ * window. */
+static void add_window_attention(void)
+{
+    static const struct {
+        int64_t n, rows, heads, size;
+        struct ghp_tiles tiles;
+    } shapes[] = {{2, 2, 2, 3, {.h = 2, .w = 3, .across = 2, .shift_h = 1, .shift_w = 2}},
+                  {1, 1, 3, 5, {.h = 1, .w = 1, .across = 4}},
+                  {2, 1, 1, 4, {.h = 1, .w = 5, .across = 1, .shift_w = 3}},
+                  {1, 1, 1, 2, {.h = 5, .w = 7, .across = 1, .shift_h = 3}},
+                  {1, 1, 1, 33, {.h = 2, .w = 2, .across = 1}}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const struct ghp_tiles *tiles = &shapes[i].tiles;
+        add((struct ghp_local){
+            .op = GHP_OP_WINDOW_ATTENTION,
+            .n = shapes[i].n,
+            .c = shapes[i].heads * shapes[i].size,
+            .h = shapes[i].rows * tiles->across * tiles->h * tiles->w,
+            .n_inputs = 3,
+            .heads = {.size = shapes[i].size, .n = shapes[i].heads, .n_kv = shapes[i].heads},
+            .tiles = *tiles});
+    }
+}
+
 /* Enough work for two threads to share. */
 static void add_large(void)
 {
@@ -541,6 +566,7 @@ const struct ghp_local *op_case_all(int *n)
         add_position_norms();
         add_rotary();
         add_attention();
+        add_window_attention();
         add_large();
         add_products();
         add_tables();

@@ -303,6 +303,38 @@ static double resize_at(const struct ghp_operand_set *set, struct place o)
     return sum;
 }
 
+/* Windows, and pixels in them, are counted along rows. Rolled pixels are where they came from. */
+static double window_attention_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_tiles *t = &l->tiles;
+    int64_t pixels = t->h * t->w, first = o.p / pixels * pixels, head = o.k / l->heads.size;
+    int64_t rows = l->h / pixels / t->across * t->h, columns = t->across * t->w;
+    int64_t window_y = o.p / pixels / t->across, window_x = o.p / pixels % t->across;
+    int64_t y = o.p % pixels / t->w, x = o.p % pixels % t->w;
+    double scale = l->heads.scale > 0 ? l->heads.scale : pow((double)l->heads.size, -0.5);
+    double sum = 0.0, all = 0.0;
+    for (int64_t i = 0; i < pixels; i++) {
+        int64_t down = i / t->w, right = i % t->w;
+        bool wraps_y = (window_y * t->h + y + t->shift_h >= rows) !=
+                       (window_y * t->h + down + t->shift_h >= rows);
+        bool wraps_x = (window_x * t->w + x + t->shift_w >= columns) !=
+                       (window_x * t->w + right + t->shift_w >= columns);
+        double score = 0.0;
+        if (wraps_y || wraps_x) continue; /* other ends of the image */
+        for (int64_t c = head * l->heads.size; c < (head + 1) * l->heads.size; c++)
+            score += scale * op_case_get(set, set->args.at.x[0], (o.n * l->h + o.p) * l->c + c) *
+                     op_case_get(set, set->args.at.x[1], (o.n * l->h + first + i) * l->c + c);
+        score += op_case_get(
+            set, set->args.at.w[0],
+            ((y - down + t->h - 1) * (2 * t->w - 1) + x - right + t->w - 1) * l->heads.n + head);
+        all += exp(score);
+        sum +=
+            exp(score) * op_case_get(set, set->args.at.x[2], (o.n * l->h + first + i) * l->c + o.k);
+    }
+    return sum / all;
+}
+
 static double activation_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_activation *a = &set->local.activation;
@@ -444,6 +476,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_RMS_NORM: return position_norm_at(set, o);
     case GHP_OP_ROTARY: return rotary_at(set, o);
     case GHP_OP_ATTENTION: return attention_at(set, o);
+    case GHP_OP_WINDOW_ATTENTION: return window_attention_at(set, o);
     case GHP_OP_DROPOUT: return dropout_at(set, o);
     case GHP_OP_FLATTEN: {
         int64_t pixels = l->h * l->w, pixel = o.k % pixels;

@@ -1,10 +1,12 @@
 /* executor/backend/reference/attention.c - attention: for each head and position, the mean of the values that it sees,
- * by the softmax of the products of its query with their keys.
+ * by the softmax of the products of its query with their keys. window_attention: the same of the values of its window;
+ * to each product the table's number for the key's place is added.
  *
  * Saved: the logarithm of the sum of a softmax's exponentials, by sample, head and position. */
 #include "executor/backend/reference/reference.h"
 
 #include "core/model/attention.h"
+#include "core/model/window_attention.h"
 #include "executor/platform/random.h"
 
 #include <math.h>
@@ -188,11 +190,168 @@ static int64_t scores_of_a_query(const struct ghp_local *local)
     return ghp_attention_keys(local);
 }
 
+/* ---- windows of an image ---- */
+
+struct pixel { /* of sample n, window, head; its place in the window */
+    int64_t n, window, head, place;
+};
+
+static int64_t pixels_of(const struct ghp_local *local)
+{
+    return local->tiles.h * local->tiles.w;
+}
+
+/* The head's channels at a place of the query's window. */
+static int64_t pixel_row(const struct ghp_local *local, struct pixel q, int64_t place)
+{
+    return ((q.n * local->h + q.window * pixels_of(local) + place) * local->heads.n + q.head) *
+           local->heads.size;
+}
+
+static double *logarithm_at(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                            struct pixel q)
+{
+    return (double *)args->at.saved + (q.n * local->heads.n + q.head) * local->h +
+           q.window * pixels_of(local) + q.place;
+}
+
+static int64_t table_at(const struct ghp_local *local, struct pixel q, int64_t key)
+{
+    return ghp_window_offset(&local->tiles, q.place, key) * local->heads.n + q.head;
+}
+
+/* -HUGE_VAL of a key that is hidden. */
+static double window_score(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           struct pixel q, int64_t key)
+{
+    const double *x = args->at.x[0], *keys = args->at.x[1], *table = args->at.w[0];
+
+    if (!ghp_window_sees(&local->tiles, q.window, local->h / pixels_of(local), q.place, key))
+        return -HUGE_VAL;
+    return ghp_attention_scale(&local->heads) * product(local->heads.size,
+                                                        x + pixel_row(local, q, q.place),
+                                                        keys + pixel_row(local, q, key)) +
+           table[table_at(local, q, key)];
+}
+
+static void forward_pixel(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                          struct pixel q)
+{
+    const double *values = args->at.x[2];
+    double *y = (double *)args->at.y + pixel_row(local, q, q.place), greatest = -HUGE_VAL,
+           sum = 0.0;
+
+    for (int64_t key = 0; key < pixels_of(local); key++)
+        greatest = fmax(greatest, window_score(local, args, q, key));
+    for (int64_t key = 0; key < pixels_of(local); key++)
+        sum += exp(window_score(local, args, q, key) - greatest);
+    for (int64_t c = 0; c < local->heads.size; c++)
+        y[c] = 0.0;
+    for (int64_t key = 0; key < pixels_of(local); key++)
+        ghp_reference_add_scaled(local->heads.size,
+                                 exp(window_score(local, args, q, key) - greatest) / sum,
+                                 values + pixel_row(local, q, key), y);
+    if (args->at.saved != NULL) *logarithm_at(local, args, q) = greatest + log(sum);
+}
+
+struct value_weight { /* of a value, and the gradient of its score */
+    double p, slope;
+};
+
+static struct value_weight window_weight(const struct ghp_local *local,
+                                         const struct ghp_kernel_arguments *args, struct pixel q,
+                                         int64_t key)
+{
+    int64_t size = local->heads.size, mine = pixel_row(local, q, q.place);
+    const double *dy = (const double *)args->at.dy + mine, *y = (const double *)args->at.y + mine;
+    double p = exp(window_score(local, args, q, key) - *logarithm_at(local, args, q));
+
+    return (struct value_weight){
+        p, p * (product(size, dy, (const double *)args->at.x[2] + pixel_row(local, q, key)) -
+                product(size, dy, y))};
+}
+
+static void backward_pixel(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           struct pixel q)
+{
+    const double *x = args->at.x[0], *keys = args->at.x[1], *dy = args->at.dy;
+    int64_t size = local->heads.size, mine = pixel_row(local, q, q.place);
+    double scale = ghp_attention_scale(&local->heads);
+
+    for (int64_t key = 0; key < pixels_of(local); key++) {
+        struct value_weight w = window_weight(local, args, q, key);
+        int64_t theirs = pixel_row(local, q, key);
+        double *const *dx = (double *const *)args->at.dx;
+
+        if (dx[0] != NULL)
+            ghp_reference_add_scaled(size, scale * w.slope, keys + theirs, dx[0] + mine);
+        if (dx[1] != NULL)
+            ghp_reference_add_scaled(size, scale * w.slope, x + mine, dx[1] + theirs);
+        if (dx[2] != NULL) ghp_reference_add_scaled(size, w.p, dy + mine, dx[2] + theirs);
+    }
+}
+
+static void weight_pixel(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                         struct pixel q)
+{
+    double *table = args->at.dw[0];
+
+    for (int64_t key = 0; key < pixels_of(local); key++)
+        table[table_at(local, q, key)] += window_weight(local, args, q, key).slope;
+}
+
+static void each_pixel(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                       void run(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct pixel q))
+{
+    int64_t pixels = pixels_of(local);
+
+    for (int64_t n = 0; n < local->n; n++)
+        for (int64_t window = 0; window < local->h / pixels; window++)
+            for (int64_t head = 0; head < local->heads.n; head++)
+                for (int64_t place = 0; place < pixels; place++)
+                    run(local, args, (struct pixel){n, window, head, place});
+}
+
+static void window_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    each_pixel(local, args, forward_pixel);
+}
+
+static void clear(double *at, int64_t n)
+{
+    for (int64_t i = 0; at != NULL && i < n; i++)
+        at[i] = 0.0;
+}
+
+static void window_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    for (int input = 0; input < 3; input++)
+        clear(args->at.dx[input], local->n * local->h * local->c);
+    each_pixel(local, args, backward_pixel);
+}
+
+static void window_table(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    clear(args->at.dw[0], ghp_window_offsets(&local->tiles) * local->heads.n);
+    each_pixel(local, args, weight_pixel);
+}
+
+enum {
+    READ =
+        GHP_REFERENCE_X | GHP_REFERENCE_W | GHP_REFERENCE_Y | GHP_REFERENCE_DY | GHP_REFERENCE_SAVED
+};
+
 const struct ghp_reference_kernel ghp_reference_attention[] = {
     {GHP_OP_ATTENTION, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X,
      GHP_REFERENCE_Y | GHP_REFERENCE_SAVED, scores_of_a_query},
     {GHP_OP_ATTENTION, GHP_PASS_BACKWARD_DATA, backward,
      GHP_REFERENCE_X | GHP_REFERENCE_Y | GHP_REFERENCE_DY | GHP_REFERENCE_SAVED, GHP_REFERENCE_DX,
      scores_of_a_query},
+    {GHP_OP_WINDOW_ATTENTION, GHP_PASS_FORWARD, window_forward, GHP_REFERENCE_X | GHP_REFERENCE_W,
+     GHP_REFERENCE_Y | GHP_REFERENCE_SAVED, NULL},
+    {GHP_OP_WINDOW_ATTENTION, GHP_PASS_BACKWARD_DATA, window_backward, READ, GHP_REFERENCE_DX,
+     NULL},
+    {GHP_OP_WINDOW_ATTENTION, GHP_PASS_BACKWARD_WEIGHT, window_table, READ, GHP_REFERENCE_DW, NULL},
     {.run = NULL},
 };

@@ -44,6 +44,9 @@ static const struct op_keys {
     {GHP_OP_ATTENTION, ",\"heads\":2,\"causal\":false"},
     {GHP_OP_ATTENTION, ",\"heads\":2,\"window\":3,\"scale\":0.25,\"softcap\":30.0"},
     {GHP_OP_ATTENTION, ",\"heads\":2,\"dropout\":0.25"},
+    {GHP_OP_WINDOW_ATTENTION,
+     ",\"heads\":2,\"window_height\":3,\"window_width\":1,\"windows_across\":2,\"shift_height\":1,"
+     "\"scale\":0.25,\"deviation\":0.5,\"fixed\":true"},
     {GHP_OP_VIEW, ",\"channels\":2,\"height\":3,\"sizes\":[2,3],\"strides\":[-36,6],\"offset\":40"},
     {GHP_OP_VIEW,
      ",\"channels\":2,\"height\":18,\"sizes\":[2,18],\"strides\":[72,2],\"sequence\":true"},

@@ -37,6 +37,7 @@
     {"test_resize_upsample_scales_cubic", "pixels between others", false},
     {"test_resize_upsample_sizes_cubic", "pixels between others", false},
     {"test_resize_upsample_sizes_nearest", "pixels repeated unlike each other", false},
+    {"test_scatternd_", "sums and products with what is there", false},
     {"test_prelu_example", "a slope for each element", false},
     {"test_convtranspose_3d", "three axes of pixels", false},
     {"test_convtranspose_autopad_same", "padding that is left open", false},

@@ -165,6 +165,7 @@ CHECK_TEST(gradients)
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", false);
     check_model(GHP_SOURCE_DIR "/tests/executor/again.json", false);
     check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", false);
+    check_model(GHP_SOURCE_DIR "/tests/executor/windows.json", false);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", true);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", false);
     check_graph();

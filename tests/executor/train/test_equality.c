@@ -2,7 +2,7 @@
  *
  * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed
  * splits, of sequences also tensor with sequence parallelism. Networks: a plain, a residual (batch norm, dropout), a
- * gated (products, views, pads), a much joined one, one of layers used again, and four of sequences (two
+ * gated (products, views, pads), a much joined one, one of layers used again, and five of sequences (two
  * with tied weights, one of them with a padded vocabulary). In double on the reference backend and in float on the
  * fast one; a second run gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
 #include "executor/state/parameters.h"
@@ -194,6 +194,8 @@ CHECK_TEST(equality)
     check_model(GHP_SOURCE_DIR "/tests/executor/sequence.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", "onednn", 4);
+    check_model(GHP_SOURCE_DIR "/tests/executor/windows.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/windows.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/sequence.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "onednn", 4);

@@ -237,6 +237,8 @@ MODULES = {
     "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
     "attention_joined": (lambda: Joined(False), SEQUENCE),
     "attention_unbound": (lambda: Joined(True), SEQUENCE),
+    "swin": (lambda: torchvision.models.SwinTransformer([2, 2], 8, [2, 2], [2, 4], [4, 4], num_classes=CLASSES,
+                                                        stochastic_depth_prob=0.0), IMAGE),
     "again": (Again, SMALL),
     "registers": (Registers, SMALL),
     "functions": (Functions, SMALL),
