@@ -55,7 +55,8 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
         ghp_sheet_int(sheet, i);
         ghp_sheet_text(sheet, plan->model.layers[ghp_placement_first(placement)].name);
         ghp_sheet_int(sheet, p->programs.n > 1 ? plan->staging.stage[i].workers : plan->group_size);
-        ghp_sheet_int(sheet, placement->problem.global_batch / placement->problem.workers);
+        ghp_sheet_int(sheet, ghp_part_of(placement->problem.global_batch,
+                                         placement->problem.workers));
         ghp_sheet_int(sheet, ghp_stage_in_flight(&plan->staging, i));
         ghp_sheet_real(sheet, timing->compute_s);
         ghp_sheet_real(sheet, timing->comm_s);
@@ -132,19 +133,30 @@ static void put_layers(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        nchw16c_text(plan, layers, sizeof layers));
 }
 
+static const char *samples_text(struct ghp_problem problem, char *text, size_t size)
+{
+    int sharers = ghp_problem_sharers(problem);
+
+    if (sharers > 1)
+        snprintf(text, size, "a sample for each %d workers", sharers);
+    else
+        snprintf(text, size, "%lld samples a worker",
+                 (long long)(problem.global_batch / problem.workers));
+    return text;
+}
+
 /* What the plan is for, and where its workers are. */
 static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
     const struct ghp_machine *machine = &plan->profile.machine;
     struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, 0);
-    char sync[GHP_SYNC_TEXT_BYTES], stale[24], period[48];
+    char sync[GHP_SYNC_TEXT_BYTES], stale[24], period[48], samples[64];
 
-    ghp_sheet_note(
-        sheet,
-        "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %lld samples a worker",
-        plan->model.name, ghp_strategy_name(plan->strategy), plan->problem.workers, plan->groups,
-        plan->groups == 1 ? "" : "s", plan->group_size, (long long)plan->problem.global_batch,
-        (long long)(plan->problem.global_batch / plan->problem.workers));
+    ghp_sheet_note(sheet, "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %s",
+                   plan->model.name, ghp_strategy_name(plan->strategy), plan->problem.workers,
+                   plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
+                   (long long)plan->problem.global_batch,
+                   samples_text(plan->problem, samples, sizeof samples));
     ghp_sheet_note(sheet, "profile %s (%s, %s), hash %016llx; model hash %016llx",
                    plan->profile_path != NULL ? plan->profile_path : "(not named)",
                    plan->profile.backend, plan->profile.numerics,

@@ -171,11 +171,23 @@ static int64_t divided_parts(const struct ghp_layer *layer, enum ghp_split_kind 
     return (facts->divides != NULL ? facts->divides : ghp_divides_channels)(layer, kind);
 }
 
+/* Whether each worker holds whole samples. */
+static bool samples_fit(struct ghp_split split, struct ghp_problem problem)
+{
+    int sharers = ghp_problem_sharers(problem);
+    return sharers == 1 || split.tp_size == sharers;
+}
+
+static int64_t samples_of(struct ghp_problem problem, int tp_size)
+{
+    return problem.global_batch * tp_size / problem.workers;
+}
+
 /* Statistics of each S samples: a worker holds whole ones, or whole workers share one. */
 static bool ghost_batches_fit(const struct ghp_layer *layer, struct ghp_split split,
                               struct ghp_problem problem)
 {
-    int64_t s = layer->norm.ghost_batch, n = problem.global_batch / problem.workers * split.tp_size;
+    int64_t s = layer->norm.ghost_batch, n = samples_of(problem, split.tp_size);
     return s == 0 || n % s == 0 || (s % n == 0 && problem.global_batch % s == 0);
 }
 
@@ -266,13 +278,20 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
             GHP_ERR_INPUT,
             "layer '%s' has split '%s' with TP size %d; data has TP size 1, others at least 2",
             layer->name, text, split.tp_size);
+    if (!samples_fit(split, problem))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' cannot take split '%s': a batch of %" PRId64
+                        " is less than one sample for each of %d workers; use a split of TP size "
+                        "%d, or a batch of %d",
+                        layer->name, text, problem.global_batch, problem.workers,
+                        ghp_problem_sharers(problem), problem.workers);
     if (!ghost_batches_fit(layer, split, problem))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' cannot take split '%s': statistics of each %" PRId64
                         " samples do not fit workers of %" PRId64 " samples; use another split, or "
                         "a batch or number of micro-batches that makes one a multiple of the other",
                         layer->name, text, layer->norm.ghost_batch,
-                        problem.global_batch / problem.workers * split.tp_size);
+                        samples_of(problem, split.tp_size));
     if (split_fits(layer, split)) return ghp_sharding_check(layer, split, problem);
     const char *parts = split.kind == GHP_SPLIT_POSITION ? "positions"
                         : layer->heads.size > 0          ? "heads"
@@ -335,7 +354,8 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
         if (problem.workers % m != 0) continue;
         for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; kind++) {
             struct ghp_split split = {.kind = (enum ghp_split_kind)kind, .tp_size = m};
-            if (split_fits(layer, split) && ghost_batches_fit(layer, split, problem) && n < max)
+            if (split_fits(layer, split) && samples_fit(split, problem) &&
+                ghost_batches_fit(layer, split, problem) && n < max)
                 splits[n++] = split;
         }
     }
@@ -347,7 +367,7 @@ enum ghp_status ghp_problem_check(struct ghp_problem problem)
     int64_t b = problem.global_batch;
     int n = problem.workers;
     if (n < 1) return GHP_FAIL(GHP_ERR_INPUT, "cannot use %d workers; use at least 1", n);
-    if (b >= n && b % n == 0) return GHP_OK;
+    if (b > 0 && (b % n == 0 || n % b == 0)) return GHP_OK;
     int below = n, above = n;
     while (below > 1 && (b < below || b % below != 0))
         below--;
@@ -360,10 +380,14 @@ enum ghp_status ghp_problem_check(struct ghp_problem problem)
                         " is not a multiple of %d; use %d or %d workers, or batch %" PRId64
                         " or %" PRId64,
                         n, b, n, below, b % above == 0 ? above : below, up - n, up);
+    int64_t part = b > 1 ? b : 1;
+    while (n % part != 0)
+        part--;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "cannot use %d workers: global batch %" PRId64
-                    " is less than one sample a worker; use at most %d workers, or batch %" PRId64,
-                    n, b, below, up);
+                    " is less than one sample a worker and does not divide them; use at most %d "
+                    "workers, or batch %" PRId64 " or %" PRId64,
+                    n, b, below, part, up);
 }
 
 int64_t ghp_gcd(int64_t a, int64_t b)
@@ -379,7 +403,7 @@ int64_t ghp_gcd(int64_t a, int64_t b)
 
 int64_t ghp_layout_samples(struct ghp_layout layout, struct ghp_problem problem)
 {
-    return problem.global_batch / problem.workers * layout.tp_size;
+    return samples_of(problem, layout.tp_size);
 }
 
 int64_t ghp_part_of(int64_t whole, int parts)

@@ -65,8 +65,17 @@ enum { GHP_MAX_WORKERS = 1 << 20 };
 /* N workers over a global batch: what a split is checked against. */
 struct ghp_problem {
     int workers;          /* N >= 1, at most GHP_MAX_WORKERS */
-    int64_t global_batch; /* B, a multiple of N */
+    int64_t global_batch; /* B, a multiple of N or a divisor of it */
 };
+
+/* Workers that share each sample: N / B if a batch has fewer samples than workers, else 1. Every layer then has this TP
+ * size, since layouts of others meet through `batch`, which has whole samples for each worker. */
+static inline int ghp_problem_sharers(struct ghp_problem problem)
+{
+    int64_t b = problem.global_batch;
+
+    return b > 0 && b < problem.workers ? problem.workers / (int)b : 1;
+}
 
 enum ghp_comm_op {
     GHP_COMM_NONE,
@@ -159,7 +168,7 @@ bool ghp_split_is_even(const struct ghp_layer *layer, struct ghp_split split);
 int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
                       struct ghp_split *splits, int max);
 
-/* B must be a positive multiple of N; the message names the nearest values that are. */
+/* B must be a positive multiple of N, or divide it; the message names the nearest values that do. */
 enum ghp_status ghp_problem_check(struct ghp_problem problem);
 
 /* The greatest common divisor of two numbers >= 0: the largest TP size or block that comes out even in both. 0 of 0

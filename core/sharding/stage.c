@@ -161,7 +161,7 @@ static struct ghp_placement single_placement(const struct ghp_staging *s, int n_
     if (s != NULL && s->shares != NULL)
         deal_by_list(s->shares, 0, rank, &placement);
     else
-        placement.first_sample = rank * (placement.micro_batch / whole.workers);
+        placement.first_sample = rank * placement.micro_batch / whole.workers;
     return placement;
 }
 

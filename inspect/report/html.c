@@ -78,8 +78,11 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page, "<dl class=\"figures\">\n");
     put_step_figures(page, report);
     snprintf(value, sizeof value, "%d \xc3\x97 %d", plan->groups, plan->group_size);
-    snprintf(more, sizeof more, "%lld samples each",
-             (long long)(plan->problem.global_batch / plan->problem.workers));
+    if (ghp_problem_sharers(plan->problem) > 1)
+        snprintf(more, sizeof more, "a sample for each %d", ghp_problem_sharers(plan->problem));
+    else
+        snprintf(more, sizeof more, "%lld samples each",
+                 (long long)(plan->problem.global_batch / plan->problem.workers));
     ghp_report_put_figure(page, "groups \xc3\x97 workers", value, more);
     ghp_bytes_format((double)plan->predicted.peak_bytes, value, sizeof value);
     snprintf(more, sizeof more, "%s%s", plan->memory_limit_bytes > 0 ? "limit " : "no limit",

@@ -291,6 +291,7 @@ static enum ghp_status walk_batches(struct pair *p, bool up, double slower_s, do
     int64_t workers = p->plan->problem.workers, near = p->plan->problem.global_batch;
 
     *value = NAN;
+    if (near < workers) return GHP_OK; /* splits of one TP size, which other batches do not share */
     for (int k = 1; k <= DOUBLINGS; k++) {
         int64_t far = walk_batch(p, k, up);
         double found;

@@ -58,7 +58,7 @@ struct ghp_plan; /* a plan, with the network and the part of the profile that it
 /* What is asked for. All zero but workers and batch: the fastest plan that is found in 30 seconds. */
 struct ghp_planning {
     int workers;   /* ranks that will train, 1 to 2^20 */
-    int64_t batch; /* global batch [samples], a multiple of the workers */
+    int64_t batch; /* global batch [samples], a multiple or a divisor of the workers */
     /* limit on one worker's memory; 0: none, or a GPU's if the profile knows it */
     int64_t memory_bytes;
     const char *strategy; /* "auto", "data", "model" or "owt"; NULL: auto */

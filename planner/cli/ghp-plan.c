@@ -203,7 +203,8 @@ static enum ghp_status check_options(const char *const *files, int n_files)
     if (ghp_plan_chosen.workers == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "no worker count given; add --workers N");
     if (ghp_plan_chosen.batch == 0)
-        return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
+        return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple or a divisor of "
+                                       "the workers");
     if (ghp_plan_chosen.force != NULL && ghp_plan_chosen.strategy != GHP_STRATEGY_AUTO)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--force and --strategy %s both fix splits; give one of them",

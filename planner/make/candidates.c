@@ -134,6 +134,19 @@ static enum ghp_status find_recomputed(const struct ghp_plan_context *s,
     return ghp_recompute_plan_compute(&recomputed, found);
 }
 
+/* Why a layer has no split in the domain, if a batch of fewer samples than workers rules out data. */
+static enum ghp_status check_domain(const struct ghp_plan_context *s,
+                                    const struct ghp_domain *domain)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+
+    for (int v = 0; v < s->model->n_layers && ghp_problem_sharers(s->lowering.problem) > 1; v++)
+        if (ghp_domain_count(domain, v) == 0 &&
+            ghp_split_check(&s->model->layers[v], data, s->lowering.problem) != GHP_OK)
+            return GHP_FAIL(GHP_ERR_INFEASIBLE, "%s", ghp_status_message());
+    return GHP_OK;
+}
+
 /* The best plan of a baseline's domain that fits, with layers recomputed if none does without. */
 static enum ghp_status find_within(const struct ghp_plan_context *s,
                                    const struct ghp_candidates *before,
@@ -145,6 +158,7 @@ static enum ghp_status find_within(const struct ghp_plan_context *s,
     double share = asked ? 0.9 : now + recomputed_share;
     struct ghp_search_result all;
 
+    GHP_TRY(check_domain(s, domain));
     GHP_TRY(search(s, before, domain, baseline_deadline_s(s, baseline), &found->search));
     if (found->search.feasible) return ghp_candidate_of_search(s, &found->search, &found->plan);
     if (ghp_request_may_recompute(s->request))
@@ -483,7 +497,9 @@ enum ghp_status ghp_find_load_balance(const struct ghp_plan_context *context, do
     const double *speed = ghp_speeds_of(&w->profile->speeds, w->problem.workers);
     const struct ghp_partition_job job = ghp_plan_context_partition_job(context, 0.95, best_s);
 
-    if (speed == NULL || w->load_balance == GHP_LOAD_BALANCE_MODE_EQUAL) return GHP_OK;
+    if (speed == NULL || w->load_balance == GHP_LOAD_BALANCE_MODE_EQUAL ||
+        ghp_problem_sharers(w->problem) > 1)
+        return GHP_OK;
     return ghp_load_balance_compute(&job, speed, found);
 }
 

@@ -85,7 +85,9 @@ static enum ghp_status choose_rules(const struct ghp_plan_context *s,
 {
     char text[160];
 
-    if (!c->rules.found) return GHP_FAIL(GHP_ERR_INFEASIBLE, "none of the rules' plans can be");
+    if (!c->rules.found)
+        return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                        "none of the rules' plans can be; leave --solver heuristic out");
     GHP_TRY(ghp_candidate_of_partition(s, &c->rules, &choice->plan));
     choice->certificate = ghp_certify(s, &lead->proven, lead->trial, &choice->plan);
     snprintf(text, sizeof text, "by rules, as asked: the best found takes %.6g ms, %.2f %% less",

@@ -20,6 +20,19 @@ static enum ghp_status set_formats(const bool *given, struct ghp_plan_context *s
     return GHP_OK;
 }
 
+/* Whether every layer has a split, which a batch of fewer samples than workers may leave it none of. */
+static enum ghp_status check_choices(const struct ghp_plan_context *s)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+
+    for (int v = 0; v < s->model->n_layers && ghp_problem_sharers(s->lowering.problem) > 1; v++)
+        if (s->instance->n_choices[v] == 0 &&
+            ghp_split_check(&s->model->layers[v], data, s->lowering.problem) != GHP_OK)
+            return GHP_FAIL(GHP_ERR_INFEASIBLE, "cannot plan '%s': %s", s->model->name,
+                            ghp_status_message());
+    return GHP_OK;
+}
+
 static enum ghp_status fill(const bool *nchw16c, struct ghp_plan_context *s)
 {
     const struct ghp_plan_request *w = s->request;
@@ -35,6 +48,7 @@ static enum ghp_status fill(const bool *nchw16c, struct ghp_plan_context *s)
     if (s->instance == NULL) return GHP_NO_MEMORY();
     GHP_TRY(ghp_instance_init(&s->lowering, w->profile,
                               w->groups > 0 ? workers / w->groups : workers, s->instance));
+    if (!ghp_request_has_stages(w)) GHP_TRY(check_choices(s));
     GHP_TRY(ghp_domain_init(s->instance, &s->domain));
     return w->force != NULL && !ghp_request_has_stages(w) ? ghp_force_restrict(w->force, &s->domain)
                                                           : GHP_OK;

@@ -99,7 +99,9 @@ static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, i
     lowering.staging = ghp_staging_or_none(s);
     split_rear(r, s, tp_size);
     couple(r, s);
-    if (lowering.staging == NULL && ghp_problem_check(lowering.problem) != GHP_OK) return GHP_OK;
+    if (lowering.staging == NULL && (ghp_problem_check(lowering.problem) != GHP_OK ||
+                                     ghp_problem_sharers(lowering.problem) > 1))
+        return GHP_OK; /* the front is by data */
     GHP_TRY(ghp_plan_predict(&lowering, r->splits, r->job->profile, &p));
     r->best->plans++;
     if (r->job->limit_bytes > 0 && p.peak_bytes > r->job->limit_bytes) return GHP_OK;

@@ -64,8 +64,8 @@ struct splitting {
     struct ghp_split *splits, *choices; /* n_layers; GHP_MAX_CHOICES */
 };
 
-/* Every layer by its choice-th split, or data if it has fewer; a tied one by what goes with its owner's. Returns how
- * many the layer with most of them has. */
+/* Every layer by its choice-th split, or its first if it has fewer: data, if it can take that. A tied one by what goes
+ * with its owner's. Returns how many the layer with most of them has. */
 static int choose_splits(struct splitting *s, int choice)
 {
     const struct ghp_model *model = s->lowering.model;
@@ -75,8 +75,8 @@ static int choose_splits(struct splitting *s, int choice)
         int n =
             ghp_split_choices(&model->layers[v], s->lowering.problem, s->choices, GHP_MAX_CHOICES);
 
-        s->splits[v] = choice < n ? s->choices[choice]
-                                  : (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+        s->splits[v] = n > 0 ? s->choices[choice < n ? choice : 0]
+                             : (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         if (model->layers[v].tied != 0)
             s->splits[v] = ghp_split_of_tied(s->splits[ghp_model_owner(model, v)]);
         most = n > most ? n : most;

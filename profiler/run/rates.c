@@ -96,7 +96,7 @@ static enum ghp_status measure_loading(struct ghp_profiling *run, int64_t sample
 
 static enum ghp_status measure_rates(struct ghp_profiling *run, bool rates, bool slowdowns)
 {
-    int64_t samples = run->request->batches[0] / run->result->workers;
+    int64_t samples = ghp_part_of(run->request->batches[0], run->result->workers);
 
     ghp_progress_step(0, "%s", "copies, updates and loading");
     if (rates) GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));

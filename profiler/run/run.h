@@ -63,7 +63,7 @@ struct ghp_profiling_result {
 
 /* Measures and saves.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (more ranks than workers, a batch that the workers do not divide, a file that was
+ * Returns   GHP_OK; GHP_ERR_INPUT (more ranks than workers, a batch that does not fit the workers, a file that was
  *           measured otherwise, ranks not placed node by node); GHP_ERR_IO, GHP_ERR_FORMAT (the file); the backend's
  *           and the transport's failures. All ranks fail together; the rank that failed itself holds the message.
  * Collective over all ranks */

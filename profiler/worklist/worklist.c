@@ -366,7 +366,7 @@ static enum ghp_status collect(const struct ghp_worklist_request *request,
                 ghp_model_check_sizes(&request->models[i], request->batches[b], request->workers));
         for (int n = 1; n <= request->workers; n++) {
             c.problem.workers = n;
-            if (request->batches[b] % n == 0) GHP_TRY(collect_problem(&c));
+            if (ghp_problem_check(c.problem) == GHP_OK) GHP_TRY(collect_problem(&c));
         }
         GHP_TRY(collect_shares(&c, request->batches[b]));
     }

@@ -103,7 +103,7 @@ struct ghp_worklist_request {
 
 /* Collects and orders.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a batch that the workers do not divide); GHP_ERR_NO_MEMORY
+ * Returns   GHP_OK; GHP_ERR_INPUT (a batch that does not fit the workers); GHP_ERR_NO_MEMORY
  * Local; equal requests give equal work lists on all ranks */
 enum ghp_status ghp_worklist_collect(const struct ghp_worklist_request *request,
                                      struct ghp_worklist *worklist);

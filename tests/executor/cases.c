@@ -102,6 +102,15 @@ static enum ghp_split_kind sequence_kind(const struct ghp_layer *layer, enum ghp
     return divided ? GHP_SPLIT_CHANNEL : GHP_SPLIT_POSITION;
 }
 
+/* Data; of fewer samples than workers another. */
+static struct ghp_split first_choice(const struct ghp_layer *layer, struct ghp_problem problem)
+{
+    struct ghp_split first = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+
+    ghp_split_choices(layer, problem, &first, 1);
+    return first;
+}
+
 struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp_problem problem,
                                        int m)
 {
@@ -116,7 +125,7 @@ struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp
         splits[i] = (struct ghp_split){.kind = sequence_kind(l, input), .tp_size = m};
         if (l->tied > 0) splits[i] = ghp_split_of_tied(splits[ghp_model_owner(model, i)]);
         if (ghp_split_check(l, splits[i], problem) != GHP_OK)
-            splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+            splits[i] = first_choice(l, problem);
     }
     return splits;
 }
@@ -128,9 +137,12 @@ struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp
 
     if (splits == NULL) exit(1);
     for (int i = 0; i < model->n_layers; i++) {
+        const struct ghp_layer *l = &model->layers[i];
+
         splits[i] = (struct ghp_split){.kind = GHP_SPLIT_POSITION, .tp_size = m};
-        if (ghp_split_check(&model->layers[i], splits[i], problem) != GHP_OK)
-            splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+        if (ghp_split_check(l, splits[i], problem) != GHP_OK)
+            splits[i] = first_choice(l, problem);
+        if (l->tied > 0) splits[i] = ghp_split_of_tied(splits[ghp_model_owner(model, i)]);
     }
     return splits;
 }

@@ -23,7 +23,7 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem 
  * is between pairs of products by positions. One split a layer; the caller frees them. */
 struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp_problem problem,
                                        int m);
-/* By position wherever a layer takes it, others by data. */
+/* By position wherever a layer takes it, others by their first choice, which is data. */
 struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp_problem problem,
                                        int m);
 

@@ -233,9 +233,44 @@ static void test_problem(void)
     CHECK_STATUS(ghp_problem_check((struct ghp_problem){4, 128}), GHP_OK);
     CHECK_STATUS(ghp_problem_check((struct ghp_problem){6, 128}), GHP_ERR_INPUT);
     CHECK_MESSAGE("use 4 or 8 workers, or batch 126 or 132");
-    CHECK_STATUS(ghp_problem_check((struct ghp_problem){8, 4}), GHP_ERR_INPUT);
-    CHECK_MESSAGE("at most 4 workers");
+    CHECK_STATUS(ghp_problem_check((struct ghp_problem){8, 4}), GHP_OK);
+    CHECK_EQ(ghp_problem_sharers((struct ghp_problem){8, 4}), 2);
+    CHECK_EQ(ghp_problem_sharers((struct ghp_problem){8, 16}), 1);
+    CHECK_STATUS(ghp_problem_check((struct ghp_problem){8, 5}), GHP_ERR_INPUT);
+    CHECK_MESSAGE("at most 5 workers, or batch 4 or 8");
     CHECK_STATUS(ghp_problem_check((struct ghp_problem){0, 4}), GHP_ERR_INPUT);
+}
+
+/* Fewer samples than workers leave each layer the splits of one TP size. */
+static void test_few_samples(void)
+{
+    static const char text[] =
+        "{\"format\": \"ghp.model/1\", \"name\": \"few\", "
+        "\"input\": {\"channels\": 4, \"positions\": 4}, \"layers\": ["
+        "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 8}, "
+        "{\"name\": \"norm\", \"op\": \"layer_norm\"}, "
+        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    const struct ghp_problem few = {.workers = 8, .global_batch = 4};
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
+                           over_four = {.kind = GHP_SPLIT_OUT, .tp_size = 4};
+    struct ghp_split choices[GHP_MAX_CHOICES];
+    struct ghp_model model;
+
+    if (!CHECK_STATUS(ghp_model_parse(text, "few", &model), GHP_OK)) return;
+    for (int v = 0; v < model.n_layers; v++) {
+        int n = ghp_split_choices(&model.layers[v], few, choices, GHP_MAX_CHOICES);
+
+        for (int i = 0; i < n; i++) {
+            CHECK_EQ(choices[i].tp_size, 2);
+            CHECK_EQ(ghp_layout_samples(ghp_split_layouts(choices[i]).x, few), 1);
+            CHECK_STATUS(ghp_split_check(&model.layers[v], choices[i], few), GHP_OK);
+        }
+        CHECK(n > 0);
+        CHECK_STATUS(ghp_split_check(&model.layers[v], data, few), GHP_ERR_INPUT);
+        CHECK_MESSAGE("use a split of TP size 2, or a batch of 8");
+    }
+    CHECK_STATUS(ghp_split_check(&model.layers[1], over_four, few), GHP_ERR_INPUT);
+    ghp_model_release(&model);
 }
 
 static void test_text(void)
@@ -275,6 +310,7 @@ CHECK_TEST(split)
     test_positions();
     test_tied();
     test_problem();
+    test_few_samples();
     test_text();
     test_gcd();
     return check_end();

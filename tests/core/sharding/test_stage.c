@@ -317,9 +317,28 @@ static void check_refusals(void)
            "no input, batch_norm or loss");
 }
 
+/* Fewer samples than workers: those of a subgroup share each. */
+static void check_few_samples(void)
+{
+    static const enum ghp_layout_kind kinds[] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL,
+                                                 GHP_LAYOUT_SEQUENCE};
+    const struct ghp_staging alone = {.micro_batches = 1};
+
+    for (int workers = 2; workers <= 12; workers++)
+        for (int batch = 1; batch < workers; batch++)
+            for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+                struct ghp_problem whole = {.workers = workers, .global_batch = batch};
+                struct ghp_layout layout = {kinds[k], ghp_problem_sharers(whole)};
+
+                if (workers % batch != 0 || CHANNELS % layout.tp_size != 0) continue;
+                check_cover(&alone, whole, 0, layout);
+            }
+}
+
 CHECK_TEST(stage)
 {
     check_shares();
+    check_few_samples();
     check_listed();
     check_slots();
     check_interleaved();

@@ -133,6 +133,20 @@ static void check_model(const char *model, const char *backend, int element_byte
     bench_close(&b);
 }
 
+/* Fewer samples than workers, who share each: every layer has that one TP size, the attention by positions or heads. */
+static void check_few(const char *model, int64_t batch)
+{
+    const struct bench_numbers numbers = {
+        .ops = &ghp_backend_reference, .element_bytes = 8, .batch = batch};
+    struct bench b;
+
+    CHECK_STATUS(bench_open_by(&b, transport, model, numbers), GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    check_case(&b, CASE_MIXED, 1, workers);
+    if (batch == 1) check_sequence(&b);
+    bench_close(&b);
+}
+
 /* Labels that are ignored, of which workers have unlike numbers: the mean is that of all others. */
 static void check_ignored(void)
 {
@@ -206,6 +220,9 @@ CHECK_TEST(equality)
     check_model(GHP_SOURCE_DIR "/tests/executor/padded.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
+    check_few(GHP_SOURCE_DIR "/tests/executor/sequence.json", 1);
+    check_few(GHP_SOURCE_DIR "/tests/executor/tied.json", 1);
+    if (workers == 4) check_few(GHP_SOURCE_DIR "/tests/executor/sequence.json", 2);
     check_ignored();
     if (workers > 1) {
         check_faults(GHP_SOURCE_DIR "/models/small-resnet.json", acted);

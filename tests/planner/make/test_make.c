@@ -271,6 +271,28 @@ static void test_gap(void)
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
 }
 
+/* One sample over all workers: every layer is split, and data parallelism says why it cannot be. */
+static void test_few_samples(void)
+{
+    struct ghp_plan_request request = request_for(MODEL("llama-nano"), 4, 1);
+    struct ghp_plan plan;
+
+    if (CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) {
+        for (int v = 0; v < plan.model.n_layers; v++)
+            CHECK_EQ(plan.splits[v].tp_size, 4);
+        CHECK(!plan.baselines[0].feasible &&
+              strstr(plan.baselines[0].reason, "a batch of 1 is less than one sample") != NULL);
+        check_plan(&plan);
+        ghp_plan_release(&plan);
+    }
+    request.strategy = GHP_STRATEGY_DATA;
+    CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_ERR_INFEASIBLE);
+    CHECK_MESSAGE("or a batch of 4");
+    request = request_for(MODEL("lenet5"), 4, 1); /* six channels of one */
+    CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_ERR_INFEASIBLE);
+    CHECK_MESSAGE("layer 'conv1' cannot take split 'data': a batch of 1 is less");
+}
+
 /* An operation that the backend lacks is refused before anything is searched. */
 static void test_operations(void)
 {
@@ -297,6 +319,7 @@ CHECK_TEST(make)
     test_simplify();
     test_costly_reductions();
     test_gap();
+    test_few_samples();
     test_operations();
     ghp_profile_release(&profile);
     return check_end();
