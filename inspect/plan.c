@@ -55,8 +55,8 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
         ghp_sheet_int(sheet, i);
         ghp_sheet_text(sheet, plan->model.layers[ghp_placement_first(placement)].name);
         ghp_sheet_int(sheet, p->programs.n > 1 ? plan->staging.stage[i].workers : plan->group_size);
-        ghp_sheet_int(sheet, ghp_part_of(placement->problem.global_batch,
-                                         placement->problem.workers));
+        ghp_sheet_int(sheet,
+                      ghp_part_of(placement->problem.global_batch, placement->problem.workers));
         ghp_sheet_int(sheet, ghp_stage_in_flight(&plan->staging, i));
         ghp_sheet_real(sheet, timing->compute_s);
         ghp_sheet_real(sheet, timing->comm_s);
@@ -178,7 +178,8 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        (double)plan->predicted.server_bytes * MIB,
                        plan->problem.workers + plan->method.sync.servers);
     if (plan->method.shard_within > 0)
-        ghp_sheet_note(sheet, "parameters are sharded within groups of %d workers, and each group has all",
+        ghp_sheet_note(sheet,
+                       "parameters are sharded within groups of %d workers, and each group has all",
                        plan->method.shard_within);
     if (ghp_method_clips(&plan->method))
         ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->method.clip_norm);

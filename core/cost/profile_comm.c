@@ -216,7 +216,8 @@ static double analytic_of(enum ghp_comm_op op, int64_t bytes, int count, struct 
     double n = count, volume = (double)bytes;
 
     if (count <= 1 || op == GHP_COMM_NONE) return 0;
-    if (op == GHP_COMM_TRANSFER) return volume / link.bandwidth_Bps + link.latency_s;
+    if (op == GHP_COMM_TRANSFER || op == GHP_COMM_SHIFT)
+        return volume / link.bandwidth_Bps + link.latency_s;
     if (op == GHP_COMM_ALL_REDUCE)
         return 2 * (n - 1) / n * volume / link.bandwidth_Bps + 2 * (n - 1) * link.latency_s;
     return (n - 1) / n * volume / link.bandwidth_Bps + (n - 1) * link.latency_s;

@@ -453,6 +453,7 @@ static enum ghp_status kernel_cost(const struct ghp_profile *profile, const stru
     GHP_TRY(ghp_profile_op_in(profile, &instr->local, instr->pass, instr->nchw16c, cost));
     cost->seconds *= runs_of(instr);
     cost->contention_s *= runs_of(instr);
+    cost->seconds += rate_cost(&profile->copy, instr->copy_bytes).seconds;
     return GHP_OK;
 }
 

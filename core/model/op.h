@@ -47,6 +47,7 @@ enum ghp_split_kind {
     GHP_SPLIT_FULL,     /* the same as the others */
     GHP_SPLIT_ROWS,     /* its rows of a table, and a summand of the output */
     GHP_SPLIT_POSITION, /* its positions of a sequence */
+    GHP_SPLIT_RING, /* of an attention: the same, and keys and values come from worker to worker */
     GHP_SPLIT_COUNT
 };
 

@@ -7,6 +7,7 @@
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/buffer_assignment.h"
 #include "core/program/liveness.h"
+#include "core/program/ring.h"
 
 #include "core/model/precision.h"
 
@@ -80,6 +81,9 @@ static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
             k->program->buffers[k->gradients[access.of * GHP_MAX_PARAMS + access.slot]].elements);
     case GHP_TENSOR_WEIGHTS:
         return ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET, access.of, instr->bytes);
+    case GHP_TENSOR_RING:
+        return ghp_describe_bytes(GHP_BUFFER_SCRATCH, access.of,
+                                  ghp_ring_bytes(instr, k->lowering->element_bytes));
     case GHP_TENSOR_LABELS:
         return ghp_describe_bytes(
             GHP_BUFFER_LABELS, access.of,
@@ -117,6 +121,7 @@ static int *slot_of(struct ghp_buffer_assignment *k, const struct ghp_instr *ins
     case GHP_TENSOR_SUMMAND: return &k->partial[access.slot];
     case GHP_TENSOR_LABELS: return &t->labels;
     case GHP_TENSOR_WEIGHTS: return &k->gathered;
+    case GHP_TENSOR_RING: return &k->ring;
     default: return NULL;
     }
 }
@@ -145,7 +150,7 @@ static enum ghp_status assign_tensors(struct ghp_buffer_assignment *k, int index
         struct ghp_access access = accesses.access[i];
         int *slot = slot_of(k, instr, access);
         bool passing = access.tensor == GHP_TENSOR_BETWEEN || access.tensor == GHP_TENSOR_SUMMAND ||
-                       access.tensor == GHP_TENSOR_WEIGHTS;
+                       access.tensor == GHP_TENSOR_WEIGHTS || access.tensor == GHP_TENSOR_RING;
         if (slot != NULL) {
             if (passing && access.writes) *slot = -1; /* each time another one */
             GHP_TRY(ghp_buffer_assignment_demand(k, slot, describe(k, instr, access)));

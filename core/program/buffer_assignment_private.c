@@ -566,7 +566,8 @@ enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *lowering,
                                         .copies = -1,
                                         .prefetch = -1,
                                         .gathered = -1,
-                                        .between = -1};
+                                        .between = -1,
+                                        .ring = -1};
     k->micro = ghp_alloc((size_t)micro_batches, sizeof *k->micro);
     if (k->micro != NULL) k->tables = carve_tables(k, micro_batches);
     k->x_changed = ghp_alloc((size_t)lowering->model->n_edges + 1, sizeof *k->x_changed);

@@ -43,6 +43,7 @@ struct ghp_buffer_assignment {
      * micro-batch. */
     int *bucket_now, *part_now, *micro_now;
     int between; /* buffer between two steps of one reshard */
+    int ring;    /* buffer of the pieces of one pass of an attention */
     /* a further micro-batch's weight gradients, until they are added */
     int partial[GHP_MAX_PARAMS];
 };

@@ -62,6 +62,7 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
     case GHP_COMM_ALL_GATHER:
     case GHP_COMM_REDUCE_SCATTER:
     case GHP_COMM_ALL_TO_ALL: return part;
+    case GHP_COMM_SHIFT: return instr->bytes;
     default: return 0;
     }
 }

@@ -43,7 +43,8 @@
     X(MIX, mix)                                                                                    \
     X(CARRY, carry)                                                                                \
     X(WORKER_NORM, worker_norm)                                                                    \
-    X(GATHER, gather)
+    X(GATHER, gather)                                                                              \
+    X(SHIFT, shift)
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, name) GHP_INSTR_##id,
@@ -90,6 +91,7 @@ struct ghp_operands { /* buffer ids, -1: none */
     int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], moment[GHP_MAX_MOMENTS][GHP_MAX_PARAMS];
     int state[GHP_MAX_STATES], stats_delta[GHP_MAX_STATES];
     int saved, stats, labels, metrics, scratch;
+    int ring; /* of an attention whose keys come in pieces: core/program/ring.h */
 };
 
 /* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/explanation/cpu.md). */
@@ -131,6 +133,7 @@ struct ghp_instr {
     struct ghp_local local;
     struct ghp_layouts layouts; /* COMPUTE, LOAD: of its layer's tensors */
     int64_t first_row; /* COMPUTE, of a table that is divided by rows: of this worker's part */
+    int pieces, piece; /* COMPUTE, SHIFT, of a ring: of how many, which one; 0, 0: of none */
     bool adds_weight;  /* COMPUTE: to the gradient that a tied layer of this stage has made */
     enum ghp_param_sharding sharding; /* COMPUTE, GATHER, reductions: of the parameters */
     bool counts; /* METRIC_REDUCE: false: another worker of the stages counts the same samples */
@@ -144,10 +147,10 @@ struct ghp_instr {
     struct ghp_ranks ranks;
     int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
     bool serves; /* PUSH, PULL: of a server, whose bytes are its cut */
-    /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
-     * LOAD, UPDATE, ACCUMULATE: bytes written; norms: bytes read; SEND, RECEIVE: this worker's messages */
+    /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer; what a shift
+     * sends); LOAD, UPDATE, ACCUMULATE: bytes written; norms: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;
-    /* RESHARD, SEND, RECEIVE: bytes that are also copied, with strides, or added */
+    /* RESHARD, SEND, RECEIVE: bytes that are also copied, with strides, or added; COMPUTE of a ring: that are added */
     int64_t copy_bytes;
     int64_t stat_count; /* batch_norm: samples x pixels that the reduced sums are over */
     /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, GATHER, UPDATE, PULL, and an ACCUMULATE into an

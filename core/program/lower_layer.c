@@ -2,6 +2,7 @@
  * reductions. */
 #include "core/program/lower_layer.h"
 #include "core/program/lower_points.h"
+#include "core/program/lower_ring.h"
 #include "core/program/lower_scaling.h"
 #include "core/model/precision.h"
 
@@ -175,6 +176,7 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
         GHP_TRY(emit_stats(e, layer, split, false));
         GHP_TRY(emit_stat_reduce(e, layer, split, false));
     }
+    if (split.kind == GHP_SPLIT_RING) return ghp_emit_ring(e, layer, split, GHP_PASS_FORWARD);
     return emit_compute(e, layer, split, GHP_PASS_FORWARD);
 }
 
@@ -340,7 +342,8 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
             GHP_TRY(emit_ready(e, layer, split));
     }
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
-    if (makes_gradient(e->lowering, layer) && ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))
-        return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
-    return GHP_OK;
+    if (!makes_gradient(e->lowering, layer) || !ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))
+        return GHP_OK;
+    if (split.kind == GHP_SPLIT_RING) return ghp_emit_ring(e, layer, split, GHP_PASS_BACKWARD_DATA);
+    return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const split_names[] = {"data", "out",  "in",      "channel",
-                                          "full", "rows", "position"};
+static const char *const split_names[] = {"data", "out",  "in",       "channel",
+                                          "full", "rows", "position", "ring"};
 const char *const ghp_param_sharding_names[GHP_SHARDING_COUNT + 1] = {
     "none", "gradients", "step", "micro-batch", "pass", NULL};
 static const char *const layout_names[] = {"batch", "channel", "full", "partial", "sequence"};
@@ -65,6 +65,8 @@ struct ghp_layouts ghp_split_layouts(struct ghp_split split)
         [GHP_SPLIT_ROWS] = {GHP_LAYOUT_FULL, GHP_LAYOUT_PARTIAL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL},
         [GHP_SPLIT_POSITION] = {GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_SEQUENCE,
                                 GHP_LAYOUT_SEQUENCE},
+        [GHP_SPLIT_RING] = {GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_SEQUENCE,
+                            GHP_LAYOUT_SEQUENCE},
     };
     const enum ghp_layout_kind *k = kinds[split.kind];
     int m = split.tp_size;
@@ -154,9 +156,17 @@ const char *ghp_reshard_name(enum ghp_reshard_op op)
 
 const char *ghp_comm_name(enum ghp_comm_op op)
 {
-    static const char *const names[GHP_COMM_COUNT] = {"none",           "all_reduce", "all_gather",
-                                                      "reduce_scatter", "all_to_all", "transfer"};
+    static const char *const names[GHP_COMM_COUNT] = {
+        "none", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "transfer", "shift"};
     return names[op];
+}
+
+/* Whether the operation reads whole inputs that pieces can stand for in turn: what a score is must not depend on where
+ * its key is. */
+static bool takes_pieces(const struct ghp_layer *layer)
+{
+    return ghp_op_of(layer->op)->whole_inputs != 0 && layer->heads.window == 0 &&
+           layer->heads.dropout == 0 && layer->n_inputs < 4;
 }
 
 /* Channels, or positions, that a split divides, 0 if the layer does not take that kind of split. */
@@ -166,7 +176,8 @@ static int64_t divided_parts(const struct ghp_layer *layer, enum ghp_split_kind 
 
     if (kind == GHP_SPLIT_DATA) return 1;
     if (layer->by_data) return 0;
-    if (kind == GHP_SPLIT_POSITION)
+    if (kind == GHP_SPLIT_RING && !takes_pieces(layer)) return 0;
+    if (kind == GHP_SPLIT_POSITION || kind == GHP_SPLIT_RING)
         return facts->by_position && layer->in.axes == GHP_AXES_SEQUENCE ? layer->in.h : 0;
     return (facts->divides != NULL ? facts->divides : ghp_divides_channels)(layer, kind);
 }
@@ -293,9 +304,9 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
                         layer->name, text, layer->norm.ghost_batch,
                         samples_of(problem, split.tp_size));
     if (split_fits(layer, split)) return ghp_sharding_check(layer, split, problem);
-    const char *parts = split.kind == GHP_SPLIT_POSITION ? "positions"
-                        : layer->heads.size > 0          ? "heads"
-                                                         : "channels";
+    const char *parts = ghp_split_sharers(split) == 1 && split.tp_size > 1 ? "positions"
+                        : layer->heads.size > 0                            ? "heads"
+                                                                           : "channels";
     int64_t best = 1;
     for (int m = 2; m <= problem.workers; m++)
         if (problem.workers % m == 0 && n_parts % m == 0) best = m;
@@ -423,7 +434,9 @@ int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions)
 
 int ghp_split_sharers(struct ghp_split split)
 {
-    return split.kind == GHP_SPLIT_POSITION ? 1 : split.tp_size;
+    bool each = split.kind == GHP_SPLIT_POSITION || split.kind == GHP_SPLIT_RING;
+
+    return each ? 1 : split.tp_size;
 }
 
 const char *ghp_split_kind_name(enum ghp_split_kind kind)
@@ -486,11 +499,10 @@ enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
     *split = (struct ghp_split){0};
     if (!ghp_split_kind_find(name, &split->kind) || !sound || tp_size < 1 ||
         tp_size > GHP_MAX_WORKERS || (split->kind == GHP_SPLIT_DATA) != (tp_size == 1))
-        return GHP_FAIL(
-            GHP_ERR_INPUT,
-            "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M or "
-            "position:M with M > 1",
-            text);
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M, "
+                        "position:M or ring:M with M > 1",
+                        text);
     if (plus != NULL && !read_sharding(plus + 1, &split->sharding))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "cannot read split '%s'; after the plus, use none, gradients, step, "

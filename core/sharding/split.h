@@ -35,7 +35,7 @@ enum ghp_param_sharding {
 
 struct ghp_split { /* of one layer */
     /* conv2d, linear: data | out | in; grouped conv2d: data | channel; embedding: data | out | rows; others: data |
-     * channel | full, of sequences also position */
+     * channel | full, of sequences also position, attention ring */
     enum ghp_split_kind kind;
     int tp_size;                      /* 1 for data, else > 1, divides N */
     enum ghp_param_sharding sharding; /* of the parameters, or of the tied ones */
@@ -84,6 +84,7 @@ enum ghp_comm_op {
     GHP_COMM_REDUCE_SCATTER,
     GHP_COMM_ALL_TO_ALL,
     GHP_COMM_TRANSFER, /* pairs: the first of two ranks sends to the second; core/sharding/transfer.h */
+    GHP_COMM_SHIFT, /* each rank sends to the next, the last to the first */
     GHP_COMM_COUNT
 };
 
@@ -212,7 +213,7 @@ extern const char *const ghp_param_sharding_names[GHP_SHARDING_COUNT + 1];
 void ghp_layout_format(struct ghp_layout layout, char *text, size_t n); /* "batch", "channel:4" */
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split);
 
-/* "choices" never exceed this for N up to 2^20 (240 divisors of N, three kinds other than data). */
-enum { GHP_MAX_CHOICES = 720 };
+/* "choices" never exceed this for N up to 2^20 (240 divisors of N, four kinds other than data). */
+enum { GHP_MAX_CHOICES = 960 };
 
 #endif

@@ -4,6 +4,7 @@
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/kernel_spec.h"
+#include "executor/engine/ring.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,8 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
     if (instr->kind == GHP_INSTR_COMPUTE) {
+        if (instr->pieces > 0)
+            GHP_TRY(ghp_ring_check(ghp_exec_context_device(&w->exec), layer, instr->pieces));
         GHP_TRY(check_fused(w, instr));
         GHP_TRY(find_kernel(w, i));
     }

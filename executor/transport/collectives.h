@@ -66,6 +66,8 @@ struct ghp_collectives_ops {
     /* out[i] = what rank i had in in[own index]. */
     enum ghp_status (*all_to_all)(struct ghp_comm *comm, const void *in, void *out,
                                   int64_t bytes_each);
+    /* out = what the rank before this one had in `in`; the first one's is the last one. */
+    enum ghp_status (*shift)(struct ghp_comm *comm, const void *in, void *out, int64_t bytes);
     /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.
      * GHP_OK if nothing is enqueued. Local. */
     enum ghp_status (*check)(struct ghp_collectives *collectives, double waited_s,

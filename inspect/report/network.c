@@ -321,10 +321,11 @@ static void put_drawing(const struct drawing *d)
 /* Layers and weights of each kind of split, with its colour. */
 static void put_legend(struct ghp_page *page, const struct ghp_report *report)
 {
-    static const char *const meaning[] = {"each worker its samples", "output channels divided",
-                                          "input channels divided",  "channels divided",
-                                          "all members do the same", "rows of a table divided",
-                                          "positions divided"};
+    static const char *const meaning[] = {
+        "each worker its samples", "output channels divided",
+        "input channels divided",  "channels divided",
+        "all members do the same", "rows of a table divided",
+        "positions divided",       "positions divided, keys and values pass round"};
     const struct ghp_plan *plan = report->plan;
 
     ghp_page_add(page, "<ul class=\"legend\">");

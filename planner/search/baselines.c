@@ -134,11 +134,10 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
     char kind[16] = {0};
     snprintf(kind, sizeof kind, "%.*s", (int)(colon - text), text);
     if (!ghp_split_kind_find(kind, &split.kind))
-        return GHP_FAIL(
-            GHP_ERR_USAGE,
-            "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M or "
-            "position:M, M a number or max",
-            text);
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M, "
+                        "position:M or ring:M, M a number or max",
+                        text);
     for (int i = 0; i < domain->instance->n_choices[v]; i++)
         if (in_play(domain, v, i) && split_of(domain, v, i)->kind == split.kind &&
             (*choice < 0 ||

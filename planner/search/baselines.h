@@ -22,8 +22,8 @@
 enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_domain *domain);
 
 /* Fixes splits by hand: `PATTERN=SPLIT,PATTERN=SPLIT,...`; a pattern is a layer's name with * and ?; a split is data,
- * out:M, in:M, channel:M, full:M, rows:M, position:M, or KIND:max for the largest TP size the layer can take. Later
- * entries win; a pattern with * or ? skips layers that cannot take its split, unless none can. Layers that no entry
+ * out:M, in:M, channel:M, full:M, rows:M, position:M, ring:M, or KIND:max for the largest TP size the layer can take.
+ * Later entries win; a pattern with * or ? skips layers that cannot take its split, unless none can. Layers that no entry
  * names stay free.
  * The entry `random:SEED` draws a split for every conv2d and linear layer: plans to compare with, not to train by.
  *

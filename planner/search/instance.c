@@ -119,9 +119,13 @@ static void place_routes(struct ghp_instance *in)
     }
 }
 
-/* Whether the layer may be split over `tp_size` workers. If each worker has all weights, it is not split at all. */
-static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
+/* Whether the layer may be split so. If each worker has all weights, it is not split at all. */
+static bool takes(const struct ghp_instance *in, int v, struct ghp_split split, int tp_sizes)
 {
+    int tp_size = split.tp_size;
+
+    if (split.kind == GHP_SPLIT_RING && in->profile->on_device)
+        return false; /* pieces are added up by a loop over host memory */
     if (tp_size > 1 && (ghp_sync_wants_data(in->lowering->method.sync) ||
                         ghp_lr_scaling_takes_batches(in->lowering->method.scaling)))
         return false;
@@ -164,7 +168,7 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
         in->choices = grown;
         in->first_choice[v] = (int)room;
         for (int i = 0; i < n; i++)
-            if (takes(in, v, all[i].tp_size, tp_sizes))
+            if (takes(in, v, all[i], tp_sizes))
                 room += (size_t)ghp_stage_shardings(
                     &(struct ghp_sharding_place){model, in->lowering->staging, v,
                                                  in->problem[in->stage[v]]},

@@ -18,7 +18,8 @@ static struct ghp_contention contention_of(const struct ghp_instance *in, int st
 
 static enum ghp_work work_of(const struct ghp_instr *instr)
 {
-    bool sends = instr->kind == GHP_INSTR_RESHARD || instr->kind == GHP_INSTR_STAT_REDUCE;
+    bool sends = instr->kind == GHP_INSTR_RESHARD || instr->kind == GHP_INSTR_STAT_REDUCE ||
+                 instr->kind == GHP_INSTR_SHIFT;
     return sends && instr->ranks.count > 1 ? GHP_WORK_LINK : GHP_WORK_COMPUTE;
 }
 

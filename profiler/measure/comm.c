@@ -71,6 +71,7 @@ static enum ghp_status exchange_once(const struct exchange *x)
         return x->comm->ops->reduce_scatter(x->comm, &sum);
     case GHP_COMM_ALL_GATHER: return x->comm->ops->all_gather(x->comm, x->in, x->out, each);
     case GHP_COMM_ALL_TO_ALL: return x->comm->ops->all_to_all(x->comm, x->in, x->out, each);
+    case GHP_COMM_SHIFT: return x->comm->ops->shift(x->comm, x->in, x->out, x->what->bytes);
     case GHP_COMM_TRANSFER:
     case GHP_COMM_NONE:
     case GHP_COMM_COUNT: break;

@@ -124,8 +124,7 @@ struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp
 
         splits[i] = (struct ghp_split){.kind = sequence_kind(l, input), .tp_size = m};
         if (l->tied > 0) splits[i] = ghp_split_of_tied(splits[ghp_model_owner(model, i)]);
-        if (ghp_split_check(l, splits[i], problem) != GHP_OK)
-            splits[i] = first_choice(l, problem);
+        if (ghp_split_check(l, splits[i], problem) != GHP_OK) splits[i] = first_choice(l, problem);
     }
     return splits;
 }
@@ -140,8 +139,7 @@ struct ghp_split *case_position_splits(const struct ghp_model *model, struct ghp
         const struct ghp_layer *l = &model->layers[i];
 
         splits[i] = (struct ghp_split){.kind = GHP_SPLIT_POSITION, .tp_size = m};
-        if (ghp_split_check(l, splits[i], problem) != GHP_OK)
-            splits[i] = first_choice(l, problem);
+        if (ghp_split_check(l, splits[i], problem) != GHP_OK) splits[i] = first_choice(l, problem);
         if (l->tied > 0) splits[i] = ghp_split_of_tied(splits[ghp_model_owner(model, i)]);
     }
     return splits;

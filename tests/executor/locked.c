@@ -168,6 +168,7 @@ static enum ghp_status run_collective(const struct locked_collective *c)
     case GHP_COMM_REDUCE_SCATTER: return c->comm->ops->reduce_scatter(c->comm, &c->sum);
     case GHP_COMM_ALL_GATHER: return c->comm->ops->all_gather(c->comm, c->in, c->out, c->bytes);
     case GHP_COMM_ALL_TO_ALL: return c->comm->ops->all_to_all(c->comm, c->in, c->out, c->bytes);
+    case GHP_COMM_SHIFT: return c->comm->ops->shift(c->comm, c->in, c->out, c->bytes);
     default: return GHP_FAIL(GHP_ERR_INTERNAL, "no collective");
     }
 }

@@ -93,6 +93,12 @@ static enum ghp_status queued_all_to_all(struct ghp_comm *c, const void *in, voi
                         .op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
 }
 
+static enum ghp_status queued_shift(struct ghp_comm *c, const void *in, void *out, int64_t bytes)
+{
+    return carry(
+        c, (struct locked_collective){.op = GHP_COMM_SHIFT, .in = in, .out = out, .bytes = bytes});
+}
+
 static enum ghp_status queued_check(struct ghp_collectives *queued, double waited_s,
                                     const char *label)
 {
@@ -109,4 +115,5 @@ static const struct ghp_collectives_ops queued_ops = {.name = "locked",
                                                       .reduce_scatter = queued_reduce_scatter,
                                                       .all_gather = queued_all_gather,
                                                       .all_to_all = queued_all_to_all,
+                                                      .shift = queued_shift,
                                                       .check = queued_check};

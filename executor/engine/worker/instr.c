@@ -6,6 +6,7 @@
 #include "core/program/memory_format.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
+#include "executor/engine/ring.h"
 
 /* The wrong samples: the first one in place of the second. */
 static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_instr *instr)
@@ -161,6 +162,36 @@ static enum ghp_status clear_gradients(struct ghp_worker *w, const struct ghp_in
     return GHP_OK;
 }
 
+/* A COMPUTE or a SHIFT of an attention in pieces. */
+static struct ghp_ring_job ring_job(const struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+
+    return (struct ghp_ring_job){.instr = instr,
+                                 .member = w->program.placement.number % instr->pieces,
+                                 .causal = w->program.model->layers[instr->layer].heads.causal,
+                                 .element_bytes = w->program.element_bytes,
+                                 .ring = w->address[instr->at.ring],
+                                 .ops = w->exec.backend_ops,
+                                 .backend = w->exec.backend,
+                                 .kernel = w->prepared[i].kernel,
+                                 .comm = w->prepared[i].comm};
+}
+
+static enum ghp_status run_shift(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_ring_job job = ring_job(w, i);
+    const struct ghp_tensors at = ghp_kernel_arguments_tensors(instr, w->address);
+
+    (void)previous;
+    job.comm->label = w->prepared[i].label;
+    return ghp_ring_shift(&job, &at);
+}
+
+const struct ghp_run_kind ghp_run_kind_shift = {.run = run_shift,
+                                                .failpoint = GHP_FAILPOINT_RESHARD};
+
 static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -183,6 +214,11 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
     args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);
+    if (instr->pieces > 0) {
+        const struct ghp_ring_job job = ring_job(w, i);
+
+        return ghp_ring_compute(&job, &args);
+    }
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
         return run_ghost_batches(w, i, &args);
     if (instr->local.repeat > 1) GHP_TRY(sum_ghost_batches(w, instr, &args));

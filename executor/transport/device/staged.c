@@ -224,6 +224,21 @@ static enum ghp_status staged_all_to_all(struct ghp_comm *comm, const void *in, 
     return GHP_OK;
 }
 
+static enum ghp_status staged_shift(struct ghp_comm *comm, const void *in, void *out, int64_t bytes)
+{
+    struct staged_comm *c = (struct staged_comm *)comm;
+    int64_t most = most_bytes(c);
+
+    for (int64_t done = 0; done < bytes; done += most) {
+        struct pieces p = {1, 0, done, smaller(most, bytes - done)};
+
+        GHP_TRY(move(c, p, GHP_COPY_TO_HOST, writable(in), c->out));
+        GHP_TRY(c->host->ops->shift(host_of(c), c->out, c->in, p.n));
+        GHP_TRY(move(c, p, GHP_COPY_TO_DEVICE, out, c->in));
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status staged_check(struct ghp_collectives *staged, double waited_s,
                                     const char *label)
 {
@@ -240,4 +255,5 @@ const struct ghp_collectives_ops ghp_staged_collectives = {.name = "mpi staged",
                                                            .reduce_scatter = staged_reduce_scatter,
                                                            .all_gather = staged_all_gather,
                                                            .all_to_all = staged_all_to_all,
+                                                           .shift = staged_shift,
                                                            .check = staged_check};

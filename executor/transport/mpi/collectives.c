@@ -50,6 +50,20 @@ enum ghp_status ghp_mpi_all_to_all(struct ghp_mpi_comm *comm, const void *in, vo
     return GHP_OK;
 }
 
+enum ghp_status ghp_mpi_shift(struct ghp_mpi_comm *comm, const void *in, void *out, int64_t bytes)
+{
+    int p = comm->count, me = comm->index;
+
+    for (int64_t done = 0; done < bytes && p > 1; done += GHP_MPI_PIECE_BYTES) {
+        int64_t n = smaller(GHP_MPI_PIECE_BYTES, bytes - done);
+
+        GHP_TRY(ghp_mpi_receive(comm, (char *)out + done, n, (me + p - 1) % p));
+        GHP_TRY(ghp_mpi_send(comm, (const char *)in + done, n, (me + 1) % p));
+        GHP_TRY(ghp_mpi_wait(comm, comm->request_set));
+    }
+    return GHP_OK;
+}
+
 /* Dissemination: after round i everyone has heard, through others, of 2^(i+1) ranks. */
 enum ghp_status ghp_mpi_barrier(struct ghp_mpi_comm *comm)
 {

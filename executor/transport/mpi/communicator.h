@@ -131,6 +131,7 @@ enum ghp_status ghp_mpi_all_gather(struct ghp_mpi_comm *comm, const void *mine, 
 /* In mpi/collectives.c. */
 enum ghp_status ghp_mpi_all_to_all(struct ghp_mpi_comm *comm, const void *in, void *out,
                                    int64_t bytes_each);
+enum ghp_status ghp_mpi_shift(struct ghp_mpi_comm *comm, const void *in, void *out, int64_t bytes);
 /* In mpi/channel.c. */
 extern const struct ghp_p2p_ops ghp_mpi_p2p;
 

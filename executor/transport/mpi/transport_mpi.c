@@ -279,6 +279,11 @@ static enum ghp_status host_all_to_all(struct ghp_comm *comm, const void *in, vo
     return through_port(comm, ghp_mpi_all_to_all(by_port(comm), in, out, bytes_each));
 }
 
+static enum ghp_status host_shift(struct ghp_comm *comm, const void *in, void *out, int64_t bytes)
+{
+    return through_port(comm, ghp_mpi_shift(by_port(comm), in, out, bytes));
+}
+
 static void host_close(struct ghp_collectives *host)
 {
     (void)host; /* ghp_transport_end does */
@@ -299,6 +304,7 @@ const struct ghp_collectives_ops ghp_mpi_collectives = {.name = "mpi",
                                                         .reduce_scatter = host_reduce_scatter,
                                                         .all_gather = host_all_gather,
                                                         .all_to_all = host_all_to_all,
+                                                        .shift = host_shift,
                                                         .check = host_check};
 
 /* ---- start and end ---- */

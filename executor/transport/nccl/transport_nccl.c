@@ -290,6 +290,25 @@ static enum ghp_status nccl_all_to_all(struct ghp_comm *comm, const void *in, vo
     return done(c, result == ncclSuccess ? ended : result);
 }
 
+static enum ghp_status nccl_shift(struct ghp_comm *comm, const void *in, void *out, int64_t bytes)
+{
+    struct nccl_comm *c = (struct nccl_comm *)comm;
+    const struct ghp_nccl *nccl = c->all->nccl;
+    int p = c->base.ranks.count;
+    int me = ghp_ranks_index(c->base.ranks, c->all->transport->control->rank);
+    ncclResult_t result, ended;
+
+    GHP_TRY(enter(c));
+    result = nccl->ncclGroupStart();
+    if (result != ncclSuccess) return done(c, result);
+    result = nccl->ncclSend(in, (size_t)bytes, ncclInt8, (me + 1) % p, c->nccl, stream_of(c));
+    if (result == ncclSuccess)
+        result =
+            nccl->ncclRecv(out, (size_t)bytes, ncclInt8, (me + p - 1) % p, c->nccl, stream_of(c));
+    ended = nccl->ncclGroupEnd();
+    return done(c, result == ncclSuccess ? ended : result);
+}
+
 static enum ghp_status nccl_check(struct ghp_collectives *nccl, double waited_s, const char *label)
 {
     struct nccl *t = (struct nccl *)nccl;
@@ -313,4 +332,5 @@ const struct ghp_collectives_ops ghp_nccl_collectives = {.name = "nccl",
                                                          .reduce_scatter = nccl_reduce_scatter,
                                                          .all_gather = nccl_all_gather,
                                                          .all_to_all = nccl_all_to_all,
+                                                         .shift = nccl_shift,
                                                          .check = nccl_check};

@@ -10,6 +10,7 @@
 
 static const char *const lenet = GHP_SOURCE_DIR "/models/lenet5.json";
 static const char *const resnet = GHP_SOURCE_DIR "/models/small-resnet.json";
+static const char *const sequence = GHP_SOURCE_DIR "/tests/executor/sequence.json";
 
 static void check_names(int kind)
 {
@@ -80,7 +81,7 @@ static void check_instr(const struct ghp_lowering *lowering, const struct ghp_pr
     }
 }
 
-/* Lowers a network for four workers; notes the kinds that it has. */
+/* Lowers a network for four workers, the first layer that can take it by the split; notes the kinds that it has. */
 static void check_program(const char *path, struct ghp_split split, struct ghp_method method,
                           struct ghp_staging *staging, bool seen[GHP_INSTR_COUNT])
 {
@@ -92,12 +93,15 @@ static void check_program(const char *path, struct ghp_split split, struct ghp_m
                                     .staging = staging,
                                     .method = method};
     struct ghp_split *splits;
+    int at = 1;
 
     CHECK_STATUS(ghp_model_load(path, &model), GHP_OK);
+    while (ghp_split_check(&model.layers[at], split, lowering.problem) != GHP_OK)
+        at++;
     splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
     for (int i = 0; i < model.n_layers; i++)
         splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    splits[1] = split;
+    splits[at] = split;
     CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK);
     CHECK_STATUS(ghp_program_check(&program), GHP_OK);
     for (int i = 0; i < program.n_instrs; i++) {
@@ -129,6 +133,7 @@ static void test_programs(void)
 {
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
                            out = {.kind = GHP_SPLIT_OUT, .tp_size = 2},
+                           ring = {.kind = GHP_SPLIT_RING, .tp_size = 2},
                            pass = {
                                .kind = GHP_SPLIT_DATA, .tp_size = 1, .sharding = GHP_SHARDING_PASS};
     struct ghp_staging staging = {
@@ -147,6 +152,7 @@ static void test_programs(void)
     check_program(lenet, data, served, NULL, seen);
     check_program(lenet, pass, (struct ghp_method){0}, &parts, seen);
     check_program(lenet, pass, (struct ghp_method){.shard_within = 2}, &parts, seen);
+    check_program(sequence, ring, (struct ghp_method){0}, NULL, seen);
     for (int kind = 0; kind < GHP_INSTR_COUNT; kind++)
         if (!CHECK(seen[kind])) fprintf(stderr, "no program has '%s'\n", ghp_kinds[kind]->name);
 }

@@ -244,12 +244,11 @@ static void test_problem(void)
 /* Fewer samples than workers leave each layer the splits of one TP size. */
 static void test_few_samples(void)
 {
-    static const char text[] =
-        "{\"format\": \"ghp.model/1\", \"name\": \"few\", "
-        "\"input\": {\"channels\": 4, \"positions\": 4}, \"layers\": ["
-        "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 8}, "
-        "{\"name\": \"norm\", \"op\": \"layer_norm\"}, "
-        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    static const char text[] = "{\"format\": \"ghp.model/1\", \"name\": \"few\", "
+                               "\"input\": {\"channels\": 4, \"positions\": 4}, \"layers\": ["
+                               "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 8}, "
+                               "{\"name\": \"norm\", \"op\": \"layer_norm\"}, "
+                               "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
     const struct ghp_problem few = {.workers = 8, .global_batch = 4};
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1},
                            over_four = {.kind = GHP_SPLIT_OUT, .tp_size = 4};

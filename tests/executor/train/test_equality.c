@@ -101,7 +101,7 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
 }
 
 /* Tensor parallelism, and between its pairs of products each worker its positions; each worker its positions wherever
- * it can, with the attention's keys and values gathered. */
+ * it can, with the attention's keys and values gathered, and in a ring. */
 static void check_sequence(struct bench *b)
 {
     struct ghp_split *splits;
@@ -115,6 +115,9 @@ static void check_sequence(struct bench *b)
         if (b->model.layers[i].op == GHP_OP_ATTENTION || b->model.layers[i].op == GHP_OP_ROTARY)
             CHECK_EQ(splits[i].kind, GHP_SPLIT_POSITION);
     check_splits(b, splits, "positions");
+    for (int i = 0; i < b->model.n_layers; i++)
+        if (b->model.layers[i].op == GHP_OP_ATTENTION) splits[i].kind = GHP_SPLIT_RING;
+    check_splits(b, splits, "a ring");
     free(splits);
 }
 

@@ -156,6 +156,9 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
     for (int r = 0; r < p; r++)
         for (int64_t i = 0; i < n; i++)
             wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, me * n + i);
+    CHECK_STATUS(comm->ops->shift(comm, in, out, n * 8), GHP_OK);
+    for (int64_t i = 0; i < n && p > 1; i++)
+        wrong += out[i] != value(ranks.first + (me + p - 1) % p * ranks.stride, i);
     CHECK_EQ(wrong, 0);
     free(out);
     free(in);

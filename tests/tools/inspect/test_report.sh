@@ -169,7 +169,7 @@ assert len(themes) == 2
 for theme in themes:
     v = {k: rgb(c) for k, c in re.findall(r"--([a-z0-9]+):\s*#([0-9a-f]+)", theme)}
     tints = {k: [0.13 * v[k][i] + 0.87 * v["card"][i] for i in range(3)]
-             for k in ("data", "out", "in", "channel", "full", "rows", "position")}
+             for k in ("data", "out", "in", "channel", "full", "rows", "position", "ring")}
     pairs = [(k, ground, v[ground]) for k in ("ink", "soft") for ground in ("ground", "card")]
     pairs += [("change", "card", v["card"])]
     pairs += [(k, "card", v["card"]) for k in tints] + [(k, "its tint", t) for k, t in tints.items()]
