@@ -44,12 +44,20 @@ for p in adamw shards; do
     run 2 $p.json --steps 4 --json || fail "$p exits $?: $(tail -1 err)"
     [ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "$p: predicted and allocated bytes differ"
 done
+plan 2 pass.json --optimizer adamw --strategy data --shard pass || fail "planning shards: $(cat err)"
+plan 3 three.json --optimizer adamw --strategy data --shard step || fail "planning three shards: $(cat err)"
 plan 3 other.json --optimizer adamw --strategy model || fail "planning for three: $(cat err)"
 options=(--precision double --numerics exact --json --lr 0.002 --beta1 0.8 --beta2 0.99 --epsilon 1e-6
     --weight-decay 0.1)
 run 2 adamw.json --steps 8 "${options[@]}" || fail "the whole run"
 whole=$(value final_loss)
-run 2 shards.json --steps 3 "${options[@]}" --checkpoint kept || fail "first part: $(tail -1 err)"
+# two workers with sharded parameters make a checkpoint, which three with other shards, and by model, take up
+run 2 pass.json --steps 3 "${options[@]}" --checkpoint kept || fail "first part: $(tail -1 err)"
+cp -r kept three
+run 3 three.json --steps 8 "${options[@]}" --checkpoint three --resume || fail "three shards: $(tail -1 err)"
+three=$(value final_loss)
+awk -v a="$whole" -v b="$three" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
+    fail "resumed loss over three shards $three, uninterrupted $whole"
 run 3 other.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "second part: $(tail -1 err)"
 awk -v a="$whole" -v b="$(value final_loss)" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
     fail "resumed loss $(value final_loss), uninterrupted $whole"
