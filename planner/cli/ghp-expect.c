@@ -38,7 +38,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &profile_path,
      .argument = "PROFILE",
-     .help = "what ghp-profile measured, in place of a machine; a node has the workers that it had"},
+     .help =
+         "what ghp-profile measured, in place of a machine; a node has the workers that it had"},
     {.name = "nodes",
      .kind = GHP_OPT_TEXT,
      .target = &nodes_text,
@@ -127,8 +128,9 @@ static const struct ghp_tool tool = {
              "       ghp-expect --machine list",
     .example = "ghp-expect gpt2-124m --machine a100-sxm-40-8 --nodes 1,2 \\\n"
                "             --network eth-10 --batch 128 --precision bf16",
-    .common = "machine profile nodes network batch micro-batches precision plan tensor pipeline shard "
-              "recompute measured json",
+    .common =
+        "machine profile nodes network batch micro-batches precision plan tensor pipeline shard "
+        "recompute measured json",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
     .libraries = say_libraries,
@@ -215,9 +217,10 @@ static enum ghp_status check(const char *const *files, int n_files)
     if (machine_name != NULL && profile_path != NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--profile is of a machine of its own; leave --machine out");
     if (machine_name == NULL && profile_path == NULL)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "no machine given; add --machine MACHINE, one that --machine list shows, or "
-                        "--profile PROFILE");
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "no machine given; add --machine MACHINE, one that --machine list shows, or "
+            "--profile PROFILE");
     if (batch == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
     if (way == GHP_EXPECT_OWN && (tensor > 1 || pipeline > 1 || sharding > 0 || recompute))
@@ -234,10 +237,11 @@ static enum ghp_status open_profile(struct question *q)
     GHP_TRY(ghp_profile_load(profile_path, &q->profile));
     GHP_TRY(ghp_machine_copy(&q->profile.machine, &q->machine));
     if (q->profile.workers == 0)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "profile '%s' has given rates, and no workers were measured; name the machine "
-                        "by --machine, or plan by it with ghp-plan --profile %s --workers N",
-                        profile_path, profile_path);
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "profile '%s' has given rates, and no workers were measured; name the machine "
+            "by --machine, or plan by it with ghp-plan --profile %s --workers N",
+            profile_path, profile_path);
     if (precision != 0)
         GHP_TRY(ghp_trust_precision(&q->profile, profile_path, ghp_precision_of(precision)));
     GHP_TRY(ghp_profile_check_model(&q->profile, &q->model));
@@ -269,10 +273,11 @@ static enum ghp_status read_question(const char *path, struct question *q)
                         json ? "json" : "measured", q->nodes[0]);
     for (int i = 0; i < q->n_nodes && measured; i++)
         if (q->nodes[i] > 1 && !(q->machine.inter.bandwidth_Bps > 0))
-            return GHP_FAIL(GHP_ERR_USAGE,
-                            "profile '%s' was measured on one node; add --network NETWORK, one that "
-                            "--network list shows",
-                            profile_path);
+            return GHP_FAIL(
+                GHP_ERR_USAGE,
+                "profile '%s' was measured on one node; add --network NETWORK, one that "
+                "--network list shows",
+                profile_path);
     if (!measured) return GHP_OK;
     return ghp_trust_profile(&q->profile, profile_path, &q->model,
                              (struct ghp_problem){ghp_setup_workers(&q->setup), q->setup.batch});
@@ -285,8 +290,22 @@ static double rate_of(const struct question *q, double step_s)
     return (double)q->setup.batch / step_s;
 }
 
-static const char *binds(const struct ghp_prediction *at)
+/* Of a plan whose parts are known: tensor parallelism's exchanges are on no stream of their own. */
+static const char *binds_parts(const struct ghp_expected *e)
 {
+    if (e->links_s > e->idle_s && e->links_s > 0.5 * e->at.step_s)
+        return "the links: most of the step waits for them";
+    if (e->idle_s > e->links_s && e->idle_s > 0.1 * e->at.step_s)
+        return "computing, then stages that wait for each other: more micro-batches shorten that";
+    if (e->links_s > 0.1 * e->at.step_s) return "computing, then the links";
+    return "computing: it hides what goes over the links";
+}
+
+static const char *binds(const struct ghp_expected *e)
+{
+    const struct ghp_prediction *at = &e->at;
+
+    if (!isnan(e->links_s)) return binds_parts(e);
     if (at->exposed_s > 0.5 * at->step_s)
         return "the links: computing waits for gradients most of the step";
     if (at->exposed_s > 0.1 * at->step_s) return "computing, then the links that gradients go over";
@@ -329,7 +348,9 @@ static const char *format_plan(char text[PLAN_TEXT_SIZE])
     if (sharding > 0)
         used += (size_t)snprintf(text + used, PLAN_TEXT_SIZE - used, ", shard %s",
                                  ghp_param_sharding_names[sharding]);
-    if (recompute) snprintf(text + used, PLAN_TEXT_SIZE - used, ", recompute");
+    if (recompute) used += (size_t)snprintf(text + used, PLAN_TEXT_SIZE - used, ", recompute");
+    if (micro_batches > 1)
+        snprintf(text + used, PLAN_TEXT_SIZE - used, ", %d micro-batches", (int)micro_batches);
     return text;
 }
 
@@ -366,9 +387,14 @@ static void print_answer(const struct question *q, const struct answer *a)
     if (tokens > 0) printf(", %.0f tokens/s", rate_of(q, e->at.step_s) * (double)tokens);
     if (!isnan(e->utilisation))
         printf("\nutilised    %.1f %% of the peak FLOPs (MFU)", 100 * e->utilisation);
-    printf("\nbinds       %s\n", binds(&e->at));
-    printf("parts       computing %.1f ms, reductions %.1f ms of which %.1f ms are waited for\n",
-           1e3 * e->at.compute_s, 1e3 * e->at.comm_s, 1e3 * e->at.exposed_s);
+    printf("\nbinds       %s\n", binds(e));
+    if (isnan(e->links_s))
+        printf(
+            "parts       computing %.1f ms, reductions %.1f ms of which %.1f ms are waited for\n",
+            1e3 * e->at.compute_s, 1e3 * e->at.comm_s, 1e3 * e->at.exposed_s);
+    else
+        printf("parts       computing %.1f ms, the links add %.1f ms, stages wait %.1f ms\n",
+               1e3 * e->computing_s, 1e3 * e->links_s, 1e3 * e->idle_s);
     printf("memory      %s a worker, without kernels' scratch%s\n",
            ghp_bytes_format((double)e->at.peak_bytes, memory, sizeof memory),
            ghp_expect_fits(&q->setup, &e->at)
@@ -377,7 +403,9 @@ static void print_answer(const struct question *q, const struct answer *a)
     if (isinf(a->second_node_Bps))
         puts("two nodes   are not faster than one with this batch, at any rate of the link");
     else if (a->second_node_Bps >= 0)
-        printf("two nodes   are faster than one with this batch from %.3g Gbit/s on\n",
+        printf(a->second_node_Bps < 1.25e11
+                   ? "two nodes   are faster than one with this batch from %.3g Gbit/s on\n"
+                   : "two nodes   are faster than one with this batch from %.0f Gbit/s on\n",
                8e-9 * a->second_node_Bps);
     if (q->measured_s > 0) print_measured(q, e);
     for (int i = 0; i < a->n_changes && i < CHANGES_SHOWN; i++)
@@ -401,6 +429,8 @@ static enum ghp_status print_json(const struct question *q, const struct answer 
     ghp_json_put(root, "nodes", json_integer(q->setup.nodes), &failed);
     ghp_json_put(root, "workers", json_integer(ghp_setup_workers(&q->setup)), &failed);
     ghp_json_put(root, "global_batch", json_integer(q->setup.batch), &failed);
+    ghp_json_put(root, "micro_batches", json_integer(micro_batches), &failed);
+    ghp_json_put(root, "precision", json_string(ghp_precision_name(q->setup.precision)), &failed);
     ghp_json_put(root, "plan", json_string(ghp_expect_ways[way]), &failed);
     ghp_json_put(root, "tensor", json_integer(tensor), &failed);
     ghp_json_put(root, "pipeline", json_integer(pipeline), &failed);
@@ -412,6 +442,8 @@ static enum ghp_status print_json(const struct question *q, const struct answer 
     ghp_json_put(root, "compute_s", json_real(e->at.compute_s), &failed);
     ghp_json_put(root, "comm_s", json_real(e->at.comm_s), &failed);
     ghp_json_put(root, "exposed_s", json_real(e->at.exposed_s), &failed);
+    if (!isnan(e->links_s)) ghp_json_put(root, "links_s", json_real(e->links_s), &failed);
+    if (!isnan(e->idle_s)) ghp_json_put(root, "idle_s", json_real(e->idle_s), &failed);
     if (!isnan(e->utilisation))
         ghp_json_put(root, "flop_utilisation", json_real(e->utilisation), &failed);
     ghp_json_put(root, "peak_bytes", json_integer(e->at.peak_bytes), &failed);

@@ -60,11 +60,27 @@ bool ghp_begins_block(const char *name)
     return dot != NULL && (strcmp(dot, ".ln_1") == 0 || strcmp(dot, ".input_layernorm") == 0);
 }
 
+static enum ghp_status check_heads(const struct ghp_model *model, int tensor)
+{
+    for (int v = 0; v < model->n_layers; v++) {
+        const struct ghp_layer *layer = &model->layers[v];
+
+        if (layer->op == GHP_OP_ATTENTION && layer->heads.n % tensor != 0)
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "tensor parallelism of %d does not divide the %lld heads of layer '%s'; "
+                "use a divisor of the heads",
+                tensor, (long long)layer->heads.n, layer->name);
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_degrees_splits(const struct ghp_model *model, struct ghp_problem problem,
                                    const struct ghp_degrees *degrees, struct ghp_split *splits)
 {
     bool transformer = ghp_has_attention(model);
 
+    GHP_TRY(check_heads(model, degrees->tensor));
     for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *layer = &model->layers[v];
 
@@ -126,9 +142,11 @@ static enum ghp_status set_stages(const struct ghp_model *model, struct ghp_prob
     return GHP_OK;
 }
 
-static enum ghp_status check(struct ghp_problem problem, const struct ghp_degrees *degrees)
+static enum ghp_status check(struct ghp_problem problem, const struct ghp_degrees *degrees,
+                             int micro_batches)
 {
     int64_t replica = (int64_t)degrees->tensor * degrees->pipeline;
+    int64_t least = (int64_t)micro_batches * (problem.workers / degrees->pipeline);
 
     if (degrees->tensor < 1 || degrees->pipeline < 1 || problem.workers % replica != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -139,6 +157,12 @@ static enum ghp_status check(struct ghp_problem problem, const struct ghp_degree
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a batch of %lld does not come out on %lld replicas; use a multiple",
                         (long long)problem.global_batch, (long long)(problem.workers / replica));
+    if (micro_batches > 1 && problem.global_batch % least != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a batch of %lld in %d micro-batches does not deal whole samples to %d "
+                        "workers; use a multiple of %lld, or other micro-batches",
+                        (long long)problem.global_batch, micro_batches,
+                        problem.workers / degrees->pipeline, (long long)least);
     return GHP_OK;
 }
 
@@ -147,7 +171,7 @@ enum ghp_status ghp_degrees_staging(const struct ghp_model *model, struct ghp_pr
                                     bool *recompute, struct ghp_staging *staging)
 {
     *staging = (struct ghp_staging){.micro_batches = micro_batches};
-    GHP_TRY(check(problem, degrees));
+    GHP_TRY(check(problem, degrees, micro_batches));
     GHP_TRY(set_stages(model, problem, degrees->pipeline, staging));
     if (degrees->recompute) {
         if (set_recompute(model, recompute) == 0)

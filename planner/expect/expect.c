@@ -14,7 +14,8 @@
 /* PyTorch's DistributedDataParallel reduces as many bytes together. */
 enum { BUCKET_BYTES = 25 << 20, SEARCH_S = 3 };
 
-static const double least_link_Bps = 1e6, most_link_Bps = 1e13, search_gap = 0.01;
+static const double least_link_Bps = 1e6, most_link_Bps = 1e13, free_link_Bps = 1e18,
+                    search_gap = 0.01;
 
 const char *const ghp_expect_ways[] = {"data", "sharded", "ghp", NULL};
 
@@ -23,7 +24,8 @@ static int workers_per_node(const struct ghp_setup *setup)
     const struct ghp_machine *machine = setup->machine;
     const struct ghp_profile *measured = setup->profile;
 
-    if (measured != NULL) return ghp_machine_workers_per_node(&measured->machine, measured->workers);
+    if (measured != NULL)
+        return ghp_machine_workers_per_node(&measured->machine, measured->workers);
     return machine->gpus.count > 0 ? machine->gpus.count : machine->packages;
 }
 
@@ -162,6 +164,25 @@ static double step_flops(const struct ghp_setup *setup)
     return flops * (double)setup->batch;
 }
 
+/* What the links take of a step, and what is left without them. */
+static enum ghp_status split_step(const struct ghp_setup *setup, struct ghp_expected *expected)
+{
+    struct ghp_machine machine = *setup->machine; /* shares what it points to */
+    struct ghp_setup free_links = *setup;
+    struct ghp_prediction at;
+
+    expected->computing_s = expected->links_s = expected->idle_s = NAN;
+    if (setup->profile != NULL || setup->degrees.tensor * setup->degrees.pipeline < 2)
+        return GHP_OK;
+    machine.intra = machine.inter = (struct ghp_link){.bandwidth_Bps = free_link_Bps};
+    free_links.machine = &machine;
+    GHP_TRY(predict(&free_links, &at, NULL));
+    expected->computing_s = at.compute_s;
+    expected->links_s = fmax(0, expected->at.step_s - at.step_s);
+    expected->idle_s = at.exposed_s;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expected *expected)
 {
     const struct ghp_machine *machine = setup->machine;
@@ -169,6 +190,7 @@ enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expect
                   (machine->gpus.count > 0 ? machine->gpus.count : 1);
 
     GHP_TRY(predict(setup, &expected->at, &expected->range));
+    GHP_TRY(split_step(setup, expected));
     expected->utilisation = peak > 0 ? step_flops(setup) / (peak * expected->at.step_s) : NAN;
     return GHP_OK;
 }

@@ -32,7 +32,10 @@ struct ghp_setup {
 struct ghp_expected {
     struct ghp_prediction at; /* of the step at the rule of thumb */
     struct ghp_range range;   /* that holds a measured step with 90 % */
-    double utilisation; /* of the peak FLOPs, by the products of the network; NAN: no peak is known */
+    /* of a plan with tensor parallelism or stages, by data sheets; NAN: of another one */
+    double computing_s, links_s, idle_s; /* idle: stages wait for each other even over free links */
+    double
+        utilisation; /* of the peak FLOPs, by the products of the network; NAN: no peak is known */
 };
 
 /* Workers of a setup: on each node as many as were measured; by data sheets a GPU each, or without GPUs a processor

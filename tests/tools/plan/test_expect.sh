@@ -39,7 +39,15 @@ done
 awk -v m="$(number peak_bytes one)" -v f="$(number peak_bytes fsdp)" -v s="$a" -v t="$(number step_s fsdp)" \
     'BEGIN { exit !(f < 0.8 * m && s < t && t < 2 * s) }' || fail "sharded and recomputed: $(cat fsdp) beside $(cat one)"
 "${expect[@]}" --tensor 2 --pipeline 2 --micro-batches 4 >out || fail "degrees: exit $?"
-grep -q 'plan data, tensor 2, pipeline 2$' out || fail "degrees are not named: $(head -1 out)"
+grep -q 'plan data, tensor 2, pipeline 2, 4 micro-batches$' out || fail "degrees are not named: $(head -1 out)"
+# a few micro-batches: stages wait, not gradients; over PCIe tensor parallelism's exchanges bind
+"${expect[@]}" --pipeline 4 | grep -q '^binds .* stages that wait for each other' || fail "no word of stages that wait"
+"$GHP_BIN/ghp-expect" gpt2-124m@256 --machine h100-pcie-8 --batch 128 --precision bf16 --tensor 4 --json >tensor ||
+    fail "tensor parallelism over PCIe: exit $?"
+awk -v l="$(number links_s tensor)" -v s="$(number step_s tensor)" 'BEGIN { exit !(l > 0.5 * s && l < s) }' ||
+    fail "exchanges do not bind: $(cat tensor)"
+denied 1 'does not divide the 12 heads' "${expect[@]}" --tensor 8
+denied 1 'use a multiple of 256' "${expect[@]}" --micro-batches 32
 denied 1 'not whole replicas of 1 x 5' "${expect[@]}" --pipeline 5
 denied 1 'has no blocks of a transformer to recompute' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/alexnet.json" \
     --machine h100-sxm-8 --batch 64 --recompute
