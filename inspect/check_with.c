@@ -217,6 +217,19 @@ static void set_args(const struct ghp_check_with *how, const char *file, struct 
 
 /* ---- what it says of the certificate ---- */
 
+/* Whether the certificate's own numbers agree with each other. */
+static enum ghp_status check_alone(const struct ghp_certificate *c)
+{
+    double gap = c->step_s > 0 ? fmax(0, 1 - c->bound_s / c->step_s) : 0;
+
+    if (c->bound_s <= c->step_s * (1 + tolerance) && fabs(c->gap - gap) <= tolerance) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "the certificate does not hold: a step of %.6f ms, a bound of %.6f ms and a gap "
+        "of %.4f %% do not agree; make the plan again with ghp-plan",
+        1e3 * c->step_s, 1e3 * c->bound_s, 100 * c->gap);
+}
+
 static enum ghp_status compare(const struct ghp_certificate *c, const char *name, double optimum_s,
                                bool exact)
 {
@@ -281,6 +294,7 @@ enum ghp_status ghp_inspect_check_with(struct ghp_display *report, const struct 
                         file, path, file);
     if (program == NULL) program = file;
     GHP_TRY(ghp_integer_program_read(plan, program, &head));
+    GHP_TRY(check_alone(&plan->certificate));
     set_args(how, program, &run);
     began_s = ghp_now_s();
     GHP_TRY(run_solver(&run));

@@ -60,6 +60,12 @@ enum ghp_status ghp_integer_program_read(const struct ghp_plan *plan, const char
                           "%s: the integer program is of another plan's certificate; make plan and "
                           "program together, by ghp-plan --output and --write-mps",
                           path);
+    else if (strstr(text, "\nENDATA") == NULL)
+        status =
+            GHP_FAIL(GHP_ERR_INPUT,
+                     "%s: the integer program ends before its last line, ENDATA; make plan and "
+                     "program again, by ghp-plan --output and --write-mps",
+                     path);
     else
         *program = (struct ghp_integer_program){
             .unit_s = strtod(unit + strlen(unit_key), NULL),

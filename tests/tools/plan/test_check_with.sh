@@ -51,6 +51,14 @@ awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", .999 * s / u }' >optimum
 denied 1 'does not hold: it says that no plan takes less' check alexnet ./cbc
 
 # what cannot be
+awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", s / u }' >optimum
+falsify alexnet bound_s 1.1
+denied 1 'a step of .* and a gap of .* do not agree' check false ./cbc
+falsify alexnet step_s 1.1
+denied 1 'a step of .* and a gap of .* do not agree' check false ./cbc
+sed '$d' alexnet.mps >short.mps
+denied 1 'short.mps: the integer program ends before its last line' \
+    "$GHP_BIN/ghp-inspect" alexnet.json short.mps --check-with ./cbc
 echo 'exit 3' >cbc
 denied 3 'did not solve the program' check alexnet ./cbc
 denied 2 "does not know the solver 'gurobi'; give highs, cbc, glpk" check alexnet gurobi
