@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-expect
 # tests/tools/plan/test_golden_steps.sh - predicted steps are those of golden_steps.txt, so no change of the time model
-# goes unseen: each step that changed is printed with its change.X
+# goes unseen: each step that changed is printed with its change.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 GHP_BIN=$(cd "$GHP_BIN" && pwd) GHP_SOURCE=$(cd "$GHP_SOURCE" && pwd)
