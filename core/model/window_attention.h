@@ -22,7 +22,7 @@ static inline int64_t ghp_window_offset(const struct ghp_tiles *tiles, int64_t q
     return down * (2 * tiles->w - 1) + right;
 }
 
-/* Whether a window, one of so many, has rows or columns of both ends of a rolled image. */
+/* Whether a window, one of `windows`, has rows or columns of both ends of a rolled image. */
 static inline bool ghp_window_is_last_row(const struct ghp_tiles *tiles, int64_t window,
                                           int64_t windows)
 {

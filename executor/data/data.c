@@ -347,7 +347,7 @@ bool ghp_data_blends(const struct ghp_data *data)
     return data != NULL && ghp_blending_is_on(&data->blending);
 }
 
-/* Of the batch's sample i; of a test set it has no share. */
+/* What the batch's sample i is blended with; it has no share if the batch is of a test set. */
 static struct ghp_blend blend_of(const struct ghp_data *data, const struct ghp_batch *batch,
                                  int64_t i)
 {
@@ -358,7 +358,7 @@ static struct ghp_blend blend_of(const struct ghp_data *data, const struct ghp_b
                           (struct ghp_crop_key){data->seed, batch->epoch, batch->samples[i]});
 }
 
-/* Another sample into one of so many bytes. */
+/* Blends another sample into one of `bytes` bytes. */
 static enum ghp_status blend(const struct ghp_data *data, const struct ghp_batch *batch,
                              const struct ghp_blend *drawn, int64_t bytes, void *image)
 {

@@ -153,7 +153,7 @@ static bool looks_up(const struct ghp_tiles *tiles, int64_t heads, const double 
     return true;
 }
 
-/* Of biases with masks added to them, [window][head][query][key], the masks: whatever differs from the first window is
+/* The masks of biases with masks added to them, [window][head][query][key]: whatever differs from the first window is
  * hidden. *mask becomes NULL if it is something else. */
 static enum ghp_status part_masks(struct ghp_onnx_import *im, const double *all, int64_t windows,
                                   int64_t heads, int64_t pixels, const double **mask)
@@ -246,7 +246,7 @@ enum ghp_status ghp_onnx_windows_mask(struct ghp_onnx_import *im, const struct g
             im, node, "has several masks, or other masks for each head; ghp has one a window");
     GHP_TRY(ghp_onnx_values(im, &once, &values));
     for (int64_t i = 0; i < n;
-         i++) /* exp of -100 is 4e-44, nothing beside the pixel's own weight */
+         i++) /* exp of -100 is 4e-44, nothing next to the pixel's own weight */
         if (values[i] != 0 && !(values[i] <= -100))
             return ghp_onnx_fail(im, node,
                                  "adds %g to scores of windows; ghp hides pixels, as -100 does",

@@ -49,7 +49,7 @@ bool ghp_onnx_windows_is_bias(struct ghp_onnx_import *im, const struct ghp_onnx_
 enum ghp_status ghp_onnx_windows_bias(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                       const struct ghp_onnx_array *c,
                                       struct ghp_onnx_scores *scores);
-/* Whether scores are of windows, and a constant has a mask for each of so many. */
+/* Whether scores are of windows, and a constant has a mask for each of them. */
 bool ghp_onnx_windows_is_mask(const struct ghp_onnx_scores *scores, const struct ghp_onnx_array *c);
 /* Adds the mask to the scores. */
 enum ghp_status ghp_onnx_windows_mask(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,

@@ -30,7 +30,7 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
                                         const struct ghp_onnx_array *x, int layer);
 
 /* Lets an array of an image have the dimensions n, dims of windows: (samples times windows), ..., channels, by making it
- * a sequence; *done is false if it is none, and nothing is made then.
+ * a sequence; *done is false if it is not one, and nothing is made then.
  *
  * Returns  GHP_OK; GHP_ERR_INPUT (its axes cannot be regrouped) */
 enum ghp_status ghp_onnx_windows_cut(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,

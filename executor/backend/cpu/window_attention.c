@@ -93,7 +93,7 @@ static void KERNEL(window_add)(int64_t n, float factor, const SCALAR *x, float *
         sum[i] += factor * GET(x[i]);
 }
 
-/* Of a query, by the places of its keys; hidden ones are far below all others. */
+/* The scores of a query, by the places of its keys; hidden ones are far below all others. */
 static void KERNEL(window_scores)(const struct ghp_local *local,
                                   const struct ghp_kernel_arguments *args, const struct head *head,
                                   int64_t query, float *scores)

@@ -28,7 +28,7 @@ static inline bool ghp_blending_is_on(const struct ghp_blending *blending)
     return blending->mixup > 0 || blending->cutmix > 0;
 }
 
-/* Draws for a sample of the size `to`, of a training set of so many samples.
+/* Draws for a sample of the size `to`, of a training set of `samples` samples.
  * Local
  * Tested    tests/executor/data/image/test_augment.c */
 struct ghp_blend ghp_blend_draw(const struct ghp_blending *blending, struct ghp_image_size to,

@@ -4,8 +4,8 @@
  * Queries, keys and values are sequences of all pixels, window after window: first the windows of the top row, from
  * left to right, and of each window its pixels in the same order. Each head of a window looks at the window alone.
  *
- * With a shift, the image was rolled up and to the left by so many pixels before it was cut. The last row and the last
- * column of windows then have pixels of both ends of the image, which do not see each other. */
+ * With a shift, the image was rolled up and to the left by that number of pixels before it was cut. The last row and
+ * the last column of windows then have pixels of both ends of the image, which do not see each other. */
 #include "core/model/window_attention.h"
 
 #include "core/model/attributes.h"
@@ -56,7 +56,7 @@ static enum ghp_status check_windows(const struct ghp_layer *layer)
     if (rows * tiles->across * tiles->h * tiles->w != layer->in.h)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (window_attention) has %" PRId64
-                        " positions, which are no rows of %" PRId64 " windows of %" PRId64
+                        " positions, which do not make rows of %" PRId64 " windows of %" PRId64
                         " x %" PRId64 " pixels; use sizes that divide them",
                         layer->name, layer->in.h, tiles->across, tiles->h, tiles->w);
     if (tiles->shift_h >= tiles->h || tiles->shift_w >= tiles->w)
@@ -99,7 +99,7 @@ static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
     return product * (pass == GHP_PASS_BACKWARD_DATA ? 5 : 2);
 }
 
-/* Of each head and position, the logarithm of the sum of its exponentials. */
+/* The logarithm of the sum of exponentials of each head and position. */
 static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
 {
     return local->n * local->h * local->heads.n * ghp_parameter_bytes(element_bytes);
