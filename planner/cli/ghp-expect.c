@@ -290,7 +290,7 @@ static double rate_of(const struct question *q, double step_s)
     return (double)q->setup.batch / step_s;
 }
 
-/* Of a plan whose parts are known: tensor parallelism's exchanges are on no stream of their own. */
+/* Tensor parallelism exchanges on the stream that computes, so a plan with it is judged by its parts. */
 static const char *binds_parts(const struct ghp_expected *e)
 {
     if (e->links_s > e->idle_s && e->links_s > 0.5 * e->at.step_s)
