@@ -79,6 +79,12 @@ enum ghp_status ghp_network_check_name(const char *path)
                         "'%s' is not there; give '%s' for that network without weights, or the "
                         "folder that save_pretrained of transformers wrote",
                         path, known_name(path));
+    if (!there && strpbrk(path, "/.") == NULL)
+        return GHP_FAIL(GHP_ERR_IO,
+                        "cannot read '%s': No such file or directory; give a network's file, such "
+                        "as models/resnet50.json, or one of gpt2-124m, gpt2-355m, gpt2-774m and "
+                        "gpt2-1558m",
+                        path);
     return GHP_OK;
 }
 

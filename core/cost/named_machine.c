@@ -20,9 +20,17 @@ static const struct catalog machines = {"machine", "--machine", "ghp.machine/2",
 static const struct catalog networks = {"network", "--network", "ghp.network/1", ghp_fabric_names,
                                         ghp_fabric_texts};
 
+/* The first name that begins so, or else the nearest; NULL: none is near. */
+static const char *guess(const char *text, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL && text[0] != '\0'; i++)
+        if (ghp_text_begins(names[i], text)) return names[i];
+    return ghp_text_nearest(text, names);
+}
+
 static enum ghp_status fail_name(const struct catalog *catalog, const char *name)
 {
-    const char *nearest = ghp_text_nearest(name, catalog->names);
+    const char *nearest = guess(name, catalog->names);
 
     if (nearest != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,

@@ -74,6 +74,9 @@ denied 1 'knows no operation of' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16
 denied 2 "cannot read --measured '5 apples'" "${expect[@]}" --measured '5 apples'
 denied 2 "cannot read --nodes '1,,2'" "${expect[@]}" --nodes 1,,2
 denied 1 'add --network NAME' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16.json" --machine xeon-8180-2 --nodes 2 --batch 64
+denied 2 "did you mean 'a100-" "$GHP_BIN/ghp-expect" gpt2-124m --machine a100 --batch 64
+denied 1 'give a network.s file, such as models/resnet50.json, or one of gpt2-124m' "$GHP_BIN/ghp-expect" resnet50 \
+    --machine h100-sxm-8 --batch 64
 denied 2 'no batch given' "$GHP_BIN/ghp-expect" gpt2-124m --machine h100-sxm-8
 denied 3 'no plan of .gpt2-1558m. within 37.3 GiB a worker was found; give a smaller --batch or more --nodes' \
     "$GHP_BIN/ghp-expect" gpt2-1558m --machine a100-sxm-40-8 --batch 512 --plan ghp
