@@ -26,7 +26,7 @@ static size_t find_slot(const struct ghp_hash_table *t, uint64_t hash, const voi
 
 enum ghp_status ghp_hash_table_reserve(struct ghp_hash_table *table, size_t n)
 {
-    struct ghp_hash_table grown = *table;
+    struct ghp_hash_table grown = *table, old = *table;
 
     if (n <= table->max) return GHP_OK;
     if (n > SIZE_MAX / 4) return GHP_NO_MEMORY();
@@ -44,8 +44,8 @@ enum ghp_status ghp_hash_table_reserve(struct ghp_hash_table *table, size_t n)
         grown.slots[find_slot(&grown, grown.hashes[i], NULL)] = i + 1;
     }
     if (table->n > 0) memcpy(grown.items, table->items, table->n * table->item_bytes);
-    ghp_hash_table_release(table);
     *table = grown;
+    ghp_hash_table_release(&old);
     return GHP_OK;
 }
 

@@ -76,6 +76,9 @@ struct ghp_node ghp_json_root(const struct ghp_json *doc);
  * Returns   code */
 enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, const char *fmt, ...)
     GHP_PRINTF(3, 4);
+#ifdef __clang_analyzer__
+#define ghp_json_fail(...) GHP_KNOWN_FAILURE(ghp_json_fail(__VA_ARGS__))
+#endif
 
 /* Refuses a key of the object that is not in the NULL-terminated list; names the nearest key that is.
  *

@@ -171,7 +171,8 @@ static enum ghp_status fail_at_origin(const struct ghp_node *at, enum ghp_status
                     problem);
 }
 
-enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, const char *fmt, ...)
+enum ghp_status(ghp_json_fail)(const struct ghp_node *at, enum ghp_status code, const char *fmt,
+                               ...)
 {
     char problem[PROBLEM_SIZE];
     size_t line = 1, column = 1;

@@ -133,6 +133,7 @@ static enum ghp_status set_target(const struct ghp_opt *opt, const char *text, b
         return GHP_FAIL(GHP_ERR_USAGE, "option '%s' is given twice; give it once",
                         ghp_opts_label(opt, label, sizeof label));
     *seen = true;
+    GHP_ASSERT(text != NULL || opt->kind == GHP_OPT_FLAG);
     if (text != NULL) GHP_TRY(check_text(text));
     switch (opt->kind) {
     case GHP_OPT_FLAG: *(bool *)opt->target = true; break;
@@ -151,8 +152,8 @@ static enum ghp_status set_target(const struct ghp_opt *opt, const char *text, b
 struct forms {
     /* one for each long name, former ones too, then help, version and the end */
     struct option *longs;
-    char *letters; /* ":o:..." */
-    bool *seen;    /* n_opts entries */
+    char *letters;      /* ":o:..." */
+    bool *seen;         /* n_opts entries */
     const char **names; /* long names, NULL-terminated, for the nearest match */
 };
 

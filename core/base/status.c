@@ -73,7 +73,7 @@ int ghp_status_exit_code(enum ghp_status status)
     return 1;
 }
 
-void *ghp_alloc(size_t n, size_t size)
+void *(ghp_alloc)(size_t n, size_t size)
 {
     if (n == 0 || size == 0) return calloc(1, 1);
     if (n > SIZE_MAX / size) return NULL; /* calloc knows too, but sanitizers stop there */

@@ -119,10 +119,10 @@ struct ghp_op_interpolation ghp_profile_op_points(const struct ghp_profile *prof
     if (around.below[0] != NULL && around.above[0] != NULL)
         return (struct ghp_op_interpolation){
             2, {around.below[0], around.above[0]}, {around.below_n[0], around.above_n[0]}};
-    if (around.below[1] != NULL)
+    if (around.below[0] != NULL && around.below[1] != NULL)
         return (struct ghp_op_interpolation){
             2, {around.below[1], around.below[0]}, {around.below_n[1], around.below_n[0]}};
-    if (around.above[1] != NULL)
+    if (around.above[0] != NULL && around.above[1] != NULL)
         return (struct ghp_op_interpolation){
             2, {around.above[0], around.above[1]}, {around.above_n[0], around.above_n[1]}};
     if (around.below[0] != NULL)

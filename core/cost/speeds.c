@@ -25,12 +25,13 @@ enum ghp_status ghp_speeds_slow(struct ghp_speeds *speeds, int n, int rank, doub
 
     GHP_ASSERT(rank >= 0 && rank < n && factor > 0);
     if (ghp_speeds_of(speeds, n) == NULL) {
-        struct ghp_speeds fresh;
+        struct ghp_speeds old = *speeds, fresh;
 
         GHP_TRY(all_alike(n, &fresh));
-        ghp_speeds_release(speeds);
         *speeds = fresh;
+        ghp_speeds_release(&old);
     }
+    GHP_ASSERT(speeds->of != NULL);
     speeds->of[rank] /= factor;
     for (int r = 0; r < n; r++)
         least = fmin(least, speeds->of[r]);

@@ -53,6 +53,7 @@ enum ghp_status ghp_model_check_sizes(const struct ghp_model *model, int64_t bat
             return fail_batch(model, 1, "takes more than 2^62 operations", 0);
         all_flops += of_layer;
     }
+    GHP_ASSERT(numbers > 0); /* an input has some */
     if (most > MOST_NUMBERS / numbers) most = MOST_NUMBERS / numbers;
     if (most > MOST_FLOPS / flops) most = MOST_FLOPS / flops;
     if (batch > MOST_SAMPLES)

@@ -28,8 +28,9 @@ int ghp_optimizer_index(const struct ghp_optimizer *optimizer)
 {
     int index = 0;
 
-    while (optimizer != NULL && all[index] != optimizer)
+    while (optimizer != NULL && index < GHP_OPTIMIZERS && all[index] != optimizer)
         index++;
+    GHP_ASSERT(index < GHP_OPTIMIZERS);
     return index;
 }
 

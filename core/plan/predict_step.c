@@ -118,7 +118,7 @@ enum ghp_status ghp_plan_predict_step(const struct ghp_lowering *lowering,
     for (int few = FEWEST; may_be_short(lowering) && few < all && step_s != NULL && isnan(found_s);
          few *= 2)
         GHP_TRY(extend(lowering, splits, profile, few, &found_s));
-    if (!isnan(found_s)) {
+    if (step_s != NULL && !isnan(found_s)) {
         *step_s = found_s;
         if (peak_bytes == NULL) return GHP_OK;
         step_s = NULL;

@@ -172,7 +172,10 @@ static int lasting(const struct ghp_buffer_assignment *k, const struct ghp_instr
 {
     const struct ghp_bucket *bucket =
         instr->bucket >= 0 ? &k->program->buckets[instr->bucket] : NULL;
+    bool in_bucket = what == GHP_LASTING_GRADIENTS || what == GHP_LASTING_WEIGHTS ||
+                     what == GHP_LASTING_WEIGHT_SHARD;
 
+    GHP_ASSERT(!in_bucket || bucket != NULL);
     switch (what) {
     case GHP_LASTING_GRADIENTS: return bucket->buffer;
     case GHP_LASTING_WEIGHTS: return bucket->weights;

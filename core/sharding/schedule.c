@@ -98,7 +98,7 @@ static int advance(struct ghp_schedule_times *t, const struct ghp_schedule_step 
 /* Returns whether every step has a time. */
 static bool fill_times(struct ghp_schedule_times *t, bool forward_only)
 {
-    struct ghp_schedule_step schedule[GHP_MAX_SCHEDULE_STEPS];
+    struct ghp_schedule_step schedule[GHP_MAX_SCHEDULE_STEPS] = {{0}};
     int done[GHP_MAX_STAGES] = {0}, sum = 0, before = -1;
 
     while (sum > before) {

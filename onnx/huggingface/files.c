@@ -99,6 +99,7 @@ static int file_of(const struct ghp_hf_files *f, const char *name)
 
 static enum ghp_status allocate(struct ghp_hf_files *f, size_t n)
 {
+    GHP_ASSERT(f->n_files == 0);
     f->files = ghp_alloc(n, sizeof *f->files);
     f->names = ghp_alloc(n, sizeof *f->names);
     return f->files != NULL && f->names != NULL ? GHP_OK : GHP_NO_MEMORY();

@@ -309,11 +309,11 @@ static enum ghp_status read_range(struct ghp_onnx_import *im, const struct ghp_o
         return ghp_onnx_fail(im, node, "counts more than 2^24 numbers; use fewer");
     n = (int64_t)ceil((x[1] - x[0]) / x[2]);
     n = n > 0 ? n : 0;
+    GHP_TRY(ghp_onnx_constant_in(im, node, 0, &from));
     out = ghp_alloc((size_t)n + 1, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < n; i++)
         out[i] = x[0] + (double)i * x[2];
-    GHP_TRY(ghp_onnx_constant_in(im, node, 0, &from));
     return ghp_onnx_folded(im, node, from->base->whole, (struct ghp_onnx_sizes){1, &n}, out);
 }
 

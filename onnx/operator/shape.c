@@ -170,7 +170,7 @@ static enum ghp_status as_positions(struct ghp_onnx_import *im, struct ghp_onnx_
 static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2], seen_dims[GHP_ONNX_MAX_DIMS];
-    int order[GHP_ONNX_MAX_DIMS], n, axes;
+    int order[GHP_ONNX_MAX_DIMS] = {0}, n, axes;
     struct ghp_onnx_array *x, made;
     unsigned seen = 0;
 

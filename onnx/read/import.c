@@ -14,8 +14,8 @@ const char *ghp_onnx_node_name(const struct ghp_onnx_node *node)
     return node->name[0] != '\0' ? node->name : node->n_outputs > 0 ? node->outputs[0] : "";
 }
 
-enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                              const char *fmt, ...)
+enum ghp_status(ghp_onnx_fail)(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               const char *fmt, ...)
 {
     char message[800];
     va_list arguments;

@@ -81,6 +81,9 @@ void ghp_onnx_import_release(struct ghp_onnx_import *im); /* accepts a zeroed on
 /* A failure that names file, node, operation and opset in front of its message. GHP_ERR_INPUT */
 enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               const char *fmt, ...) GHP_PRINTF(3, 4);
+#ifdef __clang_analyzer__
+#define ghp_onnx_fail(...) GHP_KNOWN_FAILURE(ghp_onnx_fail(__VA_ARGS__))
+#endif
 
 /* What a message calls a node: its name, or if it has none its first output. */
 const char *ghp_onnx_node_name(const struct ghp_onnx_node *node);

@@ -128,6 +128,7 @@ static enum ghp_status attempt_run(struct attempt *a, const struct ghp_model *mo
     bool shows = ghp_progress_clock("searching", a->request.time_limit_s);
     enum ghp_status status = ghp_plan_context_init(&a->request, model, nchw16c, &a->context);
 
+    GHP_ASSERT(status != GHP_OK || a->context.request == &a->request);
     if (status == GHP_OK) status = find_candidates(&a->context, &a->candidates);
     if (status == GHP_OK) status = ghp_choice_make(&a->context, &a->candidates, &a->choice);
     if (status == GHP_OK && !a->choice.staged && a->choice.plan.sync.ops == NULL &&

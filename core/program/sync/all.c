@@ -54,8 +54,10 @@ static enum ghp_status fail_argument(const struct ghp_sync_ops *ops, const char 
 static bool read_chance(const char *text, struct ghp_sync *sync)
 {
     char *end = NULL;
-    double value = (text[0] >= '0' && text[0] <= '9') || text[0] == '.' ? strtod(text, &end) : -1;
+    double value;
 
+    if ((text[0] < '0' || text[0] > '9') && text[0] != '.') return false;
+    value = strtod(text, &end);
     if (!(value > 0) || value > 1 || *end != '\0') return false;
     sync->argument = (int)lround(value * GHP_SYNC_SURE);
     return sync->argument >= 1;
@@ -65,10 +67,12 @@ static bool read_chance(const char *text, struct ghp_sync *sync)
 static bool read_argument(const struct ghp_sync_ops *ops, const char *text, struct ghp_sync *sync)
 {
     char *end = NULL;
-    if (ops->read != NULL) return ops->read(text, sync);
-    long value = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
+    long value;
 
+    if (ops->read != NULL) return ops->read(text, sync);
     if (ops->is_chance) return read_chance(text, sync);
+    if (text[0] < '0' || text[0] > '9') return false;
+    value = strtol(text, &end, 10);
     if (ops->argument == NULL || value < ops->least || value > GHP_SYNC_MOST) return false;
     sync->argument = (int)value;
     sync->other = ops->other != NULL && *end == ',' && strcmp(end + 1, ops->other) == 0;
