@@ -102,7 +102,7 @@ struct ghp_tool {
     const char *notes;
     /* says the linked libraries other than core's; may be NULL */
     void (*libraries)(ghp_opts_say *say);
-    const struct ghp_opts_hint *hints;    /* of options that users look for here; may be NULL */
+    const struct ghp_opts_hint *hints;      /* of options that users look for here; may be NULL */
     const struct ghp_exit_code *exit_codes; /* may be NULL */
 };
 

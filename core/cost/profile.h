@@ -72,7 +72,7 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double queueing_delay_s;
     /* how much longer than its entry a collective takes that follows computing */
     double arrival_delay_s;
-    double launch_delay_s;  /* how long computing stands still when a reduction starts during it */
+    double launch_delay_s; /* how long computing stands still when a reduction starts during it */
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */

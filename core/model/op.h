@@ -90,7 +90,7 @@ enum {
     GHP_AT_DY = 1 << 3,
     GHP_AT_W = 1 << 4, /* all parameters */
     GHP_AT_DW = 1 << 5,
-    GHP_AT_STATE = 1 << 6,  /* running statistics */
+    GHP_AT_STATE = 1 << 6, /* running statistics */
     /* what the forward pass keeps for the backward pass, other than x and y */
     GHP_AT_SAVED = 1 << 7,
     GHP_AT_STATS = 1 << 8,  /* what workers reduce between two passes: stats_numbers */

@@ -35,7 +35,7 @@ enum ghp_proof {
     X(RECOMPUTE, "layers recomputed by trial; with all layers kept ", "", " with all layers kept", \
       "; the layers to recompute were chosen by trial")                                            \
     X(LOAD_BALANCE, "shares by the workers' speeds, by trial; with equal shares ", "",             \
-      " with equal shares", "; shares by the workers' speeds were chosen by trial")              \
+      " with equal shares", "; shares by the workers' speeds were chosen by trial")                \
     X(INTERLEAVED, "virtual stages by trial; without ", "", " without virtual stages",             \
       "; virtual stages were chosen by trial")
 
@@ -52,13 +52,13 @@ struct ghp_certificate {
     double gap;     /* (step_s - bound_s) / step_s, 0 when equal to rounding */
     enum ghp_proof proof;
     enum ghp_trial trial;
-    int64_t plans;    /* plans simulated */
-    int64_t nodes;    /* branch-and-bound nodes */
-    double seconds;   /* spent searching */
-    char *preferred;  /* why a simpler plan than the fastest was taken, or NULL */
+    int64_t plans;   /* plans simulated */
+    int64_t nodes;   /* branch-and-bound nodes */
+    double seconds;  /* spent searching */
+    char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
     /* which step after the search was left out, for lack of time or promise; or NULL */
     char *unfinished;
-    char *sync;       /* what a sharded update saves and costs, and why it was taken; or NULL */
+    char *sync; /* what a sharded update saves and costs, and why it was taken; or NULL */
     /* the gain over data parallelism and the error of it, and which plan was taken; or NULL */
     char *margin;
 };

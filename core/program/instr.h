@@ -70,9 +70,9 @@ enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_M
 
 /* What a worker's step costs in addition to its own work, in messages of all weights, in the mean. */
 struct ghp_mix_traffic {
-    double out, in;   /* sent, received */
-    double waits;     /* one-way messages that it stands still for, one after the other */
-    double applies;   /* updates of all weights by servers that it stands still for */
+    double out, in; /* sent, received */
+    double waits;   /* one-way messages that it stands still for, one after the other */
+    double applies; /* updates of all weights by servers that it stands still for */
     /* in addition to one for each message that it stands still for; < 0: these overlap */
     double latencies;
     /* one-way messages that travel during the step, and have to be done when it ends */

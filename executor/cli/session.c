@@ -133,8 +133,8 @@ static enum ghp_status plan_training(struct parts *p)
     const struct ghp_session_options *o = p->options;
     const struct ghp_data *data = p->setup.training_config.data;
 
-    GHP_TRY(ghp_hits_check(&p->session_plan->plan.model,
-                           (enum ghp_hits_detail)o->evaluation_detail));
+    GHP_TRY(
+        ghp_hits_check(&p->session_plan->plan.model, (enum ghp_hits_detail)o->evaluation_detail));
     if (o->only_evaluate) return plan_evaluation(p);
     p->training.evaluates = o->evaluate == GHP_EVALUATE_ON || o->evaluate_every > 0 ||
                             (o->evaluate == GHP_EVALUATE_AUTO && ghp_data_from_files(data));

@@ -21,10 +21,10 @@ enum { GHP_GUARD_STEPS = 200, GHP_GUARD_TEXT_BYTES = 512 };
 extern const char *const ghp_guard_names[]; /* NULL after the last */
 
 struct ghp_guard {
-    struct ghp_training_guard base; /* the training's */
-    struct ghp_setup *setup;        /* borrowed */
-    struct ghp_session_plan **plan; /* that is trained: another if it was changed; borrowed */
-    bool always;                    /* whatever the first steps take */
+    struct ghp_training_guard base;     /* the training's */
+    struct ghp_setup *setup;            /* borrowed */
+    struct ghp_session_plan **plan;     /* that is trained: another if it was changed; borrowed */
+    bool always;                        /* whatever the first steps take */
     char why_not[GHP_GUARD_TEXT_BYTES]; /* it cannot act; "": it can */
     struct ghp_run_guard found;
 };

@@ -15,12 +15,12 @@
 #include "executor/backend/device.h"
 
 struct ghp_arena {
-    unsigned char *base;      /* GHP_ALIGN_BYTES-aligned; NULL if the program has no bytes */
-    int64_t bytes;            /* program.peak_bytes; of a borrower's, less what it borrows */
-    int point;                /* last point visited, -1: everything open */
-    struct ghp_device device; /* zeroed: host memory */
-    bool borrowed;            /* the memory is the weight owner's */
-    int64_t persistent_bytes; /* of the program: free memory after it between steps */
+    unsigned char *base;           /* GHP_ALIGN_BYTES-aligned; NULL if the program has no bytes */
+    int64_t bytes;                 /* program.peak_bytes; of a borrower's, less what it borrows */
+    int point;                     /* last point visited, -1: everything open */
+    struct ghp_device device;      /* zeroed: host memory */
+    bool borrowed;                 /* the memory is the weight owner's */
+    int64_t persistent_bytes;      /* of the program: free memory after it between steps */
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
 

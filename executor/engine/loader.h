@@ -17,9 +17,9 @@ struct ghp_loader;
 
 struct ghp_loader_plan {
     struct ghp_device device; /* completed */
-    struct ghp_load load; /* of a micro-batch; no images or no labels if the stage has none */
-    int micro_batches;    /* of a step, >= 1 */
-    int64_t micro_batch;  /* samples, over all workers of the stage */
+    struct ghp_load load;     /* of a micro-batch; no images or no labels if the stage has none */
+    int micro_batches;        /* of a step, >= 1 */
+    int64_t micro_batch;      /* samples, over all workers of the stage */
     void *place; /* host memory: room for a micro-batch's images made ahead, or NULL; borrowed */
 };
 

@@ -40,7 +40,7 @@ struct ghp_replan {
     struct ghp_slowdown slowdown;
     /* the last that was looked at; its number 0: none of this attempt */
     struct ghp_beat_change change;
-    int made;   /* plans so far */
+    int made;                         /* plans so far */
     struct ghp_question question;     /* the command that runs */
     char path[GHP_REPLAN_PATH_BYTES]; /* of the plan that is made */
 };

@@ -119,8 +119,8 @@ struct ghp_setup {
     const struct ghp_session_options *options;
     /* all workers, or of a server all servers; until the plan is read all ranks */
     struct ghp_comm *world;
-    int rank, size; /* size: of the world */
-    int server;     /* number of this rank among the servers; -1: it is a worker */
+    int rank, size;       /* size: of the world */
+    int server;           /* number of this rank among the servers; -1: it is a worker */
     int here, local_rank; /* workers on this node, and this one's number among them */
     struct ghp_binding binding;
     struct ghp_emulation emulation; /* zeroed: none */

@@ -20,8 +20,8 @@ struct ghp_wire { /* a tensor from one block to another */
     int from, to; /* blocks */
     int edge;     /* of the model */
     int lane;     /* the lane it passes through on its way over other ranks; -1: none is free */
-    int beside; /* then the lane on whose right it passes, the last one if it changes columns */
-    int track;  /* and its track there; else -1 */
+    int beside;   /* then the lane on whose right it passes, the last one if it changes columns */
+    int track;    /* and its track there; else -1 */
 };
 
 struct ghp_blocks {

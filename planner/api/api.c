@@ -175,8 +175,8 @@ static enum ghp_status compute(const struct ghp_plan_request *request, struct gh
 
     ghp_solver_end(used_before);
     if (status != GHP_OK) return status;
-    status = ghp_trust_profile(request->profile, request->profile_path, &plan->model,
-                               plan->problem);
+    status =
+        ghp_trust_profile(request->profile, request->profile_path, &plan->model, plan->problem);
     if (status != GHP_OK) ghp_plan_release(plan);
     return status;
 }

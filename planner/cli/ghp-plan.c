@@ -462,9 +462,9 @@ static enum ghp_status make_plan(const char *model_path)
     }
     GHP_TRY_GOTO(status, ghp_plan_make_synced(&request, &plan), done);
     if (!ghp_plan_chosen.analytic)
-        GHP_TRY_GOTO(status,
-                     ghp_trust_profile(&profile, ghp_plan_chosen.profile, &plan.model, plan.problem),
-                     done);
+        GHP_TRY_GOTO(
+            status, ghp_trust_profile(&profile, ghp_plan_chosen.profile, &plan.model, plan.problem),
+            done);
     GHP_TRY_GOTO(status, ghp_trust_plan(&plan, ghp_plan_chosen.strict), done);
     if (ghp_plan_chosen.output != NULL)
         GHP_TRY_GOTO(status, ghp_plan_save(ghp_plan_chosen.output, &plan), done);

@@ -9,7 +9,7 @@
 struct ghp_elastic_job {
     /* of the most workers; profile and what_if are set for each number */
     const struct ghp_plan_request *request;
-    int fewer;    /* down to this number of workers fewer, 1 at least */
+    int fewer; /* down to this number of workers fewer, 1 at least */
     /* fills the profile, and the overrides if there are any, for request->problem */
     enum ghp_status (*open)(struct ghp_plan_request *request, struct ghp_profile *profile,
                             struct ghp_overrides *overrides);

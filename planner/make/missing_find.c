@@ -6,7 +6,7 @@
 #include <math.h>
 
 static const double least_share = 0.01; /* of a step: what is wrong by less changes no choice */
-static const double most_s = 4; /* of a search: its user also waits for a plan */
+static const double most_s = 4;         /* of a search: its user also waits for a plan */
 
 /* Every entry that nobody measured takes less by its error. Returns how many there are. */
 static int lower_laws(struct ghp_profile *profile)

@@ -15,7 +15,7 @@ enum { GHP_BUCKET_AUTO = -1 };
     X(OFF, "off")   /* every worker owns every layer, but for stages that are given */             \
     X(AUTO, "auto") /* stages and micro-batches are searched too */
 #define GHP_RECOMPUTE_MODE_LIST(X)                                                                 \
-    X(AUTO, "auto")   /* layers may be recomputed in the backward pass if the memory binds */   \
+    X(AUTO, "auto")   /* layers may be recomputed in the backward pass if the memory binds */      \
     X(NEVER, "never") /* every layer is kept */
 #define GHP_LOAD_BALANCE_MODE_LIST(X)                                                              \
     X(BY_SPEED, "by-speed") /* slower workers may have fewer samples */                            \

@@ -25,7 +25,7 @@ struct ghp_ops_limits {
     int64_t memory_bytes; /* for the buffers of one rank */
     /* of all rounds so far: what does not fit before the deadline is left out */
     struct ghp_time_estimate *estimate;
-    struct ghp_trials *trials; /* measure/autotuning.h; NULL: none */
+    struct ghp_trials *trials;              /* measure/autotuning.h; NULL: none */
     enum ghp_status (*save)(void *context); /* on rank 0, every GHP_SAVE_S seconds */
     void *context;
 };

@@ -10,11 +10,11 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 5,           /* at most GHP_MAX_SAMPLES; fewer with less effort */
-    LONG_ROUNDS = 3,      /* of long reductions */
-    ALONE_SAMPLES = 4,    /* samples of an operation that a measurement alone lasts as long as */
-    CYCLES = 3,           /* all the computing in turns, at least so often a round */
-    SHORT_EXCHANGES = 16, /* a round */
+    ROUNDS = 5,            /* at most GHP_MAX_SAMPLES; fewer with less effort */
+    LONG_ROUNDS = 3,       /* of long reductions */
+    ALONE_SAMPLES = 4,     /* samples of an operation that a measurement alone lasts as long as */
+    CYCLES = 3,            /* all the computing in turns, at least so often a round */
+    SHORT_EXCHANGES = 16,  /* a round */
     SHORT_BYTES = 1 << 10, /* of each rank: as statistics are */
     ROUND_SAMPLES = 10,    /* samples of an operation that a round lasts as long as; as ROUNDS */
     LEAST_RUNS = 4,

@@ -11,7 +11,7 @@ enum {
     LARGE_BYTES = 16 << 20, /* of each tensor */
     /* of each: beyond what caches keep, as weights are when their update comes */
     WEIGHTS_BYTES = 64 << 20,
-    BEYOND_CACHE = 4, /* size of its tensors in multiples of a device's cache */
+    BEYOND_CACHE = 4,       /* size of its tensors in multiples of a device's cache */
     COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
     COPY_PARTS = 4,
     TENSORS = 2 + GHP_MAX_MOMENTS /* weights, gradients, moments */

@@ -19,7 +19,7 @@
 struct ghp_cache {
     char *path; /* NULL: nothing is kept */
     char *key;
-    int lock_wait_s; /* how long another process's lock is waited for */
+    int lock_wait_s;          /* how long another process's lock is waited for */
     struct ghp_profile known; /* operations by ghp_cache_op_key; zeroed: nothing yet */
 };
 

@@ -43,8 +43,8 @@ void fuzz_equal(const char *path, const char *other);
         (void)bytes;                                                                               \
         (void)n;                                                                                   \
         if (name##_load(path, &value) != GHP_OK) return false;                                     \
-        fuzz_path("first", first, sizeof first);                                                  \
-        fuzz_path("second", second, sizeof second);                                               \
+        fuzz_path("first", first, sizeof first);                                                   \
+        fuzz_path("second", second, sizeof second);                                                \
         GHP_ASSERT_EQ(name##_save(first, &value), GHP_OK);                                         \
         GHP_ASSERT_EQ(name##_load(first, &again), GHP_OK);                                         \
         GHP_ASSERT_EQ(name##_save(second, &again), GHP_OK);                                        \

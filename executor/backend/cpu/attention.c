@@ -156,7 +156,7 @@ struct room {
     float *queries, *dy;                /* a tile's; the queries times the scale */
     float *out;                         /* a tile's sums of values, or queries' gradient */
     float *scores, *slopes;             /* [TILE][TILE] */
-    int32_t *documents;    /* [tiles x TILE + ROWS], -1 of padding and after the end */
+    int32_t *documents;                 /* [tiles x TILE + ROWS], -1 of padding and after the end */
     float *greatest, *sum; /* [TILE] forward; backward: logarithms of sums, and sums of y dy */
 };
 

@@ -62,7 +62,7 @@ struct ghp_layerwise {
     enum ghp_verdict verdict;
     /* UNKNOWN without a finding: what stands in the way, and what helps; else NULL */
     const char *why;
-    int n_steps; /* compared */
+    int n_steps;                        /* compared */
     int64_t steps[GHP_LAYERWISE_STEPS]; /* their numbers, from 1 */
     int tensors;                        /* compared, over all steps */
     bool found;                         /* anything was compared */
