@@ -55,6 +55,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
     struct ghp_sheet *sheet = ghp_sheet_open(report, "layers", columns);
     int64_t weights = 0, matrices = 0, flops = 0, outputs = 0;
     char in[GHP_SHAPE_TEXT], out[GHP_SHAPE_TEXT], window[128], total[24];
+    char labels[32] = "numbers as labels";
 
     for (int i = 0; i < model->n_layers; i++) {
         const struct ghp_layer *layer = &model->layers[i];
@@ -72,8 +73,9 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
         ghp_sheet_int(sheet, ghp_layer_weights(layer));
         ghp_sheet_real(sheet, (double)ghp_layer_flops(layer));
     }
-    ghp_sheet_note(sheet, "model %s: %d layers with input and biases, %d classes, hash %016llx",
-                   model->name, model->n_layers, model->classes, (unsigned long long)model->hash);
+    if (model->classes > 0) snprintf(labels, sizeof labels, "%d classes", model->classes);
+    ghp_sheet_note(sheet, "model %s: %d layers with input and biases, %s, hash %016llx",
+                   model->name, model->n_layers, labels, (unsigned long long)model->hash);
     ghp_sheet_note(sheet,
                    "weights %lld (%s), without biases and norms %lld; forward %.6g GFLOP a sample; "
                    "outputs %lld a "

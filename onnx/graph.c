@@ -239,7 +239,9 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
 
     for (int i = 1; i < output->n; i++)
         axes += output->dims[i] > 1;
-    if (axes < 2 || loss->loss.multi_label || ghp_onnx_is_sequence(im, last)) return GHP_OK;
+    if (axes < 2 || loss->loss.multi_label || ghp_op_of(loss->op)->takes_numbers ||
+        ghp_onnx_is_sequence(im, last))
+        return GHP_OK;
     return GHP_FAIL(
         GHP_ERR_INPUT,
         "a sample has %" PRId64 " values on %d axes there, as maps of pixels and lists of boxes "
@@ -252,15 +254,21 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
                        : "pool or flatten it to batch and classes");
 }
 
-/* The loss on layer *last, unless a softmax that is the loss is there already. */
-static enum ghp_status put_loss(struct ghp_onnx_import *im, int *last)
+static enum ghp_status read_loss(const struct ghp_onnx_import *im, struct ghp_layer *loss,
+                                 char name[GHP_ONNX_LOSS_NAME])
 {
-    struct ghp_layer like, *end = &im->model.layers[*last];
-    char name[GHP_ONNX_LOSS_NAME];
-    enum ghp_status status = ghp_onnx_loss_read(im->file, &like, name);
+    enum ghp_status status = ghp_onnx_loss_read(im->file, loss, name);
 
     if (status != GHP_OK) ghp_status_prefix("%s", im->file->path);
-    GHP_TRY(status);
+    return status;
+}
+
+/* The loss on layer *last, unless a softmax that is the loss is there already. */
+static enum ghp_status put_loss(struct ghp_onnx_import *im, const struct ghp_layer *loss,
+                                const char *name, int *last)
+{
+    struct ghp_layer like = *loss, *end = &im->model.layers[*last];
+
     like.inputs[0] = *last;
     if (end->op != GHP_OP_SOFTMAX_CE) GHP_TRY(check_classes(im, *last, &like));
     if (end->op != GHP_OP_SOFTMAX_CE) return ghp_onnx_emit(im, &like, ghp_onnx_called(name), last);
@@ -284,17 +292,12 @@ static bool has_places(const struct ghp_onnx_import *im, const struct ghp_layer 
 
 /* A map of classes for each pixel, as nn.CrossEntropyLoss takes it (batch, classes, rows, columns), becomes a sequence
  * of pixels. An array (batch, places, classes) is one if the file says its loss: ghp writes it so. */
-static enum ghp_status find_places(struct ghp_onnx_import *im)
+static enum ghp_status find_places(struct ghp_onnx_import *im, const struct ghp_layer *loss)
 {
     struct ghp_onnx_array *x = &im->output;
     const int64_t dims[3] = {x->dims[0], x->dims[1], x->n == 4 ? x->dims[2] * x->dims[3] : 1};
-    char name[GHP_ONNX_LOSS_NAME];
-    struct ghp_layer loss;
-    enum ghp_status status = ghp_onnx_loss_read(im->file, &loss, name);
 
-    if (status != GHP_OK) ghp_status_prefix("%s", im->file->path);
-    GHP_TRY(status);
-    if (!has_places(im, &loss)) return GHP_OK;
+    if (!has_places(im, loss)) return GHP_OK;
     if (x->n == 3 && ghp_onnx_loss_is_said(im->file) && x->dims[1] > 1 && x->dims[2] > 1)
         return ghp_onnx_as_sequence(im, x);
     if (x->n != 4 || dims[1] < 2 || dims[2] < 2) return GHP_OK;
@@ -304,22 +307,38 @@ static enum ghp_status find_places(struct ghp_onnx_import *im)
     return ghp_onnx_as_sequence(im, x);
 }
 
+/* Whether the output is an image for a loss of numbers, which takes it as it is: batch, channels, rows and columns. */
+static bool is_image(const struct ghp_onnx_import *im, const struct ghp_layer *loss)
+{
+    const struct ghp_onnx_array *x = &im->output;
+    const struct ghp_shape out = im->model.layers[x->layer].out;
+
+    return ghp_op_of(loss->op)->takes_numbers && x->base == NULL && x->lead == 0 &&
+           x->joined == 0 && out.axes == GHP_AXES_IMAGE && ghp_onnx_whole(im, x) &&
+           ((x->n == 4 && x->dims[1] == out.c && x->dims[2] == out.h) ||
+            (x->n == 3 && x->dims[1] == out.c && out.h == 1));
+}
+
 /* The output as a vector or a sequence, and the loss on it if there is none. */
 static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
 {
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
+    char name[GHP_ONNX_LOSS_NAME];
+    struct ghp_layer loss;
 
     if (im->output.scores != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "it is scores of an attention; give what comes of them");
-    GHP_TRY(find_places(im));
+    GHP_TRY(read_loss(im, &loss, name));
+    GHP_TRY(find_places(im, &loss));
     vector.c = ghp_onnx_elements(&im->output);
-    if (im->output.base == NULL && im->output.lead == 0 && ghp_onnx_are_rows(im, &im->output)) {
+    if (is_image(im, &loss) || (im->output.base == NULL && im->output.lead == 0 &&
+                                ghp_onnx_are_rows(im, &im->output))) {
         *last = im->output.layer;
     } else {
         GHP_TRY(ghp_onnx_part_axes(im, &im->output));
         GHP_TRY(ghp_onnx_settle(im, &im->output, vector, last));
     }
-    return im->options.open_end ? GHP_OK : put_loss(im, last);
+    return im->options.open_end ? GHP_OK : put_loss(im, &loss, name, last);
 }
 
 static enum ghp_status finish(struct ghp_onnx_import *im)

@@ -141,11 +141,13 @@ static enum ghp_status sort_names(struct ghp_model *model, int *wrong)
     return GHP_OK;
 }
 
-/* One output tells two classes apart, and so does each output with a label of its own. */
+/* One output tells two classes apart, and so does each output with a label of its own. Numbers are no classes. */
 static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
 
+    model->classes = 0;
+    if (ghp_op_of(loss->op)->takes_numbers) return GHP_OK;
     if (loss->in.c > GHP_MAX_CLASSES) {
         *wrong = model->n_layers - 1;
         return ghp_model_fail(
@@ -153,6 +155,21 @@ static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
     }
     model->classes = loss->in.c == 1 || loss->loss.multi_label ? 2 : (int)loss->in.c;
     return GHP_OK;
+}
+
+int64_t ghp_model_labels(const struct ghp_model *model)
+{
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+
+    if (ghp_op_of(loss->op)->takes_numbers) return ghp_shape_elements(loss->in);
+    return loss->loss.multi_label ? loss->in.c : loss->in.h;
+}
+
+struct ghp_shape ghp_model_targets(const struct ghp_model *model)
+{
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+
+    return ghp_op_of(loss->op)->takes_numbers ? loss->in : (struct ghp_shape){0};
 }
 
 enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)

@@ -79,13 +79,6 @@ int ghp_model_owner(const struct ghp_model *model, int layer)
     return model->layers[layer].tied > 0 ? model->layers[layer].tied - 1 : layer;
 }
 
-int64_t ghp_model_labels(const struct ghp_model *model)
-{
-    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
-
-    return loss->loss.multi_label ? loss->in.c : loss->in.h;
-}
-
 int64_t ghp_model_tokens(const struct ghp_model *model)
 {
     struct ghp_shape in = model->layers[0].out;

@@ -58,7 +58,8 @@
     X(SOFTMAX_CE, softmax_cross_entropy)                                                           \
     X(HINGE, hinge)                                                                                \
     X(SQUARED_ERROR, squared_error)                                                                \
-    X(BINARY_CE, binary_cross_entropy)
+    X(BINARY_CE, binary_cross_entropy)                                                             \
+    X(REGRESSION, regression)
 
 enum ghp_op {
 #define GHP_OP_ENUM(id, name) GHP_OP_##id,
@@ -98,6 +99,20 @@ enum ghp_curve {
     GHP_CURVE_LIST(GHP_CURVE_ENUM)
 #undef GHP_CURVE_ENUM
         GHP_CURVE_COUNT
+};
+
+/* regression: name, JSON text; of d = output less label, with a delta that is of struct ghp_loss. */
+#define GHP_ERROR_LIST(X)                                                                          \
+    X(SQUARED, "squared")                                                                          \
+    X(ABSOLUTE, "absolute")                                                                        \
+    X(HUBER, "huber")         /* |d| <= delta ? d^2 / 2 : delta (|d| - delta / 2) */               \
+    X(SMOOTH_L1, "smooth_l1") /* that over delta */
+
+enum ghp_error {
+#define GHP_ERROR_ENUM(id, text) GHP_ERROR_##id,
+    GHP_ERROR_LIST(GHP_ERROR_ENUM)
+#undef GHP_ERROR_ENUM
+        GHP_ERROR_COUNT
 };
 
 /* pad: name, JSON text. */
@@ -245,6 +260,8 @@ struct ghp_loss {
     /* softmax_cross_entropy: share of a target that all classes get alike, [0, 1] */
     double smoothing;
     bool multi_label; /* binary_cross_entropy: each output has a label of its own, 0 or 1 */
+    enum ghp_error error; /* regression */
+    double delta;         /* HUBER, SMOOTH_L1 */
 };
 
 struct ghp_border { /* pad: elements added, by channel, row and column */
@@ -400,6 +417,8 @@ const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
 int ghp_model_owner(const struct ghp_model *model, int layer);
 /* Labels of a sample: one for each position, or one for each output if the loss says so. */
 int64_t ghp_model_labels(const struct ghp_model *model);
+/* The shape of a sample's labels, if they are numbers, one an output; zeroed: they are classes. */
+struct ghp_shape ghp_model_targets(const struct ghp_model *model);
 /* Tokens of a sample; 0 if the network's input is not token ids. */
 int64_t ghp_model_tokens(const struct ghp_model *model);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* scalars of its parameters */

@@ -138,6 +138,7 @@ int ghp_op_params(enum ghp_op op)
 
 int64_t ghp_local_labels(const struct ghp_local *local)
 {
+    if (ghp_op_of(local->op)->takes_numbers) return local->n * local->h * local->w * local->c;
     return local->n * local->h * (local->loss.multi_label ? local->c : 1);
 }
 

@@ -204,6 +204,7 @@ struct ghp_op_facts {
     bool is_input; /* loads samples; computes nothing */
     /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS if it is divided */
     bool is_loss;
+    bool takes_numbers; /* a loss: each output has a label, a real number (ghp_label_number) */
     bool takes_ids; /* its input is token ids; others take numbers */
     int ids_input; /* a further input of token ids, all of whose positions each worker has; 0: none */
     /* of its input it takes the number of samples alone, so ids and numbers are both right */

@@ -61,4 +61,21 @@ static inline float ghp_bf16_value(uint16_t number)
     return value;
 }
 
+/* A label of 32 bits is a class, or of a loss that takes numbers the bits of a float. */
+static inline float ghp_label_number(int32_t label)
+{
+    float number;
+
+    memcpy(&number, &label, sizeof number);
+    return number;
+}
+
+static inline int32_t ghp_label_of_number(float number)
+{
+    int32_t label;
+
+    memcpy(&label, &number, sizeof label);
+    return label;
+}
+
 #endif

@@ -66,6 +66,7 @@ enum ghp_phase { /* where a step's seconds go; they sum to the step */
                  GHP_PHASE_COUNT
 };
 
+/* CORRECT: right answers, or of labels that are numbers the sum of absolute errors. */
 enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_METRIC_COUNT };
 
 /* What a worker's step costs in addition to its own work, in messages of all weights, in the mean. */

@@ -181,13 +181,15 @@ static int32_t *ids_of(const struct ghp_operand_set *set)
 static void make_ids(const struct ghp_local *local, int32_t *ids)
 {
     bool is_loss = ghp_op_of(local->op)->is_loss;
+    bool numbers = ghp_op_of(local->op)->takes_numbers;
     bool pair = local->c == 1 || local->loss.multi_label; /* one output tells two apart */
     int64_t most = !is_loss ? local->vocabulary : pair ? 2 : local->c;
     int64_t pad = local->heads.pad_token, end = local->heads.end_token;
 
     if (has_ids(local)) most = (pad > end ? pad : end) + 2; /* some are neither */
     for (int64_t i = 0; i < count_ids(local); i++)
-        ids[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);
+        ids[i] = numbers ? ghp_label_of_number((float)(4 * ghp_random_unit(1, 26, (uint64_t)i) - 2))
+                         : (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);
 }
 
 /* Large ones lie in huge pages if the system has them, as a worker's arena does. */

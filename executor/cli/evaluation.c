@@ -42,20 +42,23 @@ enum ghp_status ghp_evaluation_print(const struct ghp_training *t, bool as_json)
 {
     const struct ghp_evaluation *e = &t->evaluation;
     const char *set = t->evaluates_all ? "all" : "test";
+    double second = e->of_numbers ? e->absolute_error : e->accuracy;
     bool failed = false;
 
     if (!t->has_evaluation) return GHP_OK;
     if (as_json) {
-        json_t *root = json_pack("{s:o, s:o, s:I, s:s, s:f}", "loss", real_or_null(e->loss), "top1",
-                                 real_or_null(e->accuracy), "samples", (json_int_t)e->samples,
-                                 "set", set, "seconds", e->seconds);
+        json_t *root = json_pack("{s:o, s:o, s:I, s:s, s:f}", "loss", real_or_null(e->loss),
+                                 e->of_numbers ? "absolute_error" : "top1", real_or_null(second),
+                                 "samples", (json_int_t)e->samples, "set", set, "seconds",
+                                 e->seconds);
 
         if (e->perplexity > 0)
             ghp_json_put(root, "perplexity", real_or_null(e->perplexity), &failed);
         failed = failed || root == NULL || !ghp_hits_put(&e->hits, "", root);
         GHP_TRY(ghp_json_print_whole(root, failed, stdout));
     } else {
-        printf("loss %.6g, accuracy %.4f", e->loss, e->accuracy);
+        printf(e->of_numbers ? "loss %.6g, absolute error %.6g" : "loss %.6g, accuracy %.4f",
+               e->loss, second);
         if (e->hits.detail != GHP_HITS_TOP1)
             printf(", top-5 %.4f", ghp_hits_share(e->hits.all.top5, e->hits.all.labels));
         if (e->perplexity > 0) printf(", perplexity %.6g", e->perplexity);

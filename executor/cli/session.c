@@ -403,9 +403,12 @@ static enum ghp_status train(struct parts *p)
 /* Notes the evaluation of a run that was resumed at its end. */
 static void note_evaluation(const struct ghp_training *t)
 {
+    const struct ghp_evaluation *e = &t->evaluation;
+
     if (t->has_evaluation)
-        ghp_note("test loss %.4f, accuracy %.4f of %lld samples", t->evaluation.loss,
-                 t->evaluation.accuracy, (long long)t->evaluation.samples);
+        ghp_note("test loss %.4f, %s %.4f of %lld samples", e->loss,
+                 e->of_numbers ? "absolute error" : "accuracy",
+                 e->of_numbers ? e->absolute_error : e->accuracy, (long long)e->samples);
 }
 
 static enum ghp_status print_all(const struct parts *p, const struct ghp_run *run)

@@ -7,13 +7,17 @@
  * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first if it
  * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]; sequences [N][position][C].
  * A network of tokens takes ids, integers [N][position].
- * Labels are integers, [N] or [N][1]; [N][L] of a model that takes L labels of a sample. */
+ * Labels are integers, [N] or [N][1]; [N][L] of a model that takes L labels of a sample. A loss that takes numbers has
+ * them as float32 or float64, in the shape of the network's output: [N][C], [N][position][C], [N][C][H][W] or
+ * [N][H][W][C] (the first if it takes both). */
 #include "core/base/file.h"
 #include "executor/data/data_private.h"
 #include "executor/data/npy.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,15 +55,24 @@ static struct ghp_pictures laid_out(const struct ghp_npy *a, struct ghp_shape wa
     return here;
 }
 
-static enum ghp_status fail_shape(const char *path, const struct ghp_npy *a,
-                                  struct ghp_shape wanted)
+enum { DIMENSIONS_TEXT = GHP_NPY_DIMENSIONS * 24 };
+
+static const char *dimensions_of(const struct ghp_npy *a, char text[DIMENSIONS_TEXT])
 {
-    char theirs[GHP_NPY_DIMENSIONS * 24] = "", mine[GHP_SHAPE_TEXT];
     size_t used = 0;
 
     for (int i = 0; i < a->n_dims; i++)
-        used += (size_t)snprintf(theirs + used, sizeof theirs - used, "%s%lld", i > 0 ? "," : "",
+        used += (size_t)snprintf(text + used, DIMENSIONS_TEXT - used, "%s%lld", i > 0 ? "," : "",
                                  (long long)a->dims[i]);
+    return text;
+}
+
+static enum ghp_status fail_shape(const char *path, const struct ghp_npy *a,
+                                  struct ghp_shape wanted)
+{
+    char theirs[DIMENSIONS_TEXT], mine[GHP_SHAPE_TEXT];
+
+    dimensions_of(a, theirs);
     if (wanted.vocabulary > 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has the shape (%s), but the model takes token ids of %lld positions, "
@@ -105,6 +118,20 @@ static enum ghp_status check_ids(const char *path, const struct ghp_npy *a, int6
     return GHP_OK;
 }
 
+struct pair { /* of files */
+    const char *images_path, *labels_path;
+    struct ghp_npy images, labels;
+};
+
+static enum ghp_status check_count(const struct pair *pair)
+{
+    if (pair->images.dims[0] == pair->labels.dims[0]) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has %lld samples, but '%s' has %lld labels; save both again",
+                    pair->images_path, (long long)pair->images.dims[0], pair->labels_path,
+                    (long long)pair->labels.dims[0]);
+}
+
 /* A label that is ignored may be any number, such as -100. */
 static enum ghp_status read_labels(const char *path, const struct ghp_npy *a,
                                    const struct ghp_data_request *request, int32_t *labels)
@@ -123,10 +150,12 @@ static enum ghp_status read_labels(const char *path, const struct ghp_npy *a,
     return GHP_OK;
 }
 
-/* images, n   the file of the n samples; each   labels of one */
-static enum ghp_status check_labels(const char *path, const struct ghp_npy *a, const char *images,
-                                    int64_t n, int64_t each)
+/* each   labels of one sample */
+static enum ghp_status check_labels(const struct pair *pair, int64_t each)
 {
+    const char *path = pair->labels_path;
+    const struct ghp_npy *a = &pair->labels;
+
     if (each > 1 && (a->kind == 'f' || a->n != a->dims[0] * each))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' holds no labels that fit: the model takes %lld integers of each "
@@ -137,31 +166,19 @@ static enum ghp_status check_labels(const char *path, const struct ghp_npy *a, c
                         "'%s' holds no labels: they are integers, one for each sample; save them "
                         "as an array of N int64",
                         path);
-    if (a->dims[0] != n)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' has %lld samples, but '%s' has %lld labels; save both again", images,
-                        (long long)n, path, (long long)a->dims[0]);
-    return GHP_OK;
+    return check_count(pair);
 }
 
-/* The images go to the set, which may have those of other files. */
-static enum ghp_status take_images(const char *path, struct ghp_npy *a,
-                                   const struct ghp_data_request *request,
-                                   struct ghp_pictures *pictures, int32_t **labels)
+/* The array goes to the set, which may have those of other files. here: how it lies. */
+static enum ghp_status add_array(const char *path, struct ghp_npy *a, struct ghp_pictures here,
+                                 struct ghp_pictures *pictures, int32_t **labels)
 {
-    struct ghp_pictures here = laid_out(a, request->shape);
     struct ghp_picture_file file = {.n = a->dims[0],
                                     .pixels = a->items,
                                     .picture_bytes = a->n / a->dims[0] * a->item_bytes,
                                     .memory = a->memory,
                                     .mapped_bytes = a->mapped_bytes};
 
-    if (here.pixel_stride == 0) return fail_shape(path, a, request->shape);
-    here.number = GHP_NUMBER_ID;
-    if (here.shape.vocabulary > 0)
-        GHP_TRY(check_ids(path, a, here.shape.vocabulary));
-    else
-        GHP_TRY(number_of(path, a, &here.number));
     if (pictures->n > 0 &&
         (here.number != pictures->number || a->kind != pictures->id_kind ||
          a->item_bytes != pictures->id_bytes || here.channel_stride != pictures->channel_stride ||
@@ -180,26 +197,125 @@ static enum ghp_status take_images(const char *path, struct ghp_npy *a,
     return ghp_pictures_add(pictures, file, labels);
 }
 
+static enum ghp_status take_images(const char *path, struct ghp_npy *a,
+                                   const struct ghp_data_request *request,
+                                   struct ghp_pictures *pictures, int32_t **labels)
+{
+    struct ghp_pictures here = laid_out(a, request->shape);
+
+    if (here.pixel_stride == 0) return fail_shape(path, a, request->shape);
+    here.number = GHP_NUMBER_ID;
+    if (here.shape.vocabulary > 0)
+        GHP_TRY(check_ids(path, a, here.shape.vocabulary));
+    else
+        GHP_TRY(number_of(path, a, &here.number));
+    return add_array(path, a, here, pictures, labels);
+}
+
+/* ---- labels that are numbers ---- */
+
+/* How they lie in an array of the network's output; zeroed if they do not. */
+static struct ghp_pictures targets_laid_out(const struct ghp_npy *a, struct ghp_shape wanted)
+{
+    const int64_t *d = a->dims;
+    bool image = wanted.axes == GHP_AXES_IMAGE, row = wanted.h == 1 && a->n_dims == 3;
+    bool map = wanted.c == 1 && a->n_dims == 3;
+    struct ghp_pictures last = {.shape = wanted, .channel_stride = 1, .pixel_stride = wanted.c},
+                        first = {.shape = wanted,
+                                 .channel_stride = wanted.h * wanted.w,
+                                 .pixel_stride = 1};
+
+    if (a->n != d[0] * ghp_shape_elements(wanted)) return (struct ghp_pictures){0};
+    if (wanted.axes == GHP_AXES_VECTOR) return last;
+    if (a->n_dims < 2) return (struct ghp_pictures){0};
+    if (!image && d[1] == wanted.h) return last;
+    if (image && d[1] == wanted.c && (row || (a->n_dims == 4 && d[2] == wanted.h))) return first;
+    if (image && d[1] == wanted.h && a->n_dims > 2 && d[2] == wanted.w && (map || a->n_dims == 4))
+        return last;
+    return (struct ghp_pictures){0};
+}
+
+static enum ghp_status fail_targets(const char *path, const struct ghp_npy *a,
+                                    struct ghp_shape wanted)
+{
+    char theirs[DIMENSIONS_TEXT], right[96];
+
+    if (wanted.axes == GHP_AXES_VECTOR)
+        snprintf(right, sizeof right, "%lld", (long long)wanted.c);
+    else if (wanted.axes == GHP_AXES_SEQUENCE)
+        snprintf(right, sizeof right, "%lld,%lld", (long long)wanted.h, (long long)wanted.c);
+    else
+        snprintf(right, sizeof right, "%lld,%lld,%lld", (long long)wanted.c, (long long)wanted.h,
+                 (long long)wanted.w);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has the shape (%s), but the loss takes a number for each output of a "
+                    "sample; save labels as an array of N,%s float32",
+                    path, dimensions_of(a, theirs), right);
+}
+
+static enum ghp_status take_targets(struct pair *pair, struct ghp_shape wanted,
+                                    struct ghp_pictures *targets)
+{
+    const char *path = pair->labels_path;
+    struct ghp_npy *a = &pair->labels;
+    struct ghp_pictures here = targets_laid_out(a, wanted);
+
+    if (a->kind != 'f')
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has integers, but the loss takes real numbers; save it as float32",
+                        path);
+    if (here.pixel_stride == 0) return fail_targets(path, a, wanted);
+    GHP_TRY(check_count(pair));
+    GHP_TRY(number_of(path, a, &here.number));
+    for (int64_t i = 0; i < a->n; i++) {
+        double number = ghp_number_at(here.number, a->items, i);
+
+        if (!(fabs(number) <= (double)FLT_MAX))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' has the number %g in sample %lld, which is not a finite float; "
+                            "correct it, or leave the sample out of both files",
+                            path, number, (long long)(i / (a->n / a->dims[0])));
+    }
+    return add_array(path, a, here, targets, NULL);
+}
+
+/* ---- pairs ---- */
+
+static enum ghp_status add_classes(struct pair *pair, const struct ghp_data_request *request,
+                                   struct ghp_pictures *pictures)
+{
+    int32_t *to = NULL;
+
+    GHP_TRY(check_labels(pair, request->sample_labels));
+    GHP_TRY(take_images(pair->images_path, &pair->images, request, pictures, &to));
+    return read_labels(pair->labels_path, &pair->labels, request, to);
+}
+
+static enum ghp_status add_numbers(struct pair *pair, const struct ghp_data_request *request,
+                                   struct ghp_pictures *pictures)
+{
+    if (pictures->targets == NULL)
+        pictures->targets = ghp_alloc(1, sizeof *pictures->targets);
+    if (pictures->targets == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(take_targets(pair, request->targets, pictures->targets));
+    return take_images(pair->images_path, &pair->images, request, pictures, NULL);
+}
+
 static enum ghp_status add_pair(const char *images_path, const char *labels_path,
                                 const struct ghp_data_request *request,
                                 struct ghp_pictures *pictures)
 {
-    struct ghp_npy images = {0}, labels = {0};
+    struct pair pair = {.images_path = images_path, .labels_path = labels_path};
     enum ghp_status status = GHP_OK;
-    int32_t *to = NULL;
 
-    GHP_TRY_GOTO(status, ghp_npy_open(images_path, &images), done);
-    GHP_TRY_GOTO(status, ghp_npy_open(labels_path, &labels), done);
+    GHP_TRY_GOTO(status, ghp_npy_open(images_path, &pair.images), done);
+    GHP_TRY_GOTO(status, ghp_npy_open(labels_path, &pair.labels), done);
     pictures->picture_labels = request->sample_labels;
-    GHP_TRY_GOTO(
-        status,
-        check_labels(labels_path, &labels, images_path, images.dims[0], request->sample_labels),
-        done);
-    GHP_TRY_GOTO(status, take_images(images_path, &images, request, pictures, &to), done);
-    status = read_labels(labels_path, &labels, request, to);
+    status = request->targets.c > 0 ? add_numbers(&pair, request, pictures)
+                                    : add_classes(&pair, request, pictures);
 done:
-    ghp_npy_close(&labels);
-    ghp_npy_close(&images);
+    ghp_npy_close(&pair.labels);
+    ghp_npy_close(&pair.images);
     return status;
 }
 

@@ -66,9 +66,10 @@ enum ghp_status ghp_data_check_files(const char *spec)
     return GHP_OK;
 }
 
-/* Labels of all pictures of a set. */
+/* Labels of all pictures of a set that are classes. */
 static int64_t pictures_labels(const struct ghp_data *data, int set)
 {
+    if (data->pictures[set].labels == NULL) return 0;
     return data->pictures[set].n * ghp_pictures_count_labels(&data->pictures[set]);
 }
 
@@ -180,6 +181,23 @@ static enum ghp_status check_options(const struct ghp_data_ops *ops,
     return GHP_OK;
 }
 
+/* Labels that are to be numbers. */
+static enum ghp_status check_targets(const struct ghp_data_ops *ops,
+                                     const struct ghp_data_request *request)
+{
+    if (request->targets.c == 0) return GHP_OK;
+    if (ops != &ghp_data_npy && ops->argument != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has classes as labels, but the loss takes numbers; save samples and "
+                        "numbers as arrays (npy:IMAGES.npy,LABELS.npy), or use a model with a loss "
+                        "of classes",
+                        request->spec);
+    if (!request->ignores && request->labels == GHP_LABELS_GIVEN) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "%s is for labels that are classes, but the loss takes numbers; leave it out",
+                    request->ignores ? "--ignore-label" : "--labels parity");
+}
+
 /* Whether the source has samples of the kind that the model takes: tokens, or numbers. */
 static enum ghp_status check_kind(const struct ghp_data_ops *ops,
                                   const struct ghp_data_request *request)
@@ -283,6 +301,7 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     data->labels_of_one = ghp_alloc((size_t)data->sample_labels, sizeof *data->labels_of_one);
     if (data->labels_of_one == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, check_options(ops, request), fail);
+    GHP_TRY_GOTO(status, check_targets(ops, request), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
     GHP_TRY_GOTO(status, read_blending(request, &data->blending), fail);
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);

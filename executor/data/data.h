@@ -2,7 +2,8 @@
  * IDX, CIFAR), files of tokens.
  *
  * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", or its token ids as
- * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. It knows nothing
+ * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. Of a loss that takes
+ * numbers the labels are those of an array of the output's shape, [h][w][c] (ghp_label_number). It knows nothing
  * of workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
  * reads its own part. Images from files are normalised, per channel: usually to zero mean and unit deviation over the
  * whole training set, with whose numbers the test set is normalised too (normalisation.c).
@@ -32,7 +33,8 @@ struct ghp_data_request {
     struct ghp_shape shape; /* what the model takes */
     int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
-    bool ignores; /* labels that are `ignored_label` are ignored */
+    struct ghp_shape targets; /* ghp_model_targets: labels are numbers of this shape; zeroed: classes */
+    bool ignores;             /* labels that are `ignored_label` are ignored */
     int64_t ignored_label;
     enum ghp_labels labels;
     const char *augment;   /* NULL: crop-flip of folders, none of others; "none"; image/augment.h */

@@ -53,8 +53,9 @@ struct ghp_pictures { /* of one set */
     int id_bytes;
     struct ghp_picture_file *files; /* owned */
     int n_files;
-    int64_t picture_labels; /* of one picture; 0: 1 */
-    int32_t *labels;        /* [n][picture_labels], owned */
+    int64_t picture_labels;       /* of one picture; 0: 1 */
+    int32_t *labels;              /* [n][picture_labels], owned; NULL: they are numbers */
+    struct ghp_pictures *targets; /* which are these, one of each picture; owned */
 };
 
 /* What a number of a channel becomes: of a byte, a table's entry; of others, (number - mean) / deviation. */
@@ -86,6 +87,7 @@ struct ghp_data {
     uint64_t seed;
     struct ghp_blending blending;
     /* synthetic */
+    bool numbers; /* labels are */
     int64_t tile_h, tile_w; /* of the class patterns */
     float noise[256];       /* what a random byte adds */
     float *patterns;        /* [classes][c][tile_h][tile_w], owned */
@@ -100,6 +102,20 @@ static inline void ghp_data_put(void *image, int64_t i, int element_bytes, doubl
         ((float *)image)[i] = (float)value;
     else
         ((uint16_t *)image)[i] = ghp_bf16_of((float)value);
+}
+
+/* Number `at` of an array of FLOAT or DOUBLE, at any address. */
+static inline double ghp_number_at(enum ghp_number number, const unsigned char *array, int64_t at)
+{
+    double wide;
+    float narrow;
+
+    if (number == GHP_NUMBER_DOUBLE) {
+        memcpy(&wide, array + at * (int64_t)sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, array + at * (int64_t)sizeof narrow, sizeof narrow);
+    return narrow;
 }
 
 /* A loop for each kind of number: `pixels` bytes, from_stride apart, as a table's numbers, to_stride apart. */
@@ -134,7 +150,7 @@ void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int
 
 /* Adds a file's pictures to the set, with room for their labels; takes file->memory, in a failure too.
  *
- * labels   receives where the file's labels go, [file->n][picture_labels]
+ * labels   receives where the file's labels go, [file->n][picture_labels]; NULL: there are none, or they are numbers
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_picture_file file,

@@ -83,6 +83,13 @@ static const struct ghp_picture_file *file_of(const struct ghp_pictures *picture
     return &pictures->files[first];
 }
 
+static const unsigned char *bytes_of(const struct ghp_pictures *pictures, int64_t picture)
+{
+    const struct ghp_picture_file *file = file_of(pictures, picture);
+
+    return file->pixels + (picture - file->first) * file->picture_bytes;
+}
+
 /* Channel c of a picture of floating-point numbers. */
 static void put_numbers(const struct ghp_data *data, const struct ghp_pictures *pictures,
                         const unsigned char *picture, int64_t c, const struct ghp_batch *batch,
@@ -91,16 +98,10 @@ static void put_numbers(const struct ghp_data *data, const struct ghp_pictures *
     double mean = data->normalisation.mean[c], deviation = data->normalisation.deviation[c];
 
     for (int64_t i = 0; i < data->shape.h * data->shape.w; i++) {
-        int64_t at = c * pictures->channel_stride + i * pictures->pixel_stride;
-        double number;
-        float narrow;
+        double number =
+            ghp_number_at(pictures->number, picture,
+                          c * pictures->channel_stride + i * pictures->pixel_stride);
 
-        if (pictures->number == GHP_NUMBER_DOUBLE) {
-            memcpy(&number, picture + at * (int64_t)sizeof(number), sizeof(number));
-        } else {
-            memcpy(&narrow, picture + at * (int64_t)sizeof narrow, sizeof narrow);
-            number = narrow;
-        }
         ghp_data_put(out, i * batch->channels, batch->element_bytes, (number - mean) / deviation);
     }
 }
@@ -142,8 +143,7 @@ enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
 {
     const struct ghp_pictures *pictures = &data->pictures[data->source[batch->set]];
     int64_t n = data->first[batch->set] + sample;
-    const struct ghp_picture_file *file = file_of(pictures, n);
-    const unsigned char *picture = file->pixels + (n - file->first) * file->picture_bytes;
+    const unsigned char *picture = bytes_of(pictures, n);
     bool bytes = pictures->number == GHP_NUMBER_BYTE;
     double scaled[GHP_DATA_BYTE_VALUES], length = bytes ? length_of(data, pictures, picture) : 1;
 
@@ -176,14 +176,28 @@ int64_t ghp_pictures_count_labels(const struct ghp_pictures *pictures)
     return pictures->picture_labels > 0 ? pictures->picture_labels : 1;
 }
 
+/* As numbers, [pixel][channel]. */
+static void put_targets(const struct ghp_pictures *targets, const unsigned char *target,
+                        int32_t *labels)
+{
+    int64_t channels = targets->shape.c, pixels = targets->shape.h * targets->shape.w;
+
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t c = 0; c < channels; c++)
+            labels[i * channels + c] = ghp_label_of_number((float)ghp_number_at(
+                targets->number, target, c * targets->channel_stride + i * targets->pixel_stride));
+}
+
 void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                          int32_t *labels)
 {
     const struct ghp_pictures *pictures = &data->pictures[data->source[set]];
-    int64_t each = ghp_pictures_count_labels(pictures);
+    int64_t each = ghp_pictures_count_labels(pictures), n = data->first[set] + sample;
 
-    memcpy(labels, pictures->labels + (data->first[set] + sample) * each,
-           (size_t)each * sizeof *labels);
+    if (pictures->targets != NULL)
+        put_targets(pictures->targets, bytes_of(pictures->targets, n), labels);
+    else
+        memcpy(labels, pictures->labels + n * each, (size_t)each * sizeof *labels);
 }
 
 /* ---- a set ---- */
@@ -201,18 +215,26 @@ enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_pictu
 {
     struct ghp_picture_file *files =
         realloc(pictures->files, (size_t)(pictures->n_files + 1) * sizeof *files);
-    size_t each = (size_t)ghp_pictures_count_labels(pictures);
-    int32_t *all = realloc(pictures->labels, (size_t)(pictures->n + file.n) * each * sizeof *all);
+    bool failed = files == NULL;
 
     if (files != NULL) pictures->files = files;
-    if (all != NULL) pictures->labels = all;
-    if (files == NULL || all == NULL) {
+    if (labels != NULL) {
+        size_t each = (size_t)ghp_pictures_count_labels(pictures);
+        int32_t *all =
+            realloc(pictures->labels, (size_t)(pictures->n + file.n) * each * sizeof *all);
+
+        if (all != NULL) {
+            pictures->labels = all;
+            *labels = all + (size_t)pictures->n * each;
+        }
+        failed = failed || all == NULL;
+    }
+    if (failed) {
         release_file(&file);
         return GHP_NO_MEMORY();
     }
     file.first = pictures->n;
     files[pictures->n_files++] = file;
-    *labels = all + (size_t)pictures->n * each;
     pictures->n += file.n;
     return GHP_OK;
 }
@@ -221,6 +243,8 @@ void ghp_pictures_release(struct ghp_pictures *pictures)
 {
     for (int i = 0; i < pictures->n_files; i++)
         release_file(&pictures->files[i]);
+    if (pictures->targets != NULL) ghp_pictures_release(pictures->targets);
+    free(pictures->targets);
     free(pictures->files);
     free(pictures->labels);
     *pictures = (struct ghp_pictures){0};

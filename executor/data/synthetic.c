@@ -2,7 +2,8 @@
  * same seed.
  *
  * Each class has a pattern of random tiles; a sample (of a sequence with labels, each position) is its class's pattern
- * plus noise of the same strength, scaled to about unit deviation, so that a network can learn it but not at once. A
+ * plus noise of the same strength, scaled to about unit deviation, so that a network can learn it but not at once. If
+ * labels are numbers, samples are of a few kinds in place of classes, and a kind's labels are normal numbers. A
  * sample depends on seed and number alone and is made when asked for.
  *
  * Of tokens three in four follow from the one before, by one rule for all samples; the others are drawn. Labels are one
@@ -16,7 +17,8 @@
 enum {
     TRAIN_SAMPLES = 8192, /* or the global batch, if that is more */
     TEST_SAMPLES = 1024,
-    MOST_TILES = 8 /* in each direction */
+    MOST_TILES = 8, /* in each direction */
+    KINDS = 8       /* of samples whose labels are numbers */
 };
 
 /* Streams of random numbers: what a number is for. */
@@ -24,6 +26,7 @@ enum {
     STREAM_PATTERN = 0x70617474,
     STREAM_LABEL = 0x6c616265,
     STREAM_NOISE = 0x6e6f6973,
+    STREAM_TARGET = 0x74617267,
     STREAM_TOKEN = 0x746f6b65
 };
 
@@ -47,7 +50,8 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
         return GHP_FAIL(GHP_ERR_USAGE, "synthetic data has a test set of its own; leave "
                                        "--train-fraction out, or use --data idx:DIR");
     data->shape = request->shape;
-    data->classes = request->classes;
+    data->classes = request->targets.c > 0 ? KINDS : request->classes;
+    data->numbers = request->targets.c > 0;
     data->count[GHP_DATA_TRAIN] =
         request->global_batch > TRAIN_SAMPLES ? request->global_batch : TRAIN_SAMPLES;
     data->count[GHP_DATA_TEST] = TEST_SAMPLES;
@@ -94,6 +98,13 @@ static void make_tokens(const struct ghp_data *data, int64_t number, bool ahead,
 static void synthetic_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                              int32_t *labels)
 {
+    if (data->numbers) {
+        int64_t kind = label_at(data, number_of(data, set, sample), 0);
+
+        ghp_random_fill_normal(data->seed, STREAM_TARGET, kind * data->sample_labels,
+                               data->sample_labels, 1, (int)sizeof(float), labels);
+        return;
+    }
     if (data->shape.vocabulary > 0 && data->sample_labels == data->shape.h) {
         make_tokens(data, number_of(data, set, sample), true, labels);
         for (int64_t i = 0; i < data->sample_labels; i++)
@@ -168,13 +179,14 @@ static void make_channel(const struct ghp_data *data, int64_t number, int64_t ch
     struct ghp_shape s = data->shape;
     uint64_t key = ghp_random_u64(data->seed, STREAM_NOISE, (uint64_t)number);
     int64_t label = -1, place = -1, tiles = data->tile_h * data->tile_w;
+    int64_t places = data->numbers ? 1 : data->sample_labels;
 
     for (int64_t h = 0; h < s.h; h++) {
         struct row row = {.noise = mix(key ^ mix((uint64_t)(channel * s.h + h) + 1)) | 1,
                           .stride = batch->channels};
 
-        if (place != h * data->sample_labels / s.h) {
-            place = h * data->sample_labels / s.h;
+        if (place != h * places / s.h) {
+            place = h * places / s.h;
             label = label_at(data, number, place);
         }
         row.tiles = data->patterns + (label * s.c + channel) * tiles +

@@ -258,7 +258,11 @@ static void print_checkpoints(const struct ghp_run *run, FILE *out)
 
 static void print_test(const struct ghp_run *run, FILE *out)
 {
-    fprintf(out, "test accuracy %.2f %%, loss %.6f", 100 * run->test_accuracy, run->test_loss);
+    if (run->of_numbers)
+        fprintf(out, "test absolute error %.6g, loss %.6f", run->test_absolute_error,
+                run->test_loss);
+    else
+        fprintf(out, "test accuracy %.2f %%, loss %.6f", 100 * run->test_accuracy, run->test_loss);
     if (run->test_perplexity > 0) fprintf(out, ", perplexity %.4g", run->test_perplexity);
     fprintf(out, ", over all %" PRId64 " samples\n", run->test_samples);
 }

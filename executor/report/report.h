@@ -49,8 +49,8 @@ struct ghp_run { /* everything known after a run; borrowed from the code that fi
     struct ghp_speed_probe speed;
     struct ghp_run_guard guard;
     const struct ghp_losses *losses; /* of steps first_step ... */
-    bool has_accuracy;
-    double test_accuracy, test_loss;
+    bool has_accuracy, of_numbers; /* of these, it has an absolute error in place of an accuracy */
+    double test_accuracy, test_absolute_error, test_loss;
     double test_perplexity; /* 0: not of tokens */
     int64_t test_samples;
     uint64_t weights_hash, program_hash;

@@ -139,7 +139,10 @@ static void put_results(json_t *o, const struct ghp_run *run)
     if (run->files_skipped > 0) put(o, "files_skipped", json_integer(run->files_skipped));
     if (run->checkpoints.saves > 0) put(o, "checkpoints", checkpoints(run));
     put(o, "final_loss", run->losses->steps > 0 ? real(run->losses->last) : json_null());
-    put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
+    put(o, "test_accuracy",
+        run->has_accuracy && !run->of_numbers ? real(run->test_accuracy) : json_null());
+    if (run->has_accuracy && run->of_numbers)
+        put(o, "test_absolute_error", real(run->test_absolute_error));
     put(o, "test_loss", run->has_accuracy ? real(run->test_loss) : json_null());
     if (run->has_accuracy && run->test_perplexity > 0)
         put(o, "test_perplexity", real(run->test_perplexity));

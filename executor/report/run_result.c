@@ -66,7 +66,9 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->checkpoints = t->checkpoints.cost;
     run->losses = &t->losses;
     run->has_accuracy = t->has_evaluation;
+    run->of_numbers = t->evaluation.of_numbers;
     run->test_accuracy = t->evaluation.accuracy;
+    run->test_absolute_error = t->evaluation.absolute_error;
     run->test_loss = t->evaluation.loss;
     run->test_perplexity = t->evaluation.perplexity;
     run->test_samples = t->evaluation.samples;

@@ -56,7 +56,9 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_hits
     }
     total->samples = count;
     total->loss = seen > 0 ? loss / seen : 0;
-    total->accuracy = seen > 0 ? correct / seen : 0;
+    total->of_numbers = ghp_model_targets(ghp_worker_program(evaluator)->lowering.model).c > 0;
+    *(total->of_numbers ? &total->absolute_error : &total->accuracy) =
+        seen > 0 ? correct / seen : 0;
     total->complete = true;
     return check_labels(step, count, seen);
 }

@@ -1,5 +1,5 @@
-/* executor/train/evaluate.h - loss and accuracy over all samples of a set: running statistics, no dropout, nothing
- * learnt.
+/* executor/train/evaluate.h - loss and accuracy over all samples of a set, or loss and absolute error if labels are
+ * numbers: running statistics, no dropout, nothing learnt.
  *
  * Runs a forward-only program of the training's own splits on the training worker's weights; if workers' weights
  * differ, on their mean. Samples go in global
@@ -14,7 +14,9 @@ struct ghp_evaluation {
     int64_t samples;
     double loss;          /* mean */
     double perplexity;    /* exp(loss); 0: the network's input is not tokens */
+    bool of_numbers;      /* labels are: there is an absolute error, and no accuracy */
     double accuracy;      /* share of samples whose largest output is their label */
+    double absolute_error; /* mean of |output - label| */
     struct ghp_hits hits; /* as many as were asked for; owned */
     double seconds;
     bool complete; /* else it was told to end, and nothing else is set */

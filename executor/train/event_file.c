@@ -206,7 +206,7 @@ enum ghp_status ghp_event_file_step(struct ghp_event_file *file, const struct gh
     struct message summary = {.n = 0};
 
     put_scalar(&summary, "train/loss", s->loss);
-    put_scalar(&summary, "train/top1", s->top1);
+    put_scalar(&summary, s->of_numbers ? "train/absolute_error" : "train/top1", s->top1);
     put_scalar(&summary, "train/samples_per_s", s->images_per_s);
     put_scalar(&summary, "train/learning_rate", s->learning_rate);
     if (s->gradient_norm > 0) put_scalar(&summary, "train/gradient_norm", s->gradient_norm);
@@ -220,7 +220,8 @@ enum ghp_status ghp_event_file_evaluation(struct ghp_event_file *file, int64_t s
     struct message summary = {.n = 0};
 
     put_scalar(&summary, "test/loss", e->loss);
-    put_scalar(&summary, "test/top1", e->accuracy);
+    put_scalar(&summary, e->of_numbers ? "test/absolute_error" : "test/top1",
+               e->of_numbers ? e->absolute_error : e->accuracy);
     if (e->hits.detail != GHP_HITS_TOP1)
         put_scalar(&summary, "test/top5", ghp_hits_share(e->hits.all.top5, e->hits.all.labels));
     if (e->perplexity > 0) put_scalar(&summary, "test/perplexity", e->perplexity);

@@ -33,7 +33,9 @@ enum ghp_status ghp_hits_check(const struct ghp_model *model, enum ghp_hits_deta
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
 
-    if (detail == GHP_HITS_TOP1 || (loss->in.c > 1 && !loss->loss.multi_label)) return GHP_OK;
+    if (detail == GHP_HITS_TOP1 ||
+        (loss->in.c > 1 && !loss->loss.multi_label && model->classes > 0))
+        return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the outputs of '%s' before its loss '%s' are not one for each class, so none "
                     "are the five greatest; leave --eval-metrics out",

@@ -152,8 +152,9 @@ static json_t *with(json_t *line, const char *key, double value)
 
 enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_step *s)
 {
+    const char *top1 = s->of_numbers ? "absolute_error" : "top1";
     json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:f, s:f}", "step", (json_int_t)s->step, "epoch",
-                             (json_int_t)s->epoch, "loss", real(s->loss), "top1", real(s->top1),
+                             (json_int_t)s->epoch, "loss", real(s->loss), top1, real(s->top1),
                              "images_per_s", s->images_per_s, "learning_rate", s->learning_rate);
 
     line = with(line, "gradient_norm", s->gradient_norm);
@@ -164,8 +165,10 @@ enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int6
                                        const struct ghp_evaluation *e)
 {
     json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:I}", "step", (json_int_t)step, "epoch",
-                             (json_int_t)epoch, "test_loss", real(e->loss), "test_top1",
-                             real(e->accuracy), "test_samples", (json_int_t)e->samples);
+                             (json_int_t)epoch, "test_loss", real(e->loss),
+                             e->of_numbers ? "test_absolute_error" : "test_top1",
+                             real(e->of_numbers ? e->absolute_error : e->accuracy), "test_samples",
+                             (json_int_t)e->samples);
 
     line = with(line, "test_perplexity", e->perplexity);
     if (line != NULL && !ghp_hits_put(&e->hits, "test_", line)) {

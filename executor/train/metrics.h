@@ -38,6 +38,7 @@ void ghp_metrics_close(struct ghp_metrics *metrics); /* accepts NULL */
 
 struct ghp_metrics_step {
     int64_t step, epoch; /* from 0 */
+    bool of_numbers;     /* labels are: `top1` is the mean absolute error */
     double loss, top1, images_per_s, learning_rate;
     double gradient_norm; /* 0: not taken, and left out */
     double tokens_per_s;  /* 0: the network's input is not tokens; left out */

@@ -68,7 +68,8 @@ static void put_time_figures(struct ghp_page *page, const struct run_page *run)
 static void put_figures(struct ghp_page *page, const struct run_page *run)
 {
     double accuracy = number_of(run, "test_accuracy"), memory = number_of(run, "allocated_bytes"),
-           perplexity = number_of(run, "test_perplexity");
+           perplexity = number_of(run, "test_perplexity"),
+           absolute = number_of(run, "test_absolute_error");
     char value[64], more[TEXT_BYTES];
 
     ghp_page_add(page, "<dl class=\"figures\">\n");
@@ -83,6 +84,10 @@ static void put_figures(struct ghp_page *page, const struct run_page *run)
         snprintf(more, sizeof more, "loss %.4g", number_of(run, "test_loss"));
         if (perplexity > 0) snprintf(more, sizeof more, "perplexity %.4g", perplexity);
         ghp_report_put_figure(page, "test accuracy", value, more);
+    } else if (isfinite(absolute)) {
+        snprintf(value, sizeof value, "%.4g", absolute);
+        snprintf(more, sizeof more, "loss %.4g", number_of(run, "test_loss"));
+        ghp_report_put_figure(page, "test absolute error", value, more);
     }
     if (isfinite(memory))
         ghp_report_put_figure(page, "memory a worker",

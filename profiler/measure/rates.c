@@ -230,6 +230,7 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
                                        .global_batch = samples * m->size,
                                        .shape = model->layers[0].out,
                                        .sample_labels = ghp_model_labels(model),
+                                       .targets = ghp_model_targets(model),
                                        .classes = model->classes};
 
     GHP_TRY(ghp_data_open(&request, &load->supply.data));

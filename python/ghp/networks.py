@@ -48,6 +48,9 @@ def _torch() -> Any:
     return torch
 
 
+_ERRORS = {"MSELoss": "squared", "L1Loss": "absolute", "HuberLoss": "huber", "SmoothL1Loss": "smooth_l1"}
+
+
 def _loss_layer(loss: Any) -> Optional[Dict[str, Any]]:
     """The layer of ghp that a loss module is. None: the cross entropy, as it is read without."""
     if loss is None:
@@ -58,8 +61,13 @@ def _loss_layer(loss: Any) -> Optional[Dict[str, Any]]:
         return {"op": "softmax_cross_entropy", "smoothing": loss.label_smoothing}
     if kind == "BCEWithLogitsLoss" and plain and loss.pos_weight is None:
         return {"op": "binary_cross_entropy", "multi_label": True}
-    raise tools.UsageError("the loss %r is not one that ghp trains; give nn.CrossEntropyLoss or nn.BCEWithLogitsLoss "
-                           "with the mean as reduction, without weights and with a negative ignore_index" % (loss,), 2)
+    if kind in _ERRORS and plain:
+        delta = {"HuberLoss": "delta", "SmoothL1Loss": "beta"}.get(kind)
+        if delta is None or getattr(loss, delta) > 0:
+            return {"op": "regression", "error": _ERRORS[kind], **({"delta": getattr(loss, delta)} if delta else {})}
+    raise tools.UsageError("the loss %r is not one that ghp trains; give nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, "
+                           "nn.MSELoss, nn.L1Loss, nn.HuberLoss or nn.SmoothL1Loss with the mean as reduction, without "
+                           "weights, with a negative ignore_index and a beta above 0" % (loss,), 2)
 
 
 def _inputs(torch: Any, example: Any) -> Tuple[Any, ...]:
@@ -111,7 +119,8 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
     module    an nn.Module in training mode, with parameters in float32 on the CPU
     example   what it is called with: a tensor [batch, ...], or a tuple of these
     path      the file, NAME.onnx; None: a temporary file that goes with the returned object
-    loss      an nn.CrossEntropyLoss or nn.BCEWithLogitsLoss; None: nn.CrossEntropyLoss()
+    loss      an nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, nn.MSELoss, nn.L1Loss, nn.HuberLoss or nn.SmoothL1Loss; None:
+              nn.CrossEntropyLoss()
     check     whether ghp-run trains one step, with dropout off, and its gradients are compared with PyTorch's in
               double; None: if ghp-run and mpirun are installed
 
@@ -141,6 +150,8 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
 def _labels(torch: Any, output: Any, layer: Optional[Dict[str, Any]], draw: Any) -> Any:
     if layer is not None and layer["op"] == "binary_cross_entropy":
         return torch.randint(0, 2, tuple(output.shape), generator=draw)
+    if layer is not None and layer["op"] == "regression":
+        return torch.randn(output.shape, generator=draw, dtype=torch.float32)
     if output.dim() == 4:  # [n, classes, h, w]: a class for each pixel
         return torch.randint(0, output.shape[1], (output.shape[0], *output.shape[2:]), generator=draw)
     return torch.randint(0, output.shape[-1], tuple(output.shape[:-1]), generator=draw)
@@ -152,6 +163,11 @@ def _gradients(torch: Any, module: Any, inputs: Tuple[Any, ...], labels: Any,
     output = twin(*(x.double() if x.is_floating_point() else x for x in inputs))
     if layer is not None and layer["op"] == "binary_cross_entropy":
         loss = ask.binary_cross_entropy_with_logits(output, labels.double())
+    elif layer is not None and layer["op"] == "regression":
+        error = {"squared": ask.mse_loss, "absolute": ask.l1_loss, "huber": ask.huber_loss,
+                 "smooth_l1": ask.smooth_l1_loss}[layer["error"]]
+        delta = {"huber": "delta", "smooth_l1": "beta"}.get(layer["error"])
+        loss = error(output, labels.double(), **({delta: layer["delta"]} if delta else {}))
     else:
         if output.dim() == 3:
             output, labels = output.flatten(0, 1), labels.flatten()
@@ -181,7 +197,7 @@ def _check(torch: Any, module: Any, inputs: Tuple[Any, ...], layer: Optional[Dic
         _write(torch, plain, inputs, layer, at / "net.onnx")
         (at / "data").mkdir()
         numpy.save(at / "data" / "images.npy", x.numpy())
-        numpy.save(at / "data" / "labels.npy", labels.numpy())
+        numpy.save(at / "data" / "labels.npy", (labels.flatten(1) if labels.dim() > 4 else labels).numpy())
         as_they_are = ["--normalise", "none"] if x.is_floating_point() else []  # token ids always are
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "1"]
         tools.run("ghp-profile", ["--analytic", _CHECK_PROFILE, "--model", at / "net.onnx", "-o", at / "profile"])

@@ -540,6 +540,8 @@ static void add_losses(void)
     add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 7, .h = 5, .parts = 3});
     add_smoothed();
     add((struct ghp_local){.op = GHP_OP_BINARY_CE, .n = 7, .c = 33, .loss = {.multi_label = true}});
+    add((struct ghp_local){.op = GHP_OP_REGRESSION, .n = 7, .c = 1});
+    add((struct ghp_local){.op = GHP_OP_REGRESSION, .n = 2, .c = 3, .h = 5, .w = 67});
 }
 
 static void add_tables(void)

@@ -485,7 +485,8 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_SOFTMAX_CE: return softmax_at(set, o);
     case GHP_OP_HINGE:
     case GHP_OP_SQUARED_ERROR:
-    case GHP_OP_BINARY_CE: return x_at(set, o.n, o.p, o.q, o.k);
+    case GHP_OP_BINARY_CE:
+    case GHP_OP_REGRESSION: return x_at(set, o.n, o.p, o.q, o.k);
     case GHP_OP_RANDOM_FEATURES: return random_feature_at(set, o);
     case GHP_OP_ADD:
     case GHP_OP_MUL:

@@ -14,7 +14,8 @@ int64_t op_case_first_position(const struct ghp_local *local)
 
 void op_case_arguments(struct ghp_operand_set *set)
 {
-    if (ghp_op_of(set->local.op)->is_loss && set->local.h > 1)
+    const struct ghp_op_facts *facts = ghp_op_of(set->local.op);
+    if (facts->is_loss && !facts->takes_numbers && set->local.h > 1)
         ((int32_t *)(uintptr_t)set->args.at.labels)[1] = -100;
     if (set->local.op == GHP_OP_HARD_SWISH && set->element_bytes >= 4)
         for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {

@@ -81,11 +81,47 @@ static void check_multi_label(void)
     refused(path, "y", GHP_ERR_INPUT, "the loss hinge is of one vector");
 }
 
+/* A number for each output: an image stays one, all else is a vector. */
+static void check_numbers(void)
+{
+    static const int64_t map[3] = {5, 4, 3}, boxes[2] = {6, 4};
+    struct ghp_onnx_text text = {"ghp.loss", "{\"op\": \"regression\", \"error\": \"huber\"}"};
+    struct ghp_model model, again;
+
+    begin_axes(3, map);
+    graph.texts = &text;
+    graph.n_texts = 1;
+    save(path, "y");
+    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+        CHECK(ghp_shape_equal(ghp_model_targets(&model), ghp_shape_image(5, 4, 3)));
+        CHECK_EQ(ghp_model_labels(&model), 60);
+        CHECK_EQ(model.n_layers, 3);
+        CHECK_STATUS(ghp_onnx_save(path, &model, NULL), GHP_OK);
+        if (CHECK_STATUS(ghp_onnx_load(path, &again), GHP_OK)) {
+            CHECK(again.hash == model.hash);
+            ghp_model_release(&again);
+        }
+        ghp_model_release(&model);
+    }
+    begin_axes(2, boxes); /* an image of one row to ghp */
+    graph.texts = &text;
+    graph.n_texts = 1;
+    taken(6);
+    begin_axes(3, map);
+    graph.texts = &text;
+    graph.n_texts = 1;
+    list(node("Transpose", "z", "y", NULL), "perm", (const int64_t[]){0, 2, 3, 1}, 4);
+    nodes[1].outputs[0] = "y";
+    nodes[0].outputs[0] = nodes[1].inputs[0] = "map";
+    taken(60); /* as the array lies */
+}
+
 CHECK_TEST(output)
 {
     snprintf(path, sizeof path, "/tmp/ghp-output-%ld.onnx", (long)getpid());
     check_maps();
     check_multi_label();
+    check_numbers();
     unlink(path);
     return check_end();
 }

@@ -23,8 +23,8 @@ static struct ghp_load load_of(const struct ghp_worker *w)
     struct ghp_layout samples = layouts_of(program, 0).y, logits = layouts_of(program, loss).x;
     const struct ghp_placement *placement = &w->program.placement;
     struct ghp_window_at x = ghp_placement_window(placement, samples, input->out);
-    struct ghp_window_at l =
-        ghp_placement_window(placement, logits, program->model->layers[loss].in);
+    const struct ghp_shape out = program->model->layers[loss].in;
+    struct ghp_window_at l = ghp_placement_window(placement, logits, out);
     int64_t sample_labels = ghp_model_labels(program->model);
 
     return (struct ghp_load){.first_image = x.first_sample,
@@ -37,7 +37,7 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                              .first_label = l.first_sample,
                              .labels = ghp_worker_owns(w, loss) ? l.samples : 0,
                              .sample_labels = sample_labels,
-                             .first_position = l.first_position,
+                             .first_position = l.first_position * (sample_labels / out.h),
                              .positions = ghp_layout_positions(logits, sample_labels),
                              .element_bytes = program->element_bytes,
                              .threads = w->run.threads > 0 ? w->run.threads : 1,

@@ -1,9 +1,11 @@
 /* Files of NumPy's arrays: every form of header that is taken, samples of bytes and floats in both orders, vectors,
  * several files, two sets, and every way in which a file can be wrong. */
+#include "core/model/precision.h"
 #include "executor/data/data.h"
 #include "executor/data/npy.h"
 #include "tests/check.h"
 
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -318,6 +320,69 @@ static void check_ignored(void)
     remove_all();
 }
 
+static void must_have_targets(struct ghp_data_request request, const int *order)
+{
+    struct ghp_data *data = NULL;
+    int64_t sample = 4, each = request.sample_labels;
+    int32_t labels[C * H * W];
+
+    if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
+    CHECK_STATUS(ghp_data_labels(data, GHP_DATA_TRAIN, &sample, 1, labels), GHP_OK);
+    for (int i = 0; i < each; i++)
+        CHECK(ghp_label_number(labels[i]) == (float)(sample * each + order[i]) / 4);
+    ghp_data_close(data);
+}
+
+/* Labels that are numbers lie as the network's output does: an image's channels come last. */
+static void check_targets(void)
+{
+    unsigned char bytes[N * C * H * W] = {0};
+    float numbers[N * C * H * W];
+    double wide[N * C * H * W];
+    int plain[C * H * W], turned[C * H * W];
+    struct ghp_data_request request = request_for("");
+
+    for (int i = 0; i < N * C * H * W; i++)
+        wide[i] = numbers[i] = (float)i / 4;
+    for (int i = 0; i < C * H * W; i++) {
+        plain[i] = i;
+        turned[i] = i % C * H * W + i / C;
+    }
+    request.classes = 0;
+    request.sample_labels = C * H * W;
+    write_npy("images.npy", "|u1", "6, 3, 4, 5", bytes, sizeof(bytes));
+    write_npy("labels.npy", "<f4", "6, 3, 4, 5", numbers, sizeof numbers);
+    request.targets = ghp_shape_image(C, H, W);
+    must_have_targets(request, turned);
+    request.targets = ghp_shape_image(C * H * W, 1, 1); /* a vector, in the order of the array */
+    must_have_targets(request, plain);
+    write_npy("labels.npy", "<f8", "6, 4, 5, 3", wide, sizeof wide);
+    request.targets = ghp_shape_image(C, H, W);
+    must_have_targets(request, plain);
+    write_npy("labels.npy", "<f4", "6, 4, 15", numbers, sizeof numbers);
+    request.targets = ghp_shape_sequence(C * W, H);
+    must_have_targets(request, plain);
+    request.targets = ghp_shape_image(C, H, W);
+    check_refused(request, GHP_ERR_INPUT,
+                  "has the shape (6,4,15), but the loss takes a number for each output of a sample; "
+                  "save labels as an array of N,3,4,5 float32");
+    write_npy("labels.npy", "<f4", "5, 3, 4, 5", numbers, 5 * C * H * W * sizeof *numbers);
+    check_refused(request, GHP_ERR_INPUT, "has 6 samples, but");
+    write_npy("labels.npy", "<i4", "6, 3, 4, 5", numbers, sizeof numbers);
+    check_refused(request, GHP_ERR_INPUT, "has integers, but the loss takes real numbers; save");
+    numbers[3 * C * H * W + 7] = NAN;
+    write_npy("labels.npy", "<f4", "6, 3, 4, 5", numbers, sizeof numbers);
+    check_refused(request, GHP_ERR_INPUT, "has the number nan in sample 3, which is not a finite float");
+    wide[1] = 1e300;
+    write_npy("labels.npy", "<f8", "6, 3, 4, 5", wide, sizeof wide);
+    check_refused(request, GHP_ERR_INPUT, "has the number 1e+300 in sample 0");
+    request.ignores = true;
+    check_refused(request, GHP_ERR_USAGE, "--ignore-label is for labels that are classes");
+    request.spec = "idx:nowhere";
+    check_refused(request, GHP_ERR_INPUT, "has classes as labels, but the loss takes numbers");
+    remove_all();
+}
+
 static void check_refusals(void)
 {
     unsigned char bytes[N * C * H * W] = {0};
@@ -437,6 +502,7 @@ CHECK_TEST(npy)
     check_files();
     check_ids();
     check_ignored();
+    check_targets();
     check_refusals();
     check_headers();
     check_integers();

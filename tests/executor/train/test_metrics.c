@@ -61,14 +61,17 @@ static void check_not_finite(void)
 {
     const struct ghp_metrics_step line = {.loss = NAN, .top1 = NAN, .gradient_norm = INFINITY};
     const struct ghp_evaluation evaluation = {.loss = NAN, .accuracy = 0.5, .perplexity = INFINITY};
+    const struct ghp_evaluation of_numbers = {.of_numbers = true, .absolute_error = 0.25};
     struct ghp_metrics *m = NULL;
     char *text = NULL;
 
     CHECK_STATUS(ghp_metrics_open(path, false, &m), GHP_OK);
     CHECK_STATUS(ghp_metrics_step(m, &line), GHP_OK);
     CHECK_STATUS(ghp_metrics_evaluation(m, 1, 0, &evaluation), GHP_OK);
+    CHECK_STATUS(ghp_metrics_evaluation(m, 1, 0, &of_numbers), GHP_OK);
     ghp_metrics_close(m);
     CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
+    CHECK(text != NULL && strstr(text, "\"test_absolute_error\":0.25,") != NULL);
     CHECK(text != NULL && strstr(text, "\"loss\":null,\"top1\":null,") != NULL);
     CHECK(text != NULL && strstr(text, "\"gradient_norm\":null}") != NULL);
     CHECK(text != NULL && strstr(text, "\"test_loss\":null,\"test_top1\":0.5,") != NULL);

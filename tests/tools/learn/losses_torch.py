@@ -2,11 +2,12 @@
 # test_losses_torch.sh.
 #
 #   data FOLDER LABELS      images.npy and labels.npy: 16 samples of 12 numbers, with one label of LABELS, 0: with five
-#                           of their own, 0 or 1 each
+#                           of their own, 0 or 1 each; numbers: five numbers; maps: images of 2 and of 3 channels
 #   check {FIRST LAST LOSSES LOSS BITS}...
 #                           trains on all 16 from FIRST's weights and compares with LAST's (checkpoints of ghp), and the
-#                           losses with those of LOSSES (ghp's metrics); exits 1 where any is further off than 1e-10 (64
-#                           bits) or 1e-5 (32) of its size or 1
+#                           losses with those of LOSSES (ghp's metrics); of the loss `evaluated`, those of LAST with what
+#                           an evaluation printed; exits 1 where any is further off than 1e-10 (64 bits) or 1e-5 (32) of
+#                           its size or 1
 import json
 import math
 import os
@@ -46,12 +47,14 @@ def blend(epoch, sample):
             return other, v / (u + v)
 
 
-def images():
-    return numpy.random.default_rng(3).standard_normal((SAMPLES, CHANNELS))
+def images(maps=False):
+    return numpy.random.default_rng(3).standard_normal((SAMPLES, 2, 6, 6) if maps else (SAMPLES, CHANNELS))
 
 
 def labels(n):
     draw = numpy.random.default_rng(4)
+    if n in ("numbers", "maps"):
+        return draw.standard_normal((SAMPLES, 3, 6, 6) if n == "maps" else (SAMPLES, OUTPUTS)).astype(numpy.float32)
     return draw.integers(0, 2, (SAMPLES, OUTPUTS)) if n == 0 else draw.integers(0, n, SAMPLES)
 
 
@@ -66,6 +69,10 @@ def loss_of(loss, logits, y):
         )
     if loss == "weighted":
         return F.cross_entropy(logits, y, weight=torch.tensor(WEIGHTS, dtype=logits.dtype))
+    if loss == "squared":
+        return F.mse_loss(logits, y.to(logits.dtype))
+    if loss == "maps":
+        return F.huber_loss(logits, y.to(logits.dtype), delta=0.5)
     if loss == "multi":
         return F.binary_cross_entropy_with_logits(logits, y.to(logits.dtype))
     if loss == "one":
@@ -73,11 +80,32 @@ def loss_of(loss, logits, y):
     return F.binary_cross_entropy_with_logits(logits, F.one_hot(y, OUTPUTS).to(logits.dtype))
 
 
+def outputs_of(w, x):
+    if "conv1.weight" in w:
+        hidden = F.relu(F.conv2d(x, w["conv1.weight"], w["conv1.bias"], padding=1))
+        return F.conv2d(hidden, w["conv2.weight"], w["conv2.bias"], padding=1)
+    hidden = F.relu(F.linear(x, w["fc1.weight"], w["fc1.bias"]))
+    return F.linear(hidden, w["fc2.weight"], w["fc2.bias"])
+
+
+def check_evaluation(last, printed):
+    w = {key: value.double() for key, value in read_weights(last).items()}
+    outputs, y = outputs_of(w, torch.from_numpy(images())), torch.from_numpy(labels("numbers"))
+    with open(printed) as file:
+        said = json.load(file)
+    most = max(abs(said["loss"] - F.mse_loss(outputs, y.double()).item()),
+               abs(said["absolute_error"] - F.l1_loss(outputs, y.double()).item()))
+    print(f"evaluated: {most:.1e} from PyTorch's (limit 1e-05)")
+    return most <= 1e-5
+
+
 def check(first, last, losses, loss, bits):
+    if loss == "evaluated":
+        return check_evaluation(last, losses)
     kind = torch.float64 if bits == 64 else torch.float32
     w = {key: value.to(kind).requires_grad_() for key, value in read_weights(first).items()}
-    x = torch.from_numpy(images()).to(kind)
-    y = torch.from_numpy(labels({"multi": 0, "one": 2}.get(loss, OUTPUTS)))
+    x = torch.from_numpy(images(loss == "maps")).to(kind)
+    y = torch.from_numpy(labels({"multi": 0, "one": 2, "squared": "numbers", "maps": "maps"}.get(loss, OUTPUTS)))
     optimizer = torch.optim.SGD(w.values(), lr=RATE, momentum=0.9)
     with open(losses) as file:
         said = [json.loads(line)["loss"] for line in file]
@@ -89,8 +117,7 @@ def check(first, last, losses, loss, bits):
             others, shares = zip(*(blend(step, i) for i in range(SAMPLES)))
             others, shares = torch.tensor(others), torch.tensor(shares, dtype=kind)
             seen, of = torch.lerp(x, x[others], shares[:, None]), (y, y[others], shares)
-        hidden = F.relu(F.linear(seen, w["fc1.weight"], w["fc1.bias"]))
-        value = loss_of(loss, F.linear(hidden, w["fc2.weight"], w["fc2.bias"]), of)
+        value = loss_of(loss, outputs_of(w, seen), of)
         value.backward()
         optimizer.step()
         most = max(most, abs(value.item() - got))
@@ -106,8 +133,9 @@ def check(first, last, losses, loss, bits):
 def main():
     if sys.argv[1] == "data":
         os.makedirs(sys.argv[2], exist_ok=True)
-        numpy.save(f"{sys.argv[2]}/images.npy", images())
-        numpy.save(f"{sys.argv[2]}/labels.npy", labels(int(sys.argv[3])))
+        kind = sys.argv[3]
+        numpy.save(f"{sys.argv[2]}/images.npy", images(kind == "maps"))
+        numpy.save(f"{sys.argv[2]}/labels.npy", labels(int(kind) if kind.isdigit() else kind))
         return 0
     torch.set_num_threads(1)
     cases = [sys.argv[i : i + 5] for i in range(2, len(sys.argv), 5)]

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/learn/test_losses_torch.sh - ten steps with label smoothing and with binary cross-entropy, of one label
-# and of several, and of samples that are blended of two, on two workers, compared with PyTorch's
-# cross_entropy(label_smoothing) and binary_cross_entropy_with_logits. Classes that are divided have the smoothed loss of one worker; labels that
-# do not fit are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
+# tests/tools/learn/test_losses_torch.sh - ten steps with label smoothing, with binary cross-entropy, of one label and
+# of several, of samples that are blended of two, and with regression, of vectors and of images, on two and four
+# workers, compared with PyTorch's cross_entropy(label_smoothing), binary_cross_entropy_with_logits, mse_loss and
+# huber_loss. Classes that are divided have the smoothed loss of one worker, and so have numbers; labels that do not fit
+# are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 script=$GHP_SOURCE/tests/tools/learn/losses_torch.py
@@ -28,11 +29,26 @@ for force in lm_head=out:2,loss=channel:2 loss=data; do
         --class-weights "$weights" || fail "weights of classes, $force: $(tail -1 err)"; }
 done
 
+# ---- numbers as labels: of each position, in parts of the batch, in stages ----
+sed 's/"op": *"softmax_cross_entropy"/"op": "regression", "error": "smooth_l1", "delta": 0.5/' \
+    "$GHP_SOURCE/models/gpt-nano.json" >numbers.json
+planned numbers.json 4 4 --force 'loss=position:2,*=data' && { run 4 plan.json --verify 2 ||
+    fail "positions with numbers: $(tail -1 err)"; }
+grep -q 'numbers as labels' <("$GHP_BIN/ghp-inspect" numbers.json) || fail "ghp-inspect of numbers.json"
+planned numbers.json 2 4 --stages 1,lm_head:1 --micro-batches 2 && { run 2 plan.json --verify 2 ||
+    fail "stages with numbers: $(tail -1 err)"; }
+
 # ---- compared with PyTorch ----
 network() { # network OUTPUTS LOSS-KEYS: model.json
     printf '{"format": "ghp.model/1", "name": "small", "input": {"channels": 12}, "layers": [
   {"name": "fc1", "op": "linear", "features": 16}, {"name": "relu1", "op": "relu"},
   {"name": "fc2", "op": "linear", "features": %s}, {"name": "loss", "op": %s}]}\n' "$1" "$2" >model.json
+}
+maps() { # an image of three channels from one of two: model.json
+    echo '{"format": "ghp.model/1", "name": "maps", "input": {"channels": 2, "height": 6, "width": 6}, "layers": [
+  {"name": "conv1", "op": "conv2d", "channels": 4, "kernel": 3, "pad": 1}, {"name": "relu1", "op": "relu"},
+  {"name": "conv2", "op": "conv2d", "channels": 3, "kernel": 3, "pad": 1},
+  {"name": "loss", "op": "regression", "error": "huber", "delta": 0.5}]}' >model.json
 }
 if ! warm_python torch numpy; then
     echo "left out: '${GHP_PYTHON:-python3}' lacks torch or numpy; set GHP_PYTHON to one that has them" >&2
@@ -40,20 +56,22 @@ if ! warm_python torch numpy; then
     exit 1
 fi
 checks=()
-# trained LOSS LABELS OUTPUTS LOSS-KEYS BITS...: by two workers, as BITS say
+# trained LOSS LABELS OUTPUTS LOSS-KEYS BITS...: by two workers, as BITS say; of maps by four
 trained() {
-    local bits
+    local bits workers=2 by=(--strategy data)
     rm -rf data
     warm "$script" data data "$2" || { fail "no data"; return; }
     network "$3" "$4"
-    planned model.json 2 16 --strategy data || return
+    [ "$1" = maps ] && maps && workers=4 && by=(--micro-batches 2 --force 'conv1=out:2,conv2=in:2')
+    planned model.json $workers 16 "${by[@]}" || return
     for bits in "${@:5}"; do
         local numbers=(--precision float --backend onednn) to=$1.$bits
         [ "$bits" = 64 ] && numbers=(--precision double --backend reference)
         [ "$1" = weighted ] && numbers+=(--class-weights 1,0.25,3,2,0.5)
         [ "$1" = blended ] && numbers+=(--augment mixup=0.4)
-        run 2 plan.json --data npy:data --eval off --steps 1 --lr 0 --checkpoint "$to.first" "${numbers[@]}" &&
-            run 2 plan.json --data npy:data --eval off --steps 10 --lr 0.2 --momentum 0.9 --weight-decay 0 \
+        [ "$1" = maps ] && numbers+=(--normalise none)
+        run $workers plan.json --data npy:data --eval off --steps 1 --lr 0 --checkpoint "$to.first" "${numbers[@]}" &&
+            run $workers plan.json --data npy:data --eval off --steps 10 --lr 0.2 --momentum 0.9 --weight-decay 0 \
                 --init "$to.first/checkpoint.safetensors" --checkpoint "$to.last" --metrics "$to.metrics" \
                 "${numbers[@]}" || { fail "$to: $(tail -1 err)"; continue; }
         checks+=("$to.first/checkpoint.safetensors" "$to.last/checkpoint.safetensors" "$to.metrics" "$1" "$bits")
@@ -65,9 +83,19 @@ trained blended 5 5 '"softmax_cross_entropy", "smoothing": 0.1' 64
 trained binary 5 5 '"binary_cross_entropy"' 64
 trained one 2 1 '"binary_cross_entropy"' 64
 trained multi 0 5 '"binary_cross_entropy", "multi_label": true' 64 32
+trained maps maps 0 '""' 64
+trained squared numbers 5 '"regression"' 64 32
+run 2 plan.json --data npy:data --evaluate --json --init squared.32.last/checkpoint.safetensors || fail "$(tail -1 err)"
+cp out squared.json
+checks+=(squared.32.first/checkpoint.safetensors squared.32.last/checkpoint.safetensors squared.json evaluated 32)
 warm "$script" check "${checks[@]}" || fail "losses are not PyTorch's"
 
-# ---- labels that do not fit: five of each sample where one is wanted, and one where five are ----
+# ---- labels that do not fit: numbers of another shape, and five of each sample for one, and one for five ----
+not_run 1 'leave --eval-metrics out' 2 --data npy:data --evaluate --eval-metrics top5
+network 4 '"regression"'
+planned model.json 1 16
+not_run 1 "labels.npy' has the shape \(16,5\), but .* save labels as an array of N,4 float32" 1 --data npy:data
+warm "$script" data data 0
 network 5 '"softmax_cross_entropy"'
 planned model.json 1 16 && run 1 plan.json --data npy:data --steps 1 && fail "five labels were taken for one"
 grep -q "labels.npy' holds no labels: they are integers, one for each sample" err || fail "five labels: $(cat err)"

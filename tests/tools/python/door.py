@@ -77,6 +77,8 @@ assert network.checked < 1e-10, network.checked
 assert [layer["op"] for layer in network.layers].count("dropout") == 1
 assert ghp.__version__.replace(".", "").isdigit(), ghp.__version__
 assert ghp.export(Heads(), torch.zeros(2, 4, 16), loss=nn.BCEWithLogitsLoss()).checked < 1e-10
+assert ghp.export(Heads(), torch.zeros(2, 4, 16), loss=nn.HuberLoss(delta=0.5)).checked < 1e-6  # a float label
+assert ghp.export(pixels(), example, loss=nn.MSELoss()).checked < 1e-6
 assert ghp.export(Words(), torch.zeros(2, 6, dtype=torch.long)).checked < 1e-10
 assert ghp.export(Tokens(), torch.zeros(2, 4, dtype=torch.long)).checked < 1e-10
 frozen = pixels()
@@ -93,7 +95,7 @@ refused(ghp.UsageError, "call module.train()", ghp.export, pixels().eval(), exam
 partly = pixels()
 partly[1].eval()
 refused(ghp.UsageError, "'1' is a batch norm in evaluation mode", ghp.export, partly, example)
-refused(ghp.UsageError, "is not one that ghp trains", ghp.export, net, example, loss=nn.MSELoss())
+refused(ghp.UsageError, "is not one that ghp trains", ghp.export, net, example, loss=nn.MSELoss(reduction="sum"))
 refused(ghp.UsageError, "whose first dimension is the batch", ghp.export, net, "example")
 refused(ghp.UsageError, "does not end in .onnx", ghp.export, net, example, "net.pt")
 refused(ghp.UsageError, "an example of its input", ghp.expect, net, machine="h100-sxm-8", batch=8)

@@ -1,6 +1,7 @@
 // executor/backend/cuda/kernels/loss.cu - the losses. Softmax cross-entropy, of whole rows and of rows whose classes
 // are divided: one block a row, as large as can be for long rows, so that those under way stay in the cache from the
-// first reading to the last. Hinge, squared error and binary cross-entropy: a thread a row.
+// first reading to the last. Hinge, squared error and binary cross-entropy: a thread a row. Regression: a block a row of
+// a sample.
 //
 // The label's own gradient is the negative sum of the others, which keeps its digits. If classes are divided it
 // comes from what all parts said of the row (enum ghp_row). Columns after the last class are padding: no pass reads
@@ -459,6 +460,119 @@ cudaError_t margin_backward(ghp_launch launch, const ghp_local *local,
     });
 }
 
+// ---- regression: outputs with a number each as label ----
+
+struct error_curve {
+    ghp_error error;
+    float delta, factor; // of the last two errors: where they bend, and 1 over it where it divides
+};
+
+error_curve curve_of(const ghp_local *local)
+{
+    bool smooth = local->loss.error == GHP_ERROR_SMOOTH_L1;
+
+    return error_curve{local->loss.error, (float)local->loss.delta,
+                       smooth ? (float)(1 / local->loss.delta) : 1.0f};
+}
+
+__device__ __forceinline__ double error_of(error_curve by, double d)
+{
+    double delta = (double)by.delta, size = fabs(d);
+
+    if (by.error == GHP_ERROR_SQUARED) return d * d;
+    if (by.error == GHP_ERROR_ABSOLUTE) return size;
+    return (size <= delta ? d * d / 2 : delta * (size - delta / 2)) * (double)by.factor;
+}
+
+__device__ __forceinline__ float slope_of(error_curve by, float d)
+{
+    float sign = d > 0 ? 1.0f : d < 0 ? -1.0f : 0.0f;
+
+    if (by.error == GHP_ERROR_SQUARED) return 2 * d;
+    if (by.error == GHP_ERROR_ABSOLUTE) return sign;
+    return (fabsf(d) <= by.delta ? d : by.delta * sign) * by.factor;
+}
+
+// Rows of a sample's image, or its positions.
+loss_work regression_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
+{
+    loss_work w = {};
+
+    w.columns = local->w * local->c;
+    w.rows = local->n * local->h;
+    w.valid = args->valid_samples * local->h;
+    w.labels = args->at.labels;
+    w.scale = args->loss_scale;
+    if (args->hyperparameters != NULL) w.scale_at = &args->hyperparameters->loss_scale;
+    return w;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kMostLossThreads)
+    regression_forward_kernel(loss_work w, error_curve curve, const T *x, T *y, row_result *results)
+{
+    int64_t n = blockIdx.x, first = n * w.columns;
+    double loss = 0, absolute = 0;
+
+    for (int64_t i = first + threadIdx.x; i < first + w.columns; i += blockDim.x) {
+        double d = (double)widen(x[i]) - (double)__int_as_float(w.labels[i]);
+
+        loss += error_of(curve, d);
+        absolute += fabs(d);
+        y[i] = x[i];
+    }
+    loss = block_sum(loss);
+    absolute = block_sum(absolute);
+    if (threadIdx.x == 0)
+        results[n] =
+            n < w.valid ? row_result{loss, absolute, (double)w.columns} : row_result{0, 0, 0};
+}
+
+template <typename T>
+__global__ void regression_back_kernel(loss_work w, error_curve curve, const T *y, T *dx)
+{
+    float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
+
+    for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride())
+        dx[i] = narrow<T>(scale * slope_of(curve, widen(y[i]) - __int_as_float(w.labels[i])));
+}
+
+cudaError_t regression_forward(ghp_launch launch, const ghp_local *local,
+                               const ghp_kernel_arguments *args)
+{
+    loss_work w = regression_work_of(local, args);
+    row_result *results = (row_result *)args->at.scratch;
+
+    if (w.rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(regression_forward_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0,
+                launch.stream, w, curve_of(local), (const T *)args->at.x[0], (T *)args->at.y,
+                results);
+        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
+    });
+}
+
+cudaError_t regression_backward(ghp_launch launch, const ghp_local *local,
+                                const ghp_kernel_arguments *args)
+{
+    loss_work w = regression_work_of(local, args);
+
+    if (w.rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(regression_back_kernel<T>, blocks_for(w.rows * w.columns), kThreads, 0,
+                launch.stream, w, curve_of(local), (const T *)args->at.y, (T *)args->at.dx[0]);
+    });
+}
+
+int64_t regression_scratch(const ghp_local *local)
+{
+    return local->n * local->h * (int64_t)sizeof(row_result);
+}
+
 } // namespace
 
 extern "C" const struct ghp_cuda_row ghp_cuda_rows_loss[] = {
@@ -471,5 +585,7 @@ extern "C" const struct ghp_cuda_row ghp_cuda_rows_loss[] = {
     {GHP_OP_SQUARED_ERROR, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
     {GHP_OP_BINARY_CE, GHP_PASS_FORWARD, margin_forward, loss_scratch},
     {GHP_OP_BINARY_CE, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
+    {GHP_OP_REGRESSION, GHP_PASS_FORWARD, regression_forward, regression_scratch},
+    {GHP_OP_REGRESSION, GHP_PASS_BACKWARD_DATA, regression_backward, nullptr},
     {},
 };
