@@ -195,6 +195,14 @@ static const struct ghp_opt options[] = {
      .help = "weight decay: sgd adds X times each weight to its gradient [0]; adamw [0.01] and "
              "lion [0] take X times the learning rate off weights of two or more dimensions"},
     GHP_PARAMETER_GROUP_OPTIONS(chosen.groups),
+    {.name = "ema",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.ema,
+     .argument = "DECAY",
+     .min = 0.000001,
+     .max = 0.999999999,
+     .help = "keep a moving average of the weights, such as 0.999: after each step DECAY times it "
+             "and 1 - DECAY times the weights; evaluations and checkpoints have it as weights"},
     {.name = "lr-schedule",
      .former = "schedule",
      .kind = GHP_OPT_CHOICE,

@@ -287,6 +287,8 @@ static enum ghp_status load_weights(struct parts *p)
     if (p->options->keep != NULL)
         GHP_TRY(ghp_checkpoint_keep_parse(p->options->keep, &t->checkpoints.keep));
     t->checkpoints.norms = ghp_sampling_norms(p->setup.training_config.sampling);
+    if (p->options->ema > 0)
+        GHP_TRY(ghp_worker_begin_ema(p->session_plan->worker, p->options->ema));
     if (!p->options->resume) return GHP_OK;
     ghp_failpoint_reach(GHP_FAILPOINT_RESUME);
     GHP_TRY(ghp_checkpoint_load(&t->checkpoints, p->session_plan->worker, &checkpoint));
@@ -348,13 +350,13 @@ static void note_lost(const struct ghp_training *t)
         ghp_note("the training is done, but its metrics are kept in part; make room for them");
 }
 
-/* Not if plans were compared just now, or whole trainings are. */
+/* Not if plans were compared just now, or whole trainings are; nor would another plan's worker have an average. */
 static enum ghp_status set_guard(struct parts *p)
 {
     struct ghp_training *t = &p->training;
     bool active = false;
 
-    if (compares(p) || verifies(p)) return GHP_OK;
+    if (compares(p) || verifies(p) || p->options->ema > 0) return GHP_OK;
     GHP_TRY(
         ghp_guard_open(&p->setup, &p->session_plan, t->steps - t->first_step, &p->guard, &active));
     if (active) t->guard = &p->guard.base;

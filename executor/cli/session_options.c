@@ -2,6 +2,7 @@
 #include "executor/cli/session_options.h"
 
 #include "core/base/text.h"
+#include "executor/compare/guard.h"
 #include "executor/data/data.h"
 #include "executor/platform/failpoint.h"
 #include "executor/state/checkpoint.h"
@@ -57,6 +58,7 @@ static enum ghp_status check_evaluation(const struct ghp_session_options *o)
         {"--beta2", h->beta2 != GHP_NOT_SET},
         {"--epsilon", h->epsilon != GHP_NOT_SET},
         {"--clip-norm", h->clip_norm != GHP_NOT_SET},
+        {"--ema", o->ema > 0},
         {"--lr-scale", o->groups.rates.n > 0},
         {"--weight-decay-except", o->groups.undecayed.n > 0},
         {"--lr-schedule", o->schedule != 0},
@@ -109,12 +111,28 @@ static enum ghp_status try_weights(const struct ghp_session_options *o)
     return GHP_FAIL(status, "%s; --init random draws other weights", ghp_status_message());
 }
 
+/* A moving average of weights. */
+static enum ghp_status check_ema(const struct ghp_session_options *o)
+{
+    const char *other = o->verify_steps != GHP_NOT_SET ? "--verify"
+                        : o->ab_steps != GHP_NOT_SET   ? "--compare"
+                        : o->guard == GHP_GUARD_ON     ? "--guard on"
+                                                       : NULL;
+
+    if (o->ema <= 0 || other == NULL) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--ema is of one training by one plan, and %s trains several; leave one of "
+                    "them out",
+                    other);
+}
+
 enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
 {
     if (o->n_plans < 1 && !o->dry_run)
         return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
     GHP_TRY(check_evaluation(o));
     GHP_TRY(check_comparison(o));
+    GHP_TRY(check_ema(o));
     if (o->failpoint != NULL) GHP_TRY(ghp_failpoint_set(o->failpoint));
     if (o->steps != GHP_NOT_SET && o->epochs != GHP_NOT_SET)
         return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");

@@ -240,6 +240,7 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_step_timer_close(w->timer);
     ghp_pace_close(w->pace);
     free(w->saved_states);
+    free(w->ema);
     free(w->messages);
     free(w->message_instr);
     free(w->address);

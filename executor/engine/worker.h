@@ -231,14 +231,24 @@ enum ghp_status ghp_worker_keep(struct ghp_worker *worker, enum ghp_buffer_kind 
 /* Sends a whole moment that was written to the servers, before another moment is written. */
 enum ghp_status ghp_worker_distribute(struct ghp_worker *worker, enum ghp_buffer_kind moment);
 
+/* Keeps an exponential moving average of this worker's weights, which begins with those that it has now.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (sharded weights, weights that differ between workers, a GPU); GHP_ERR_NO_MEMORY
+ * Local. Tested tests/tools/learn/test_losses_torch.sh */
+enum ghp_status ghp_worker_begin_ema(struct ghp_worker *worker, double decay);
+/* The decay; 0: there is no average. */
+double ghp_worker_ema(const struct ghp_worker *worker);
+/* After a step: flushes, and adds the weights to the average, if there is one. Collective. */
+enum ghp_status ghp_worker_add_to_ema(struct ghp_worker *worker);
+
 /* Whether workers' weights differ between two averages (core/program/sync.h). */
 bool ghp_worker_has_replicas(const struct ghp_worker *worker);
-/* Call when a checkpoint's weights for all workers are in place, before each worker's own are read. Servers begin
- * with these. */
+/* Call when a checkpoint's weights for all workers are in place, before each worker's own are read. Servers and
+ * moving averages begin with these. */
 enum ghp_status ghp_worker_give_weights(struct ghp_worker *worker);
 /* Puts the mean of all workers' weights and statistics in place of each worker's own, and back. The gradients'
- * memory keeps the own ones meanwhile. Does nothing if they do not differ. Flush first. Taking it is collective over
- * all workers. */
+ * memory keeps the own ones meanwhile. If there is a moving average (ghp_worker_begin_ema), it is put there. Does
+ * nothing if they do not differ. Flush first. Taking it is collective over all workers. */
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *worker);
 enum ghp_status ghp_worker_return_mean(struct ghp_worker *worker);
 

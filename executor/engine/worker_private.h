@@ -47,6 +47,8 @@ struct ghp_worker {
     struct ghp_hyperparameters pushed;       /* of the step that is pushed */
     struct ghp_mixer *mixer;                 /* NULL: no mixes of weights */
     struct ghp_mix_numbers mix_numbers;
+    void *ema;           /* of all parameters that train (worker/ema.c), owned; NULL: none */
+    double ema_decay;
     char *saved_states; /* running statistics of its own, while the mean of all is in their place */
     struct ghp_p2p_thread *p2p_thread;
     struct ghp_message *messages; /* sends and receives, in list order */
@@ -145,6 +147,12 @@ struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int b
 
 /* Whether an instruction with a period is due after a step. */
 bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *of);
+
+/* ---- worker/ema.c ---- */
+
+/* The averages change places with the weights; and begin again with them. Without averages nothing happens. */
+void ghp_worker_swap_ema(struct ghp_worker *w);
+void ghp_worker_restart_ema(struct ghp_worker *w);
 
 /* Whether servers have its weights, and update them by all workers' gradients. */
 bool ghp_worker_is_served(const struct ghp_worker *w);

@@ -18,6 +18,8 @@ enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing_facts */
 
 /* What the names of tensors begin with that are of one worker alone. */
 static const char replica_prefix[] = "replica.";
+/* Of the training's own weights, if those under their names are their moving average. */
+static const char own_prefix[] = "training.";
 
 const char *const ghp_checkpoint_number_names[GHP_CHECKPOINT_NUMBERS] = {"step", "seed",
                                                                          "global_batch", "samples"};
@@ -94,7 +96,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         .element_bytes = ghp_parameter_bytes(program->element_bytes),
         .replicas = ghp_sync_replicas(program->lowering.method.sync, program->problem.workers)};
     GHP_TRY(ghp_tensors_list(program->lowering.model, &c->list));
-    most = (1 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
+    most = (2 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof *c->entries);
     c->tensors = ghp_alloc(most, sizeof *c->tensors);
     if (c->entries == NULL || c->tensors == NULL) return GHP_NO_MEMORY();
@@ -111,6 +113,8 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         for (int i = 0; i < c->list.n_trained; i++)
             GHP_TRY(add_each(c, &c->list.items[i], moment, ghp_moment_kind(m)));
     }
+    for (int i = 0; i < c->list.n_trained && ghp_worker_ema(worker) > 0; i++)
+        GHP_TRY(add_each(c, &c->list.items[i], own_prefix, GHP_BUFFER_WEIGHT));
     return c->replicas > 1 ? add_kept(program->lowering.method.sync, c) : GHP_OK;
 }
 
@@ -193,7 +197,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     const uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                                       (uint64_t)checkpoint.global_batch,
                                                       (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 8] = {
+    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 9] = {
         {"format", format},
         {model_key, ghp_worker_program(worker)->lowering.model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
@@ -205,7 +209,8 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
                                         .checksum = true};
     char path[GHP_CHECKPOINT_PATH_BYTES],
         texts[GHP_CHECKPOINT_NUMBERS][GHP_CHECKPOINT_NUMBER_BYTES],
-        workers[GHP_CHECKPOINT_NUMBER_BYTES], loss[2 * GHP_CHECKPOINT_NUMBER_BYTES];
+        workers[GHP_CHECKPOINT_NUMBER_BYTES], loss[2 * GHP_CHECKPOINT_NUMBER_BYTES],
+        ema[2 * GHP_CHECKPOINT_NUMBER_BYTES];
     char sync[GHP_SYNC_TEXT_BYTES];
 
     for (int i = 0; i < GHP_CHECKPOINT_NUMBERS; i++) {
@@ -228,6 +233,9 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     if (checkpoint.owes_evaluation)
         metadata[list.n_metadata++] =
             (struct ghp_metadatum){ghp_checkpoint_evaluation_key, ghp_checkpoint_due};
+    snprintf(ema, sizeof ema, "%.17g", ghp_worker_ema(worker));
+    if (ghp_worker_ema(worker) > 0)
+        metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_ema_key, ema};
     snprintf(loss, sizeof loss, "%.17g", checkpoint.test_loss);
     if (checkpoint.evaluated)
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_loss_key, loss};
@@ -254,7 +262,7 @@ static bool is_of_replica(const char *name)
 
 bool ghp_checkpoint_is_moment(const char *name)
 {
-    if (is_of_replica(name)) return true;
+    if (is_of_replica(name) || strncmp(name, own_prefix, strlen(own_prefix)) == 0) return true;
     for (int i = 0; i < GHP_OPTIMIZERS; i++)
         for (int m = 0; m < ghp_optimizer_at(i)->n_moments; m++) {
             const char *moment = ghp_optimizer_at(i)->moments[m];

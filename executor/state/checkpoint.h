@@ -4,7 +4,8 @@
  *
  * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. But if workers'
  * weights differ (core/program/sync.h) it has their mean and, as "replica.<rank>.<name>", each worker's weights,
- * statistics and moments, and continues only with the same synchroniser and the same number of workers. Weights and
+ * statistics and moments, and continues only with the same synchroniser and the same number of workers. With a moving
+ * average of weights it has that and, as "training.<name>", the training's own. Weights and
  * statistics under their names, the optimizer's moments as "momentum.<name>" and so on (core/optimizer); the metadata
  * holds format, model, optimizer, a checksum of the whole file and struct ghp_checkpoint. A killed run leaves the last
  * complete file, and perhaps a temporary one next to it, which the next run removes. If a file was damaged afterwards,

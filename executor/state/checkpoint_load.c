@@ -112,6 +112,23 @@ static enum ghp_status check_sync(const char *path, const struct ghp_safetensors
                     over != NULL ? over : "any number of", sync, workers);
 }
 
+static enum ghp_status check_ema(const char *path, const struct ghp_safetensors *file,
+                                 const struct ghp_worker *worker)
+{
+    const char *made_by = ghp_safetensors_metadata(file, ghp_checkpoint_ema_key);
+
+    if ((made_by != NULL) == (ghp_worker_ema(worker) > 0)) return GHP_OK;
+    if (made_by != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is of a training with --ema %s; resume with it, or start from its "
+                        "averages with --init",
+                        path, made_by);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is of a training without --ema; leave it out, or start from its weights "
+                    "with --init",
+                    path);
+}
+
 /* A number of decimal digits alone, up to 2^64 - 1. */
 static bool parse_number(const char *text, uint64_t *value)
 {
@@ -215,6 +232,7 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
     GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_program(worker)), done);
+    GHP_TRY_GOTO(status, check_ema(path, file, worker), done);
     GHP_TRY_GOTO(
         status,
         ghp_file_orientation(path, file, ghp_worker_program(worker)->lowering.model, &oriented),

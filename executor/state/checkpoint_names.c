@@ -5,7 +5,7 @@
 
 const char ghp_checkpoint_optimizer_key[] = "optimizer", ghp_checkpoint_sync_key[] = "sync",
            ghp_checkpoint_workers_key[] = "workers", ghp_checkpoint_evaluation_key[] = "evaluation",
-           ghp_checkpoint_due[] = "due", ghp_checkpoint_loss_key[] = "test_loss";
+           ghp_checkpoint_ema_key[] = "ema", ghp_checkpoint_due[] = "due", ghp_checkpoint_loss_key[] = "test_loss";
 
 void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,
                          char path[GHP_CHECKPOINT_PATH_BYTES])

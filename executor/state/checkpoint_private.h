@@ -10,9 +10,10 @@
 enum { GHP_CHECKPOINT_PATH_BYTES = 4096, GHP_CHECKPOINT_NUMBER_BYTES = 24 };
 
 /* Keys of the metadata. sync (the synchroniser) and workers (their number) are there only if workers' weights
- * differ. evaluation is there only if one is owed, and then has this value; the test loss only if one was made. */
+ * differ, ema (the decay) only if weights are moving averages. evaluation is there only if one is owed, and then has this value; the test loss only if one was made. */
 extern const char ghp_checkpoint_optimizer_key[], ghp_checkpoint_sync_key[],
-    ghp_checkpoint_workers_key[], ghp_checkpoint_evaluation_key[], ghp_checkpoint_due[],
+    ghp_checkpoint_workers_key[], ghp_checkpoint_evaluation_key[], ghp_checkpoint_ema_key[],
+    ghp_checkpoint_due[],
     ghp_checkpoint_loss_key[];
 
 /* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */

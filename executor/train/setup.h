@@ -57,6 +57,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     /* GHP_NOT_SET: as is usual for the optimizer; clip_norm: the plan's */
     struct ghp_hyperparameters given;
     struct ghp_parameter_groups groups;
+    double ema;                        /* decay of weights' moving average; 0: none */
     int schedule;                      /* enum ghp_lr_schedule_kind */
     int64_t warmup_steps, decay_steps; /* 0: none */
     double least_rate;                 /* that the schedule decays to */

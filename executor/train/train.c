@@ -110,6 +110,7 @@ enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool
         GHP_TRY(ghp_worker_step(t->worker, &step));
         if (t->training_config->sampling != NULL)
             ghp_sampling_learn(t->training_config->sampling, t->worker);
+        GHP_TRY(ghp_worker_add_to_ema(t->worker));
         t->seconds += ghp_now_s() - begin;
         GHP_TRY(ghp_training_keep_gradients(t, i));
         GHP_TRY(note_results(t));

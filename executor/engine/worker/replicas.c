@@ -148,6 +148,7 @@ static enum ghp_status take_mixed(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_give_weights(struct ghp_worker *w)
 {
+    ghp_worker_restart_ema(w);
     if (w->mixer == NULL || w->program.servers == 0) return GHP_OK;
     return w->run.mixing->move(w->mixer, GHP_BUFFER_WEIGHT, false);
 }
@@ -155,6 +156,7 @@ enum ghp_status ghp_worker_give_weights(struct ghp_worker *w)
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)
 {
     if (w->mixer != NULL) return take_mixed(w);
+    ghp_worker_swap_ema(w);
     if (!ghp_worker_has_replicas(w)) return GHP_OK;
     GHP_ASSERT(!w->updates_pending);
     GHP_TRY(copy_weights(w, false));
@@ -165,6 +167,7 @@ enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_return_mean(struct ghp_worker *w)
 {
+    ghp_worker_swap_ema(w);
     if (w->mixer != NULL) copy_states(w, true);
     return ghp_worker_has_replicas(w) || w->mixer != NULL ? copy_weights(w, true) : GHP_OK;
 }

@@ -69,7 +69,7 @@ def loss_of(loss, logits, y):
         )
     if loss == "weighted":
         return F.cross_entropy(logits, y, weight=torch.tensor(WEIGHTS, dtype=logits.dtype))
-    if loss == "squared":
+    if loss in ("squared", "averaged"):
         return F.mse_loss(logits, y.to(logits.dtype))
     if loss == "maps":
         return F.huber_loss(logits, y.to(logits.dtype), delta=0.5)
@@ -105,8 +105,9 @@ def check(first, last, losses, loss, bits):
     kind = torch.float64 if bits == 64 else torch.float32
     w = {key: value.to(kind).requires_grad_() for key, value in read_weights(first).items()}
     x = torch.from_numpy(images(loss == "maps")).to(kind)
-    y = torch.from_numpy(labels({"multi": 0, "one": 2, "squared": "numbers", "maps": "maps"}.get(loss, OUTPUTS)))
+    y = torch.from_numpy(labels({"multi": 0, "one": 2, "squared": "numbers", "averaged": "numbers", "maps": "maps"}.get(loss, OUTPUTS)))
     optimizer = torch.optim.SGD(w.values(), lr=RATE, momentum=0.9)
+    means = {key: value.detach().clone() for key, value in w.items()}
     with open(losses) as file:
         said = [json.loads(line)["loss"] for line in file]
     most = 0.0 if len(said) == STEPS else math.inf
@@ -120,8 +121,11 @@ def check(first, last, losses, loss, bits):
         value = loss_of(loss, outputs_of(w, seen), of)
         value.backward()
         optimizer.step()
+        means = {key: 0.9 * mean + 0.1 * w[key].detach() for key, mean in means.items()}
         most = max(most, abs(value.item() - got))
     ours = read_weights(last)
+    if loss == "averaged":  # the weights are the averages
+        w = {**means, **{"training." + key: value for key, value in w.items()}}
     for key, value in w.items():
         off = (value.detach().double() - ours[key].double()).abs() / value.detach().double().abs().clamp(min=1)
         most = max(most, off.max().item())

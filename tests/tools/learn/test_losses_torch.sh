@@ -88,6 +88,25 @@ trained squared numbers 5 '"regression"' 64 32
 run 2 plan.json --data npy:data --evaluate --json --init squared.32.last/checkpoint.safetensors || fail "$(tail -1 err)"
 cp out squared.json
 checks+=(squared.32.first/checkpoint.safetensors squared.32.last/checkpoint.safetensors squared.json evaluated 32)
+
+# ---- a moving average of the weights: the formula, in two parts, in evaluations ----
+averaged() { # averaged FOLDER STEPS OPTION...
+    run 2 plan.json --data npy:data --eval off --steps "$2" --lr 0.2 --momentum 0.9 --weight-decay 0 --ema 0.9 \
+        --precision double --backend reference --checkpoint "$1" "${@:3}" || fail "$*: $(tail -1 err)"
+}
+first=squared.64.first/checkpoint.safetensors
+averaged ema 10 --init $first --metrics ema.metrics
+averaged parts 4 --init $first
+averaged parts 10 --resume
+cmp -s ema/checkpoint.safetensors parts/checkpoint.safetensors || fail "a training in two parts has other averages"
+checks+=($first ema/checkpoint.safetensors ema.metrics averaged 64)
+not_run 1 'is of a training with --ema 0.9.*; resume with it' 2 --data npy:data --steps 20 --checkpoint ema --resume \
+    --precision double
+not_run 2 '--verify trains several; leave one of them out' 2 --ema 0.9 --verify 1
+run 2 plan.json --steps 3 --lr 0.1 --ema 0.5 --eval on --checkpoint evaluated --metrics evaluated.metrics &&
+    run 2 plan.json --evaluate --json --init evaluated/checkpoint.safetensors || fail "evaluation: $(tail -1 err)"
+loss=$(grep -o '"test_loss":[^,]*' evaluated.metrics | tail -n 1)
+[ -n "$loss" ] && [ "$(number loss out)" = "${loss#*:}" ] || fail "evaluated: $loss, then $(number loss out)"
 warm "$script" check "${checks[@]}" || fail "losses are not PyTorch's"
 
 # ---- labels that do not fit: numbers of another shape, and five of each sample for one, and one for five ----
