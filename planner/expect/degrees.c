@@ -157,6 +157,12 @@ static enum ghp_status check(struct ghp_problem problem, const struct ghp_degree
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a batch of %lld does not come out on %lld replicas; use a multiple",
                         (long long)problem.global_batch, (long long)(problem.workers / replica));
+    if (problem.global_batch < least)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a batch of %lld deals less than one sample to each of %d workers, also of "
+                        "those that divide layers; use %lld or more",
+                        (long long)problem.global_batch, problem.workers / degrees->pipeline,
+                        (long long)least);
     if (micro_batches > 1 && problem.global_batch % least != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a batch of %lld in %d micro-batches does not deal whole samples to %d "

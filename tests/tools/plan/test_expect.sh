@@ -47,7 +47,8 @@ grep -q 'plan data, tensor 2, pipeline 2, 4 micro-batches$' out || fail "degrees
 awk -v l="$(number links_s tensor)" -v s="$(number step_s tensor)" 'BEGIN { exit !(l > 0.5 * s && l < s) }' ||
     fail "exchanges do not bind: $(cat tensor)"
 denied 1 'does not divide the 12 heads' "${expect[@]}" --tensor 8
-denied 1 'use a multiple of 256' "${expect[@]}" --micro-batches 32
+denied 1 'one sample to each of 8 workers.*; use 256 or more' "${expect[@]}" --micro-batches 32
+denied 1 'use 8 or more' "$GHP_BIN/ghp-expect" gpt2-355m --machine h100-sxm-8 --tensor 8 --batch 4
 denied 1 'not whole replicas of 1 x 5' "${expect[@]}" --pipeline 5
 denied 1 'has no blocks of a transformer to recompute' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/alexnet.json" \
     --machine h100-sxm-8 --batch 64 --recompute
