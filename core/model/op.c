@@ -39,6 +39,11 @@ bool ghp_op_is_weighted(enum ghp_op op)
     return ghp_op_of(op)->is_weighted;
 }
 
+bool ghp_op_multiplies_weights(enum ghp_op op)
+{
+    return ghp_op_is_weighted(op) || op == GHP_OP_CONV_TRANSPOSE;
+}
+
 bool ghp_op_takes_ids(const struct ghp_op_facts *facts, int input)
 {
     return facts->takes_ids || (facts->ids_input > 0 && input == facts->ids_input);

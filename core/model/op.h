@@ -231,6 +231,8 @@ bool ghp_op_find(const char *name, enum ghp_op *op);
 const char *ghp_op_name(enum ghp_op op);
 /* conv2d and linear: the operations that the network's work and most of its weights are in. */
 bool ghp_op_is_weighted(enum ghp_op op);
+/* Whether its first parameter is multiplied as a matrix or as filters: a transposed convolution's too. */
+bool ghp_op_multiplies_weights(enum ghp_op op);
 bool ghp_op_has_pass(enum ghp_op op, enum ghp_pass pass);
 /* Whether this input, if it is there, is token ids. */
 bool ghp_op_takes_ids(const struct ghp_op_facts *facts, int input);

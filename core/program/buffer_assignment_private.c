@@ -222,6 +222,10 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
                 k, &k->weights[at],
                 ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements),
                 p));
+        if (ghp_lower_has_bf16(k->lowering, layer, p))
+            GHP_TRY(demand_persistent(
+                k, &k->bf16[at],
+                ghp_buffer_assignment_describe(k, GHP_BUFFER_BF16_WEIGHT, layer, elements), p));
         for (int m = 0; m < n_moments; m++)
             GHP_TRY(demand_persistent(
                 k, &k->moments[m][at],
@@ -454,13 +458,14 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 {
     size_t layers = (size_t)k->lowering->model->n_layers,
            edges = (size_t)k->lowering->model->n_edges;
-    size_t shared = layers * ((2 + GHP_MAX_MOMENTS) * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES + 4);
+    size_t shared = layers * ((3 + GHP_MAX_MOMENTS) * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES + 4);
     size_t each = layers * 6 + 4 * edges, n = shared + (size_t)micro_batches * each;
     int *block = ghp_alloc(n, sizeof *block);
     if (block == NULL) return NULL;
     memset(block, 0xff, n * sizeof *block);
     int *at = block;
     k->weights = at, at += layers * GHP_MAX_PARAMS;
+    k->bf16 = at, at += layers * GHP_MAX_PARAMS;
     k->gradients = at, at += layers * GHP_MAX_PARAMS;
     for (int m = 0; m < GHP_MAX_MOMENTS; m++)
         k->moments[m] = at, at += layers * GHP_MAX_PARAMS;

@@ -33,8 +33,8 @@ struct ghp_buffer_assignment {
     struct ghp_assigned_tensors *micro; /* one a micro-batch */
     struct ghp_assigned_tensors *now;   /* of the present instruction's */
     bool recompute;                     /* the present instruction recomputes something */
-    int *weights, *gradients, *moments[GHP_MAX_MOMENTS]; /* per layer, GHP_MAX_PARAMS each */
-    int *states, *stats_deltas;                          /* per layer, GHP_MAX_STATES */
+    int *weights, *bf16, *gradients, *moments[GHP_MAX_MOMENTS]; /* per layer, GHP_MAX_PARAMS each */
+    int *states, *stats_deltas;                                 /* per layer, GHP_MAX_STATES */
     bool *x_changed, *dx_changed; /* per edge: has a reshard, or comes from another stage */
     int metrics, squares, receive, prefetch, copies;
     int *weight_shard; /* per layer: this worker's part of sharded weights */

@@ -90,6 +90,7 @@ struct ghp_operands { /* buffer ids, -1: none */
     int x[GHP_MAX_INPUTS], dx[GHP_MAX_INPUTS];
     int y, dy;
     int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], moment[GHP_MAX_MOMENTS][GHP_MAX_PARAMS];
+    int w_bf16[GHP_MAX_PARAMS]; /* the weights' copies in bfloat16 */
     int state[GHP_MAX_STATES], stats_delta[GHP_MAX_STATES];
     int saved, stats, labels, metrics, scratch;
     int ring; /* of an attention whose keys come in pieces: core/program/ring.h */

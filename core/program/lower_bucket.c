@@ -59,6 +59,35 @@ int ghp_lower_changed(const struct ghp_lowering *lowering, int layer)
     return held >= 0 && ghp_lowering_changes(lowering, held) ? held : -1;
 }
 
+static bool reads_bf16(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    if (l->op == GHP_OP_BIAS) return model->layers[l->inputs[0]].op == GHP_OP_LINEAR;
+    return ghp_op_multiplies_weights(l->op);
+}
+
+bool ghp_lower_has_bf16(const struct ghp_lowering *lowering, int layer, int p)
+{
+    const struct ghp_model *model = lowering->model;
+    bool kept = lowering->bf16_weights && !lowering->forward_only &&
+                !ghp_lowering_differs(lowering) && !ghp_lowering_sync(lowering)->serves;
+    if (!kept || p > 0) return false;
+    if (reads_bf16(model, layer)) return true;
+    for (int v = layer + 1; model->layers[layer].shared && v < model->n_layers; v++)
+        if (ghp_model_owner(model, v) == layer && reads_bf16(model, v)) return true;
+    return false;
+}
+
+int64_t ghp_lower_bf16_bytes(const struct ghp_lowering *lowering, int layer,
+                             const struct ghp_local *local)
+{
+    int64_t sum = 0;
+    for (int p = 0; p < lowering->model->layers[layer].n_params; p++)
+        if (ghp_lower_has_bf16(lowering, layer, p))
+            sum += ghp_align(ghp_local_param_elements(local, p) * lowering->element_bytes);
+    return sum;
+}
+
 bool ghp_lower_has_sharer_after(const struct ghp_lowering *lowering, int layer)
 {
     const struct ghp_model *model = lowering->model;

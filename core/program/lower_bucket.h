@@ -42,6 +42,13 @@ int ghp_lower_changed(const struct ghp_lowering *lowering, int layer);
 /* Whether steps change what lies in the layer's bucket: its parameters, or its running statistics. */
 bool ghp_lowering_changes(const struct ghp_lowering *lowering, int layer);
 
+/* Whether a layer's parameter p has a copy in bfloat16 that updates write, unless its bucket is sharded: if a product
+ * reads it, or adds it as the bias of a linear layer. */
+bool ghp_lower_has_bf16(const struct ghp_lowering *lowering, int layer, int p);
+/* Bytes of all copies of a layer's parameters. */
+int64_t ghp_lower_bf16_bytes(const struct ghp_lowering *lowering, int layer,
+                             const struct ghp_local *local);
+
 /* Those who sum the gradients of a bucket: the replica group, and that of its partner in another stage; of a bucket of
  * optimizer shards those that it is divided among. */
 struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *lowering,

@@ -35,6 +35,8 @@ struct ghp_lowering {
     unsigned shardings;
     /* only to be costed: bytes of one number of a gradient where it is reduced; 0: as of the parameter */
     int reduced_bytes;
+    /* in bf16: what products read of the weights has a copy in bfloat16, which updates write; on devices */
+    bool bf16_weights;
     /* workers that load samples have a buffer for the next load's; not with forward_only */
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */

@@ -133,6 +133,6 @@ const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
         "labels",      "metrics",         "squares",         "scratch",
         "bucket",      "weight bucket",   "optimizer shard", "comm segment",
         "ahead",       "arrivals",        "copies",          "first copy",
-        "second copy", "weight shard"};
+        "second copy", "weight shard",    "bf16 weight"};
     return names[buffer_kind];
 }

@@ -52,6 +52,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_FIRST_COPY,
     GHP_BUFFER_SECOND_COPY,
     GHP_BUFFER_WEIGHT_SHARD, /* this worker's part of a layer's sharded weights */
+    GHP_BUFFER_BF16_WEIGHT,  /* a weight's copy in bfloat16 */
     GHP_BUFFER_KIND_COUNT
 };
 

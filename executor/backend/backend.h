@@ -68,6 +68,8 @@ struct ghp_tensors { /* NULL if the pass does not use it */
     void *y;  /* forward: written; backward: read (relu, activation, softmax_cross_entropy) */
     void *dy; /* read */
     void *w[GHP_MAX_PARAMS];
+    /* in bf16: copies of these that products read instead; NULL: products cast */
+    const void *w_bf16[GHP_MAX_PARAMS];
     void *dw[GHP_MAX_PARAMS];
     void *state[GHP_MAX_STATES];
     /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
@@ -114,6 +116,7 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     const struct ghp_optimizer *optimizer;
     void *w, *moment[GHP_MAX_MOMENTS]; /* as many as the optimizer has */
     const void *dw;
+    void *w_bf16; /* gets the new weights rounded to bfloat16; NULL: nobody reads them so */
     int64_t elements;
     /* sum of the squares of all gradients, where the tensors lie: they are scaled down to given.clip_norm; NULL: not */
     const double *squares;
@@ -248,6 +251,10 @@ struct ghp_backend_ops {
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_kernel *kernel);
+    /* In bf16: rounds a weight of n numbers into its copy, which products then read and updates write; enqueued. NULL:
+     * products read weights as they are. */
+    enum ghp_status (*copy_weight)(struct ghp_backend *backend, const void *w, void *copy,
+                                   int64_t n);
     /* Whether it has the optimizer's update; NULL: it has all optimizers'. */
     bool (*has_update)(const struct ghp_optimizer *optimizer);
     /* By an optimizer whose update it has. */

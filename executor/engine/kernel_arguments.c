@@ -25,6 +25,7 @@ struct ghp_tensors ghp_kernel_arguments_tensors(const struct ghp_instr *instr, v
     }
     for (int i = 0; i < GHP_MAX_PARAMS; i++) {
         t.w[i] = of(address, at->w[i]);
+        t.w_bf16[i] = of(address, at->w_bf16[i]);
         t.dw[i] = of(address, at->dw[i]);
     }
     for (int i = 0; i < GHP_MAX_STATES; i++) {

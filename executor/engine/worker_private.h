@@ -127,6 +127,9 @@ void ghp_worker_take_kept(struct ghp_worker *w);
 
 /* Call when a step's or a flush's updates begin: marks all as not done. */
 void ghp_worker_begin_updates(struct ghp_worker *w);
+/* Rounds all weights into their copies in bfloat16, for a step before which no update has written these: weights may
+ * have come from outside. */
+enum ghp_status ghp_worker_copy_weights(struct ghp_worker *w);
 /* Adds the squares of this worker's own gradients: those that reduction i is about to sum, or (i -1) of all where
  * nothing was reduced. */
 void ghp_worker_measure(struct ghp_worker *w, int i);

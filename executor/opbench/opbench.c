@@ -24,6 +24,8 @@ struct ghp_opbench {
     char *scratch;         /* of the kernel, in turns too */
     int64_t scratch_bytes; /* there are */
     void *bias;            /* that the kernel fuses; NULL: none yet */
+    void *bias_bf16;       /* its copy; NULL: none */
+    char *w_bf16;          /* each call's copy of its weights in bfloat16; NULL: none */
     char *others;          /* each call's other half of the sum that it fuses; NULL: none */
     /* of a device, after each call, as a step has them; NULL: none */
     struct ghp_device_event *moment;
@@ -208,6 +210,31 @@ static enum ghp_status place_scratch(struct ghp_opbench *bench)
     return GHP_OK;
 }
 
+/* Elements of the copy in bfloat16 that a product reads of its weights, as in training; 0: it reads none. */
+static int64_t copy_elements(const struct ghp_local *local, enum ghp_pass pass, int element_bytes)
+{
+    bool reads = element_bytes == 2 && ghp_op_multiplies_weights(local->op) &&
+                 (ghp_op_uses(local->op, pass) & GHP_AT_W) != 0;
+
+    return reads ? ghp_local_param_elements(local, 0) : 0;
+}
+
+static enum ghp_status copy_weights(struct ghp_opbench *bench, struct ghp_backend *backend)
+{
+    int64_t n = copy_elements(&bench->set.local, bench->pass, bench->element_bytes);
+    int64_t each = ghp_align(2 * n);
+
+    if (n == 0 || bench->ops->copy_weight == NULL) return GHP_OK;
+    GHP_TRY(block(bench->device, bench->n_calls * each, &bench->w_bf16));
+    for (int i = 0; i < bench->n_calls; i++) {
+        void *copy = bench->w_bf16 + i * each;
+
+        GHP_TRY(bench->ops->copy_weight(backend, bench->calls[i].at.w[0], copy, n));
+        bench->calls[i].at.w_bf16[0] = copy;
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                                  const struct ghp_opbench_task *task, struct ghp_opbench **bench)
 {
@@ -230,6 +257,7 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);
     overlap(&made->set);
     GHP_TRY_GOTO(status, copy_set(made, task), fail);
+    GHP_TRY_GOTO(status, copy_weights(made, backend), fail);
     GHP_TRY_GOTO(status, place_scratch(made), fail);
     if (made->device.ops != NULL)
         GHP_TRY_GOTO(status,
@@ -248,8 +276,12 @@ static enum ghp_status add_bias(struct ghp_opbench *bench)
     GHP_TRY(ghp_device_allocate(bench->device,
                                 bench->set.local.k * ghp_parameter_bytes(bench->element_bytes),
                                 &bench->bias));
-    for (int i = 0; i < bench->n_calls; i++)
+    if (bench->w_bf16 != NULL)
+        GHP_TRY(ghp_device_allocate(bench->device, 2 * bench->set.local.k, &bench->bias_bf16));
+    for (int i = 0; i < bench->n_calls; i++) {
         bench->calls[i].at.w[1] = bench->bias;
+        bench->calls[i].at.w_bf16[1] = bench->bias_bf16;
+    }
     return GHP_OK;
 }
 
@@ -309,8 +341,9 @@ int64_t ghp_opbench_scratch(const struct ghp_opbench *bench)
 int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes)
 {
     int64_t bytes = ghp_operand_set_bytes(&task->local, element_bytes, 1u << task->pass);
+    int64_t copy = ghp_align(2 * copy_elements(&task->local, task->pass, element_bytes));
 
-    return bytes * sets_of(task->other_bytes, bytes) + task->other_bytes;
+    return (bytes + copy) * sets_of(task->other_bytes, bytes) + task->other_bytes;
 }
 
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench)
@@ -325,6 +358,8 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     if (bench->moment != NULL) bench->device.ops->event_close(bench->device.backend, bench->moment);
     unblock(bench->device, bench->scratch);
     ghp_device_release(bench->device, bench->bias);
+    ghp_device_release(bench->device, bench->bias_bf16);
+    unblock(bench->device, bench->w_bf16);
     unblock(bench->device, bench->others);
     free(bench->calls);
     if (!bench->borrows) unblock(bench->device, bench->copies);

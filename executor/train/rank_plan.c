@@ -65,6 +65,7 @@ enum ghp_status ghp_rank_plan_open(const struct ghp_exec_context *exec,
     ghp_kernels_init(&executable.kernels, exec->backend_ops, exec->backend, rank_plan->run.profile);
     lowering.formats = ghp_kernels_formats(&executable.kernels);
     lowering.scratch = ghp_kernels_scratch(&executable.kernels);
+    lowering.bf16_weights = exec->backend_ops->copy_weight != NULL && lowering.element_bytes == 2;
     lowering.prefetch = lowering.prefetch && ghp_device_is_host(ghp_exec_context_device(&whole));
     status = ghp_lower(&lowering, rank_plan->splits, rank_plan->rank, &executable.program);
     if (status == GHP_OK) return ghp_worker_open(&whole, &executable, &rank_plan->run, worker);

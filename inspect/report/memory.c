@@ -28,6 +28,7 @@ static int kind_of(enum ghp_buffer_kind buffer_kind)
     switch (buffer_kind) {
     case GHP_BUFFER_WEIGHT:
     case GHP_BUFFER_WEIGHT_BUCKET:
+    case GHP_BUFFER_BF16_WEIGHT:
     case GHP_BUFFER_STATE: return 0;
     case GHP_BUFFER_MOMENT:
     case GHP_BUFFER_SECOND_MOMENT: return 1;

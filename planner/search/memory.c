@@ -5,6 +5,7 @@
 #include "core/sharding/schedule.h"
 #include "core/program/liveness.h"
 #include "core/program/buffer_assignment.h"
+#include "core/program/lower_bucket.h"
 #include "core/program/lower_flow.h"
 #include "core/program/lower_points.h"
 #include "core/program/ring.h"
@@ -274,6 +275,10 @@ static enum ghp_status persistent_spans(struct maker *m, int v, enum ghp_param_s
         for (int p = 0; p < owner->n_params; p++) /* a tied layer's parts are its owner's */
             sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
         GHP_TRY(owner->fixed ? add_lasting(m, spans, sum) : parameter_spans(m, sharding, sum));
+        if (instr_of(m, GHP_INSTR_REDUCE_SCATTER) == NULL)
+            GHP_TRY(add_lasting(
+                m, spans,
+                ghp_lower_bf16_bytes(m->in->lowering, ghp_model_owner(m->model, v), local)));
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,

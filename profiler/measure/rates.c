@@ -44,6 +44,7 @@ struct job {
     const struct ghp_measure *m;
     int64_t bytes;
     void *a, *b, *c, *d;
+    void *w_bf16;                          /* of the update; NULL: it writes no copy */
     const struct ghp_optimizer *optimizer; /* of the update */
 };
 
@@ -68,6 +69,7 @@ static enum ghp_status run_update(void *context, int64_t repeats)
                                 .w = job->a,
                                 .moment = {job->b, job->d},
                                 .dw = job->c,
+                                .w_bf16 = job->w_bf16,
                                 .elements = job->bytes / ghp_parameter_bytes(job->m->element_bytes),
                                 .decays = true,
                                 .given = ghp_optimizer_usual(job->optimizer)};
@@ -173,6 +175,8 @@ static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_p
 
     for (int i = 0; i < TENSORS && status == GHP_OK; i++)
         status = ghp_device_allocate(ghp_measure_device(m), weights, tensors[i]);
+    if (status == GHP_OK && m->backend_ops->copy_weight != NULL && m->element_bytes == 2)
+        status = ghp_device_allocate(ghp_measure_device(m), weights / 2, &job.w_bf16);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_copy, large, 1, &profile->copy), done);
     GHP_TRY_GOTO(status, measure_updates(&job, profile), done);
@@ -185,6 +189,7 @@ static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_p
 done:
     for (int i = 0; i < TENSORS; i++)
         ghp_device_release(ghp_measure_device(m), *tensors[i]);
+    ghp_device_release(ghp_measure_device(m), job.w_bf16);
     return status;
 }
 

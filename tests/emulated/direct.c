@@ -1,18 +1,54 @@
 /* tests/emulated/direct.c - on an emulated GPU the plain kernels run convolutions and linear layers, and own kernels
- * attention: cuDNN and cuBLASLt need a real one. Takes the place of cuda/conv.c, cuda/linear.c and cuda/attention.c. */
+ * attention: cuDNN and cuBLASLt need a real one. Takes the place of cuda/conv.c, cuda/linear.c and cuda/attention.c.
+ *
+ * In bf16 both read weights in bfloat16, as the libraries do: their copies, or cast in scratch. With GHP_EMULATED_CASTS
+ * set they always cast. */
 #include "executor/backend/cuda/backend_cuda_private.h"
+
+#include <stdlib.h>
+
+static enum ghp_status (*run_direct)(struct ghp_cuda_kernel *kernel,
+                                     const struct ghp_kernel_arguments *args);
+
+static enum ghp_status run_cast(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_kernel_arguments *args)
+{
+    int64_t weights = ghp_local_weight_elements(&kernel->base.local);
+    cudaStream_t stream = ghp_cuda_launch(kernel->base.backend).stream;
+    void *scratch = ghp_cuda_aligned(args->at.scratch);
+    struct ghp_kernel_arguments cast = *args;
+
+    if (args->at.w_bf16[0] != NULL && getenv("GHP_EMULATED_CASTS") == NULL)
+        return run_direct(kernel, args);
+    cast.at.w_bf16[0] = scratch;
+    GHP_TRY(
+        ghp_cuda_status(ghp_launch_to_bf16(stream, weights, args->at.w[0], scratch), "to bf16"));
+    return run_direct(kernel, &cast);
+}
+
+static void prepare(struct ghp_cuda_kernel *kernel)
+{
+    ghp_cuda_direct_prepare(kernel);
+    if (kernel->base.backend->config.element_bytes != 2 ||
+        kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT)
+        return;
+    run_direct = kernel->run;
+    kernel->run = run_cast;
+    kernel->base.scratch_bytes =
+        ghp_cuda_scratch(ghp_local_weight_elements(&kernel->base.local) * 2);
+}
 
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {
     (void)wanted;
-    ghp_cuda_direct_prepare(kernel);
+    prepare(kernel);
     return GHP_OK;
 }
 
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {
     (void)wanted;
-    ghp_cuda_direct_prepare(kernel);
+    prepare(kernel);
     return GHP_OK;
 }
 

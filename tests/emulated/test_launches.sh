@@ -3,8 +3,8 @@
 # tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
 # printed, and no more than they were. One step of 16 has its instructions timed. In full: of GPT-2 124M.
 #
-# Kernels are counted on an emulated GPU, where linear layers and attention take ghp's own: one each, where cuBLASLt's
-# also cast their weights.
+# Kernels are counted on an emulated GPU, where linear layers and attention take ghp's own: one each. Like cuBLASLt's,
+# the products would cast weights that have no copy in bfloat16.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 export GHP_EMULATED=eager

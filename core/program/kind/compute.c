@@ -76,7 +76,10 @@ static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_ins
         ghp_lower_makes_summand(k->lowering, instr->layer, instr->micro == 0, instr->sharding);
 
     for (int p = 0; p < k->lowering->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
-        if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
+        if (uses & GHP_AT_W) {
+            instr->at.w[p] = k->weights[owner + p];
+            instr->at.w_bf16[p] = k->bf16[owner + p];
+        }
         if ((uses & GHP_AT_DW) && !summand) instr->at.dw[p] = k->gradients[owner + p];
     }
     if (uses & GHP_AT_METRICS) instr->at.metrics = k->metrics;

@@ -18,6 +18,7 @@ static void assign_layer(const struct ghp_buffer_assignment *k, struct ghp_instr
         int at = instr->layer * GHP_MAX_PARAMS + p;
 
         instr->at.w[p] = k->weights[at];
+        instr->at.w_bf16[p] = k->bf16[at];
         instr->at.dw[p] = k->gradients[at];
         for (int m = 0; m < instr->optimizer->n_moments; m++)
             instr->at.moment[m][p] = k->moments[m][at];

@@ -11,6 +11,7 @@ struct trial {
     struct ghp_cuda_kernel *kernel;
     struct ghp_backend *backend;
     struct ghp_operand_set set;
+    void *w_bf16, *bias_bf16; /* NULL: none */
     struct ghp_device_event *begin, *end;
 };
 
@@ -24,6 +25,27 @@ static int64_t most_scratch(const struct ghp_cuda_kernel *kernel,
     return ghp_cuda_scratch(kernel->workspace_at + most);
 }
 
+/* In bf16 as in training: copies of the weights, and of the bias, that products read. */
+static enum ghp_status add_copies(struct trial *t)
+{
+    struct ghp_kernel *base = &t->kernel->base;
+    struct ghp_device device = {&ghp_cuda_device, t->backend};
+    struct ghp_tensors *at = &t->set.args.at;
+    int64_t n = ghp_local_param_elements(&base->local, 0);
+
+    if (t->backend->config.element_bytes != 2 || base->pass == GHP_PASS_BACKWARD_WEIGHT ||
+        !ghp_op_multiplies_weights(base->local.op))
+        return GHP_OK;
+    GHP_TRY(ghp_device_allocate(device, 2 * n, &t->w_bf16));
+    GHP_TRY(ghp_cuda_status(
+        ghp_launch_to_bf16(ghp_cuda_launch(t->backend).stream, n, at->w[0], t->w_bf16), "to bf16"));
+    at->w_bf16[0] = t->w_bf16;
+    if (!t->kernel->fused.bias) return GHP_OK;
+    GHP_TRY(ghp_device_allocate(device, 2 * base->local.k, &t->bias_bf16));
+    at->w_bf16[1] = t->bias_bf16;
+    return GHP_OK;
+}
+
 static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_candidate_list *list)
 {
     struct ghp_kernel *base = &t->kernel->base;
@@ -35,6 +57,7 @@ static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_candida
     if (t->kernel->fused.bias)
         GHP_TRY(ghp_device_allocate(device, base->local.k * (int64_t)sizeof(float),
                                     &t->set.args.at.w[1]));
+    GHP_TRY(add_copies(t));
     GHP_TRY(ghp_cuda_device.event_open(t->backend, true, &t->begin));
     return ghp_cuda_device.event_open(t->backend, true, &t->end);
 }
@@ -45,6 +68,8 @@ static void close_trial(struct trial *t)
 
     ghp_cuda_device.event_close(t->backend, t->end);
     ghp_cuda_device.event_close(t->backend, t->begin);
+    ghp_device_release(device, t->bias_bf16);
+    ghp_device_release(device, t->w_bf16);
     ghp_device_release(device, t->set.args.at.w[1]);
     ghp_device_release(device, t->set.args.at.scratch);
     ghp_operand_set_release(&t->set);

@@ -248,6 +248,14 @@ static enum ghp_status cuda_accumulate_masked(struct ghp_backend *backend,
                            "gated sum");
 }
 
+static enum ghp_status cuda_copy_weight(struct ghp_backend *backend, const void *w, void *copy,
+                                        int64_t n)
+{
+    GHP_TRY(ghp_cuda_enter(backend));
+    return ghp_cuda_status(ghp_launch_to_bf16(ghp_cuda_launch(backend).stream, n, w, copy),
+                           "to bf16");
+}
+
 const struct ghp_backend_ops ghp_backend_cuda = {
     .name = "cuda",
     .device = &ghp_cuda_device,
@@ -267,6 +275,7 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .algorithm = ghp_kernel_algorithm,
     .run = cuda_run,
     .release = cuda_release,
+    .copy_weight = cuda_copy_weight,
     .square = ghp_cuda_square,
     .update = ghp_cuda_update_one,
     .update_all = ghp_cuda_update_all,

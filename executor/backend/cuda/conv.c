@@ -3,7 +3,8 @@
  * A bias and a ReLU that a forward pass fuses are part of a second graph, or left to ghp's own kernel after the first,
  * whichever was faster.
  *
- * Scratch: in bf16 the weights, or their gradient, in that precision; then the engine's workspace. */
+ * Scratch: in bf16 the weights, unless they have a copy, or their gradient, in that precision; then the engine's
+ * workspace. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include "core/base/log.h"
@@ -46,14 +47,15 @@ static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel,
     enum ghp_pass pass = kernel->base.pass;
     char *scratch = ghp_cuda_aligned(args->at.scratch);
     void *w = pass == GHP_PASS_BACKWARD_WEIGHT ? args->at.dw[0] : args->at.w[0];
+    const void *copy = args->at.w_bf16[0]; /* of weights that are read; NULL: there is none */
     struct ghp_graph_tensors at = {.workspace = scratch + kernel->workspace_at};
 
     ghp_graph_bind(&at, GHP_GRAPH_X,
                    pass == GHP_PASS_BACKWARD_DATA ? args->at.dx[0] : args->at.x[0]);
-    ghp_graph_bind(&at, GHP_GRAPH_W, is_bf16(kernel) ? scratch : w);
+    ghp_graph_bind(&at, GHP_GRAPH_W, copy != NULL ? copy : is_bf16(kernel) ? scratch : w);
     ghp_graph_bind(&at, GHP_GRAPH_Y, pass == GHP_PASS_FORWARD ? args->at.y : args->at.dy);
     if (which == FUSED && kernel->fused.bias) ghp_graph_bind(&at, GHP_GRAPH_BIAS, args->at.w[1]);
-    if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT)
+    if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT && copy == NULL)
         GHP_TRY(ghp_cuda_status(ghp_launch_to_bf16(stream, weights, w, scratch), "to bf16"));
     GHP_TRY(ghp_graph_run(conv->graphs[which], &conv->plan[which], &at));
     if (is_bf16(kernel) && pass == GHP_PASS_BACKWARD_WEIGHT)

@@ -32,6 +32,7 @@ static struct ghp_direct_job job_of(const struct ghp_local *l,
                                  .y = args->at.y,
                                  .dx = args->at.dx[0],
                                  .weights = args->at.w[0],
+                                 .weights_bf16 = args->at.w_bf16[0],
                                  .dweights = args->at.dw[0]};
 
     if (l->op == GHP_OP_CONV2D) return job;

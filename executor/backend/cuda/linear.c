@@ -1,10 +1,11 @@
 /* executor/backend/cuda/linear.c - linear layers by cuBLASLt.
  *
  * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt (n counts the positions of all samples), which counts columns
- * first, x c x n, w c x k, y k x n: y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead
- * of the workspace; their gradient is made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's; in
- * bf16 it takes the bias rounded, as PyTorch's autocast gives it, which is cast with the weights. If cuBLASLt has no
- * such product, ghp's own kernel adds the bias. A data gradient that is added to others' is added by the product. */
+ * first, x c x n, w c x k, y k x n: y = w^T x, dx = w dy, dw = x dy^T. In bf16 it reads the weights' copies, or if
+ * there are none casts them in scratch, ahead of the workspace; their gradient is made in float. A bias and a ReLU that
+ * the forward pass fuses are cuBLASLt's; in bf16 it takes the bias rounded, as PyTorch's autocast gives it: its copy,
+ * or cast with the weights. If cuBLASLt has no such product, ghp's own kernel adds the bias. A data gradient that is
+ * added to others' is added by the product. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <inttypes.h>
@@ -172,7 +173,10 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
     void *d;
     float one = 1, beta = kernel->fused.add ? 1 : 0;
 
-    if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
+    if (is_bf16(kernel) && at->w_bf16[0] != NULL && (!adds || at->w_bf16[1] != NULL)) {
+        w = at->w_bf16[0];
+        bias = at->w_bf16[1];
+    } else if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
         GHP_TRY(cast(kernel, at, scratch, adds));
         w = scratch;
         bias = scratch + bias_at(kernel);

@@ -21,6 +21,7 @@ static struct ghp_update_tensor tensor_of(const struct ghp_update *update)
 {
     struct ghp_update_tensor t = {.w = update->w,
                                   .dw = update->dw,
+                                  .w_bf16 = update->w_bf16,
                                   .n = update->elements,
                                   .decays = update->decays,
                                   .rate_scale = rate_scale_of(update),

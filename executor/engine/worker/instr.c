@@ -116,6 +116,14 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
     return GHP_OK;
 }
 
+static void take_bias(const struct ghp_worker *w, int bias, struct ghp_kernel_arguments *args)
+{
+    const struct ghp_operands *at = &ghp_worker_instr(w, bias)->at;
+
+    args->at.w[1] = w->address[at->w[0]];
+    args->at.w_bf16[1] = at->w_bf16[0] >= 0 ? w->address[at->w_bf16[0]] : NULL;
+}
+
 /* Sets the operands of an addition that a norm takes along. A batch norm before the addition gets the sum's place for
  * its result, and what is added to it. A norm after the addition gets what is added, and the sum's place. Backward, the
  * place that is added to is there already. */
@@ -209,8 +217,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     if (args.training) args.at.seconds = ghp_in_flight_seconds(w->in_flight, instr->micro);
     args.class_weights = args.training ? w->run.class_weights : NULL;
     args.mean_weight = w->mean_weight;
-    if (p->fuses && does->bias >= 0)
-        args.at.w[1] = w->address[ghp_worker_instr(w, does->bias)->at.w[0]];
+    if (p->fuses && does->bias >= 0) take_bias(w, does->bias, &args);
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
     args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);

@@ -67,6 +67,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
     w->collected = w->whole_kind = GHP_BUFFER_KIND_COUNT;
     w->updating = previous->index;
     ghp_worker_begin_updates(w);
+    if (!w->updates_pending) GHP_TRY(ghp_worker_copy_weights(w));
     if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->run.mixing->start(w->mixer));
     for (int i = 0; i < w->program.n_instrs; i++) {
         bool idle = is_idle(w, i);

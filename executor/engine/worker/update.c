@@ -14,6 +14,11 @@
 
 /* ---- what an instruction updates ---- */
 
+static void *address_of(const struct ghp_worker *w, int buffer)
+{
+    return buffer >= 0 ? w->address[buffer] : NULL;
+}
+
 /* The update of what an instruction names as parameter p, by the rates of the step whose gradient it takes. */
 static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_instr *instr, int p,
                                    const struct ghp_step *of)
@@ -21,8 +26,9 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
     struct ghp_update update = {.optimizer = instr->optimizer,
                                 .w = w->address[instr->at.w[p]],
                                 .dw = w->address[instr->at.dw[p]],
+                                .w_bf16 = address_of(w, instr->at.w_bf16[p]),
                                 .elements = w->program.buffers[instr->at.w[p]].elements,
-                                .squares = instr->at.x[0] >= 0 ? w->address[instr->at.x[0]] : NULL,
+                                .squares = address_of(w, instr->at.x[0]),
                                 .decays = true,
                                 .rate_scale = 1,
                                 .given = of->hyperparameters,
@@ -434,6 +440,19 @@ double ghp_worker_own_norm(const struct ghp_worker *w)
 }
 
 /* ---- updates ---- */
+
+enum ghp_status ghp_worker_copy_weights(struct ghp_worker *w)
+{
+    for (int i = 0; i < w->program.n_buffers; i++) {
+        const struct ghp_buffer *b = &w->program.buffers[i];
+
+        if (b->buffer_kind == GHP_BUFFER_BF16_WEIGHT)
+            GHP_TRY(w->exec.backend_ops->copy_weight(
+                w->exec.backend, ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, b->layer, b->slot, NULL),
+                w->address[i], b->elements));
+    }
+    return GHP_OK;
+}
 
 void ghp_worker_begin_updates(struct ghp_worker *w)
 {

@@ -60,9 +60,13 @@ static void compare_plan(const struct ghp_instance *in, const int *choice, bool 
 static void check_model(const struct ghp_model *model, const struct ghp_profile *profile,
                         struct ghp_problem problem, struct random_source *s, bool input_gradient)
 {
+    bool bf16 = random_below(s, 3) == 0;
     struct ghp_lowering lowering = {.model = model,
                                     .problem = problem,
-                                    .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
+                                    .element_bytes = bf16                      ? 2
+                                                     : random_below(s, 2) == 0 ? 4
+                                                                               : 8,
+                                    .bf16_weights = bf16,
                                     .scratch = {.bytes = some_scratch},
                                     .input_gradient = input_gradient,
                                     .method.sync = ghp_sync_at(random_below(s, 2)),

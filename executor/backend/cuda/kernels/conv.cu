@@ -5,6 +5,11 @@
 namespace
 {
 
+__device__ __forceinline__ float weight_at(const ghp_direct_job &j, int64_t i)
+{
+    return j.weights_bf16 != nullptr ? widen(((const bf16 *)j.weights_bf16)[i]) : j.weights[i];
+}
+
 // x[n][h][w][c], weights [k][r][s][c / groups], y[n][p][q][k].
 template <typename T> __global__ void forward_kernel(ghp_direct_job j)
 {
@@ -16,11 +21,11 @@ template <typename T> __global__ void forward_kernel(ghp_direct_job j)
 
         each_input(j, i / j.k, [&](int64_t place, int64_t in) {
             const T *from = (const T *)j.x + in * j.c + first;
-            const float *w = j.weights + (k * j.r * j.s + place) * each;
+            int64_t w = (k * j.r * j.s + place) * each;
             float part = 0; // of a pixel: shorter sums round less
 
             for (int64_t c = 0; c < each; c++)
-                part += widen(from[c]) * w[c];
+                part += widen(from[c]) * weight_at(j, w + c);
             sum += part;
         });
         ((T *)j.y)[i] = narrow<T>(sum);
@@ -40,7 +45,8 @@ template <typename T> __global__ void data_kernel(ghp_direct_job j)
             float part = 0;
 
             for (int64_t k = group * of_group; k < (group + 1) * of_group; k++)
-                part += widen(from[k]) * j.weights[(k * j.r * j.s + w.place) * each + c % each];
+                part += widen(from[k]) *
+                        weight_at(j, (k * j.r * j.s + w.place) * each + c % each);
             sum += part;
         });
         T *dx = (T *)j.dx + i;

@@ -86,6 +86,7 @@ cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, const void *fro
 struct ghp_update_tensor {
     float *w, *moment[GHP_MAX_MOMENTS]; /* as many as the optimizer has */
     const float *dw;
+    void *w_bf16; /* gets w in bfloat16; NULL: nothing does */
     int64_t n;
     int decays;        /* 0: without weight decay */
     double rate_scale; /* times the learning rate */
@@ -230,6 +231,7 @@ struct ghp_direct_job {
     void *y, *dx;
     bool adds; /* to dx */
     const float *weights;
+    const void *weights_bf16; /* read in their place; NULL: not there */
     float *dweights;
 };
 cudaError_t ghp_launch_direct_forward(struct ghp_launch launch, const struct ghp_direct_job *job);

@@ -150,6 +150,7 @@ __global__ void update_kernel(update_list list, ghp_update_numbers numbers)
         for (int m = 0; m < Rule::kMoments; m++)
             store<float, 4>(t.moment[m], i, moments[m]);
         store<float, 4>(t.w, i, w);
+        if (t.w_bf16 != nullptr) store<bf16, 4>((bf16 *)t.w_bf16, i, w);
     }
     for (int64_t i = begin + 4 * groups + threadIdx.x; i < end; i += blockDim.x) {
         float moment[Rule::kMoments];
@@ -160,6 +161,7 @@ __global__ void update_kernel(update_list list, ghp_update_numbers numbers)
         off += off_of(t.w[i], moment);
         for (int m = 0; m < Rule::kMoments; m++)
             t.moment[m][i] = moment[m];
+        if (t.w_bf16 != nullptr) ((bf16 *)t.w_bf16)[i] = narrow<bf16>(t.w[i]);
     }
     if (off != 0 && numbers.first != nullptr) note(numbers, t.layer);
 }

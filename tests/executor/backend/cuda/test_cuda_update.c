@@ -1,7 +1,10 @@
 /* ghp-test: timeout=120 emulated=yes
  *
  * Updates on a GPU compared with the reference's, for every optimizer: several tensors at once, with and without decay,
- * with gradients as they are and clipped by a norm that the GPU took itself; within float's rounding. */
+ * with gradients as they are and clipped by a norm that the GPU took itself; within float's rounding. The copies in
+ * bfloat16 that updates write are the new weights rounded, and so are those that copy_weight makes; a tensor that asks
+ * for none gets none. */
+#include "core/model/precision.h"
 #include "executor/backend/backend.h"
 #include "tests/check.h"
 
@@ -19,7 +22,11 @@ static struct ghp_device device;
 struct numbers { /* TENSORS x KINDS x LONGEST, on the host and on the device */
     float *host, *reference;
     void *there, *parts, *sum;
+    uint16_t *copies;   /* of the weights in bfloat16, TENSORS x LONGEST */
+    void *copies_there; /* the same on the device */
 };
+
+enum { NO_COPY = 2 /* the tensor whose update writes none */ };
 
 static float *at(float *block, int tensor, int kind)
 {
@@ -66,6 +73,28 @@ static double check_square(const struct ghp_backend_ops *ops, struct ghp_backend
     return expected;
 }
 
+/* Copies hold what the weights are now, or what they held before. */
+static void check_copies(const struct numbers *n, const char *of, int none)
+{
+    int wrong = 0;
+
+    copy(n->copies, n->copies_there, TENSORS * LONGEST * 2, GHP_COPY_TO_HOST);
+    for (int t = 0; t < TENSORS; t++)
+        for (int64_t i = 0; i < LONGEST; i++) {
+            bool written = t != none && i < sizes[t];
+
+            wrong += n->copies[t * LONGEST + i] !=
+                     (written ? ghp_bf16_of(at(n->host, t, 1)[i]) : (uint16_t)0xffff);
+        }
+    if (!CHECK_EQ(wrong, 0)) fprintf(stderr, "  copies by %s\n", of);
+}
+
+static void clear_copies(const struct numbers *n)
+{
+    memset(n->copies, 0xff, TENSORS * LONGEST * 2);
+    copy(n->copies_there, n->copies, TENSORS * LONGEST * 2, GHP_COPY_TO_DEVICE);
+}
+
 static void check_optimizer(const struct ghp_backend_ops *ops, struct ghp_backend *backends[2],
                             struct numbers *n, const struct ghp_optimizer *optimizer, bool clips)
 {
@@ -82,8 +111,11 @@ static void check_optimizer(const struct ghp_backend_ops *ops, struct ghp_backen
     like.given.clip_norm = 0.5 * sqrt(squares);
     if (optimizer->complete != NULL) optimizer->complete(&like.given, 3);
     like.squares = clips ? n->sum : NULL;
-    for (int t = 0; t < TENSORS; t++)
+    clear_copies(n);
+    for (int t = 0; t < TENSORS; t++) {
         updates[t] = update_of(n->there, t, &like);
+        if (t != NO_COPY) updates[t].w_bf16 = (uint16_t *)n->copies_there + t * LONGEST;
+    }
     CHECK_STATUS(ops->update_all(backends[0], updates, TENSORS), GHP_OK);
     like.squares = clips ? &squares : NULL;
     for (int t = 0; t < TENSORS; t++) {
@@ -96,6 +128,13 @@ static void check_optimizer(const struct ghp_backend_ops *ops, struct ghp_backen
         worst = fmax(worst, fabs((double)n->host[i] - n->reference[i]));
     if (!CHECK(worst < 1e-6)) /* some roundings of numbers up to 2 */
         fprintf(stderr, "%s%s: %.3g\n", optimizer->name, clips ? ", clipped" : "", worst);
+    check_copies(n, optimizer->name, NO_COPY);
+    clear_copies(n);
+    for (int t = 0; t < TENSORS; t++)
+        CHECK_STATUS(ops->copy_weight(backends[0], at(n->there, t, 1),
+                                      (uint16_t *)n->copies_there + t * LONGEST, sizes[t]),
+                     GHP_OK);
+    check_copies(n, "copy_weight", -1);
 }
 
 CHECK_TEST(cuda_update)
@@ -105,7 +144,8 @@ CHECK_TEST(cuda_update)
     struct ghp_backend *backends[2] = {NULL};
     const size_t all = TENSORS * KINDS * LONGEST;
     struct numbers n = {.host = ghp_alloc(all, sizeof(float)),
-                        .reference = ghp_alloc(all, sizeof(float))};
+                        .reference = ghp_alloc(all, sizeof(float)),
+                        .copies = ghp_alloc(TENSORS * LONGEST, sizeof(uint16_t))};
 
     if (!CHECK(ops != NULL)) return check_end();
     if (ops->check() != GHP_OK) SKIP(ghp_status_message());
@@ -113,14 +153,17 @@ CHECK_TEST(cuda_update)
     CHECK_STATUS(ghp_backend_reference.open(&config, &backends[1]), GHP_OK);
     device = ghp_backend_device(ops, backends[0]);
     CHECK_STATUS(ghp_device_allocate(device, (int64_t)(all * sizeof(float)), &n.there), GHP_OK);
+    CHECK_STATUS(ghp_device_allocate(device, TENSORS * LONGEST * 2, &n.copies_there), GHP_OK);
     CHECK_STATUS(ghp_device_allocate(device, GHP_NORM_PARTS * (int64_t)sizeof(double), &n.parts),
                  GHP_OK);
     CHECK_STATUS(ghp_device_allocate(device, (int64_t)sizeof(double), &n.sum), GHP_OK);
     for (int i = 0; i < 2 * GHP_OPTIMIZERS; i++)
         check_optimizer(ops, backends, &n, ghp_optimizer_at(i / 2), i % 2 == 1);
+    ghp_device_release(device, n.copies_there);
     ghp_device_release(device, n.sum);
     ghp_device_release(device, n.parts);
     ghp_device_release(device, n.there);
+    free(n.copies);
     free(n.reference);
     free(n.host);
     ops->close(backends[0]);
