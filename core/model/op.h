@@ -139,7 +139,8 @@ enum {
     GHP_FUSES_RELU_BEFORE = 1 << 4, /* backward: it gives the gradient of the ReLU's input */
     GHP_FUSES_SUM = 1 << 5,         /* backward: it adds its gradient to those of other readers */
     /* the addition of two tensors right before it, which others read too */
-    GHP_FUSES_ADD_BEFORE = 1 << 6
+    GHP_FUSES_ADD_BEFORE = 1 << 6,
+    GHP_FUSES_GRADIENT = 1 << 7 /* of a loss: its backward pass, where its output would be */
 };
 
 #define GHP_TAKES(axes) (1u << GHP_AXES_##axes)

@@ -146,7 +146,9 @@ static enum ghp_status make_input_gradients(struct ghp_buffer_assignment *k, int
         int edge = l->first_edge + i;
         if (k->now->dx[edge] >= 0 || !ghp_lower_needs_gradient(k->lowering, l->inputs[i])) continue;
         if (ghp_lower_gradient_alias(k->lowering, layer, i)) {
-            k->now->dx[edge] = ghp_buffer_assignment_output_gradient(k, layer);
+            k->now->dx[edge] = ghp_op_of(l->op)->is_loss
+                                   ? ghp_buffer_assignment_output(k, layer)
+                                   : ghp_buffer_assignment_output_gradient(k, layer);
             continue;
         }
         struct ghp_layout layout = ghp_split_layouts_at(l, i, k->splits[layer]).dx;

@@ -2,10 +2,11 @@
 #include "core/program/fuse.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static const struct ghp_epilogue nothing = {-1, -1, -1, -1};
-
-static const unsigned forward_takers = GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_ADD_BEFORE;
+static const struct ghp_epilogue nothing = {-1, -1, -1, -1, -1};
+static const unsigned forward_takers =
+    GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_ADD_BEFORE | GHP_FUSES_GRADIENT;
 
 static bool fuses(enum ghp_op op, unsigned what)
 {
@@ -89,11 +90,10 @@ static bool follows(const struct ghp_program *program, const struct ghp_instr *b
 
 static bool lives_at(const struct ghp_program *program, int buffer, int point)
 {
-    const struct ghp_buffer *b;
+    const struct ghp_buffer *b =
+        buffer >= 0 ? &program->buffers[place_of(program, buffer).storage] : NULL;
 
-    if (buffer < 0) return true;
-    b = &program->buffers[place_of(program, buffer).storage];
-    return b->persistent || b->last_point >= point;
+    return b == NULL || b->persistent || b->last_point >= point;
 }
 
 /* The statistics that a batch norm's forward pass reads, if nothing is summed over workers in between. */
@@ -234,7 +234,7 @@ struct fusing {
 /* Instruction i does all that; each of them is done by one instruction. */
 static void note(struct fusing *f, int i, struct ghp_epilogue does)
 {
-    const int done[] = {does.bias, does.relu, does.stats, does.add};
+    const int done[] = {does.bias, does.relu, does.stats, does.add, does.gradient};
 
     f->program->instrs[i].fusion.does = does;
     for (size_t k = 0; k < sizeof done / sizeof *done; k++) {
@@ -256,29 +256,21 @@ static void move(struct fusing *f, int from, int to)
     f->order[to] = from;
 }
 
-/* A buffer, or what it lies in, lives from the point on if it did not yet. */
-static void begin_by(struct ghp_program *program, int buffer, int point)
+/* A buffer, or what it lies in, lives at the point too. */
+static void keep_at(struct ghp_program *program, int buffer, int point)
 {
     struct ghp_buffer *b = &program->buffers[place_of(program, buffer).storage];
 
     if (!b->persistent && point < b->first_point) b->first_point = point;
-}
-
-/* The same to its other end. */
-static void end_by(struct ghp_program *program, int buffer, int point)
-{
-    struct ghp_buffer *b = &program->buffers[place_of(program, buffer).storage];
-
     if (!b->persistent && point > b->last_point) b->last_point = point;
 }
 
 /* What an addition writes or reads lives where the kernel runs that does it. */
-static void keep_for_addition(struct ghp_program *program, const struct ghp_operands *add,
-                              int point)
+static void keep_addition(struct ghp_program *program, const struct ghp_operands *add, int point)
 {
-    begin_by(program, add->y, point);
+    keep_at(program, add->y, point);
     for (int x = 0; x < 2; x++)
-        end_by(program, add->x[x], point);
+        keep_at(program, add->x[x], point);
 }
 
 /* The bias was reduced before the weights of the product were, whose update waited for both. */
@@ -292,8 +284,7 @@ static void fuse_forward(struct fusing *f, int i)
     if (first->fusion.by >= 0) return; /* an addition whose batch norm has the ReLU too */
     does = find_forward(f->program, f->model, i, &update);
     note(f, i, does);
-    if (does.add >= 0)
-        keep_for_addition(f->program, &f->program->instrs[does.add].at, first->point);
+    if (does.add >= 0) keep_addition(f->program, &f->program->instrs[does.add].at, first->point);
     if (update < 0) return;
     f->program->instrs[update].point = first->point;
     move(f, update, i);
@@ -396,6 +387,23 @@ static void fuse_norm(struct fusing *f, int data)
     note(f, data, does);
 }
 
+/* A loss's backward pass `data`, which writes over its output. */
+static void fuse_loss(struct fusing *f, int data)
+{
+    const struct ghp_instr *loss = &f->program->instrs[data];
+    struct ghp_epilogue does = nothing;
+    int forward;
+
+    if (loss->kind != GHP_INSTR_COMPUTE || !fuses(loss->local.op, GHP_FUSES_GRADIENT) ||
+        loss->pass != GHP_PASS_BACKWARD_DATA)
+        return;
+    forward = earlier(f->program, data, loss->layer, GHP_PASS_FORWARD);
+    if (forward < 0 || !same_place(f->program, f->program->instrs[forward].at.y, loss->at.dx[0]))
+        return;
+    does.gradient = data;
+    note(f, forward, does);
+}
+
 static void renumber(int *instr, const int *place_of_old)
 {
     if (*instr >= 0) *instr = place_of_old[*instr];
@@ -418,18 +426,15 @@ static enum ghp_status reorder(struct fusing *f)
         places[f->order[k]] = k;
     for (int k = 0; k < program->n_instrs; k++) {
         struct ghp_instr *instr = &list[k];
-        int *const names[] = {&instr->wait,
-                              &instr->after,
-                              &instr->fusion.by,
-                              &instr->fusion.with,
-                              &instr->fusion.does.bias,
-                              &instr->fusion.does.relu,
-                              &instr->fusion.does.stats,
-                              &instr->fusion.does.add};
+        int names[sizeof instr->fusion / sizeof(int)]; /* it holds nothing else */
 
         *instr = program->instrs[f->order[k]];
+        renumber(&instr->wait, places);
+        renumber(&instr->after, places);
+        memcpy(names, &instr->fusion, sizeof names);
         for (size_t j = 0; j < sizeof names / sizeof *names; j++)
-            renumber(names[j], places);
+            renumber(&names[j], places);
+        memcpy(&instr->fusion, names, sizeof names);
     }
     free(places);
     free(program->instrs);
@@ -453,6 +458,7 @@ enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_progr
         fuse_sum(&f, i);
         fuse_pool(&f, i);
         fuse_norm(&f, i);
+        fuse_loss(&f, i);
     }
     status = reorder(&f);
     free(f.order);
@@ -480,6 +486,7 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
     int last = taker;
 
     if (!fuses(op, forward_takers) || (scope.fuses != NULL && !scope.fuses[op])) return nothing;
+    if (fuses(op, GHP_FUSES_GRADIENT)) found.gradient = taker;
     if (fuses(op, GHP_FUSES_BIAS)) found.bias = reader_of(model, taker, GHP_FUSES_BIAS);
     if (fuses(op, GHP_FUSES_STATS) && scope.local_stats) {
         found.stats = taker;
@@ -547,6 +554,7 @@ static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pas
     const struct ghp_layer *l = &model->layers[layer];
 
     if (fuses(l->op, GHP_FUSES_STATS)) return scope.local_stats;
+    if (fuses(l->op, GHP_FUSES_GRADIENT)) return scope.fuses == NULL || scope.fuses[l->op];
     /* by the batch norm before it, or the max pool after it; or its last reader's gradient is added just before */
     if (pass != GHP_PASS_FORWARD)
         return pool_behind(model, layer) >= 0 ||
@@ -568,6 +576,7 @@ static bool can_be_taken(enum ghp_op op, enum ghp_pass pass)
 
     if (fuses(op, GHP_FUSES_STATS))
         return pass == GHP_PASS_STATS || pass == GHP_PASS_BACKWARD_STATS;
+    if (fuses(op, GHP_FUSES_GRADIENT)) return pass == GHP_PASS_BACKWARD_DATA;
     if (is_fused_as(op, GHP_FUSES_RELU)) return forward || pass == GHP_PASS_BACKWARD_DATA;
     return forward && (is_fused_as(op, GHP_FUSES_BIAS) || is_fused_as(op, GHP_FUSES_ADD));
 }

@@ -14,6 +14,8 @@
  * ReLU's input. A ReLU whose last reader's gradient is added just before takes its mask with that sum. Another further
  * gradient is added by the kernel that makes it: a linear layer's product or a norm's data pass.
  *
+ * A loss writes its gradient in the forward pass already, where its output would be, which nothing else reads.
+ *
  * An addition right before a layer norm or RMS norm is done where the norm is, which has the sum in registers.
  *
  * The list is the same for every backend: instructions that another does stay in it, each at a place where it can also
@@ -42,7 +44,7 @@ struct ghp_fuse_scope {
     const bool *fuses;
 };
 
-/* The layers whose work one does in its forward pass (stats: the layer itself); -1: none. */
+/* The layers whose work one does in its forward pass (stats, gradient: the layer itself); -1: none. */
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int layer,
                                     struct ghp_fuse_scope scope);
 

@@ -163,6 +163,7 @@ bool ghp_lower_gradient_alias(const struct ghp_lowering *lowering, int layer, in
     const struct ghp_layer *l = &lowering->model->layers[layer];
     if (!ghp_lower_needs_gradient(lowering, l->inputs[input])) return false;
     if (ghp_op_in_place(l)) return true;
+    if (ghp_op_of(l->op)->is_loss) return !ghp_lower_recomputes(lowering, layer);
     if (!ghp_op_of(l->op)->hands_gradient_on) return false;
     if (!shares(lowering, layer)) return input == first_wanted(lowering, l);
     return last_reader(lowering->model, l->inputs[input]) >= 0 || input == writer_of(lowering, l);

@@ -51,7 +51,8 @@ int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
 bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool changed);
 
 /* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's
- * inputs those that only read it, and one that others add to after those have read it. Further inputs get copies. */
+ * inputs those that only read it, and one that others add to after those have read it. Further inputs get copies. A
+ * loss, whose output nobody else reads, writes it over its output. */
 bool ghp_lower_gradient_alias(const struct ghp_lowering *lowering, int layer, int input);
 /* Whether the schedule leaves the layer's weight gradients to a step of their own (core/sharding/stage.h). */
 bool ghp_lower_defers_weights(const struct ghp_lowering *lowering, int layer);

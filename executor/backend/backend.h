@@ -184,12 +184,14 @@ struct ghp_kernel_spec {
      * rows puts x[0] + x[1] into dx[0], as the addition before it would, and norms its rows. BACKWARD_DATA of what
      * `adds`: dx[0] is added to what is there. */
     bool add;
+    /* A loss's forward pass: y gets the gradient that BACKWARD_DATA would make of it. */
+    bool gradient;
 };
 
 /* Whether anything is fused. */
 static inline bool ghp_kernel_spec_is_fused(struct ghp_kernel_spec spec)
 {
-    return spec.bias || spec.relu || spec.stats || spec.add;
+    return spec.bias || spec.relu || spec.stats || spec.add || spec.gradient;
 }
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };

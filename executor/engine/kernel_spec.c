@@ -43,6 +43,7 @@ struct ghp_kernel_spec ghp_kernel_spec_with(struct ghp_kernel_spec spec, struct 
     spec.relu = fused.relu >= 0;
     spec.stats = fused.stats >= 0;
     spec.add = fused.add >= 0;
+    spec.gradient = fused.gradient >= 0;
     return spec;
 }
 

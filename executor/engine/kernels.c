@@ -65,7 +65,7 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
 static bool same_spec(struct ghp_kernel_spec a, struct ghp_kernel_spec b)
 {
     return a.x == b.x && a.y == b.y && a.w == b.w && a.bias == b.bias && a.relu == b.relu &&
-           a.stats == b.stats && a.add == b.add;
+           a.stats == b.stats && a.add == b.add && a.gradient == b.gradient;
 }
 
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)

@@ -312,7 +312,7 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
     GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, spec,
                                  &bench->kernel));
     if (bench->kernel == NULL) { /* none that fuses */
-        spec.bias = spec.relu = spec.stats = spec.add = false;
+        spec.bias = spec.relu = spec.stats = spec.add = spec.gradient = false;
         GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, spec,
                                      &bench->kernel));
     }

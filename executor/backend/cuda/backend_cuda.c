@@ -142,9 +142,9 @@ static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fus
 {
     if (!ghp_kernel_spec_is_fused(fused)) return true;
     if (pass == GHP_PASS_BACKWARD_DATA && fused.add)
-        return takes_sum(op) && !fused.bias && !fused.relu && !fused.stats;
+        return takes_sum(op) && !fused.bias && !fused.relu && !fused.stats && !fused.gradient;
     if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
-        return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add;
+        return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add && !fused.gradient;
     return ghp_cuda_native_takes(op, pass, fused);
 }
 
@@ -197,12 +197,13 @@ static enum ghp_status cuda_prepare(struct ghp_backend *backend, const struct gh
 /* With `exact` a bias is added by itself, as where it follows a sum of partial tensors. */
 static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass)
 {
-    const struct ghp_kernel_spec bias = {.bias = true}, relu = {.relu = true}, add = {.add = true};
+    const struct ghp_kernel_spec bias = {.bias = true}, relu = {.relu = true}, add = {.add = true},
+                                 gradient = {.gradient = true};
 
     if (backend->config.exact) return false;
     if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */
     if (pass == GHP_PASS_FORWARD && takes(op, pass, add)) return true;
-    return takes(op, pass, bias) || takes(op, pass, relu);
+    return takes(op, pass, bias) || takes(op, pass, relu) || takes(op, pass, gradient);
 }
 
 static bool cuda_adds(const struct ghp_backend *backend, enum ghp_op op)

@@ -58,6 +58,7 @@ static enum ghp_status run_row(struct ghp_cuda_kernel *kernel,
     struct ghp_launch launch = ghp_cuda_launch(kernel->base.backend);
 
     launch.adds = kernel->fused.add;
+    launch.gradient = kernel->fused.gradient;
     return ghp_cuda_native_status(kernel->row->launch(launch, &kernel->base.local, args), kernel);
 }
 
@@ -66,21 +67,23 @@ bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel
     static const struct taker {
         enum ghp_op op;
         enum ghp_pass pass;
-        bool bias, relu, stats, add;
-    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, false, true, true, true},
-                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, false, true, false, false},
-                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, false, true, true, false},
-                  {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, true, false, false, true},
-                  {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, false, false, false, true},
-                  {GHP_OP_ADD, GHP_PASS_FORWARD, false, true, false, false},
-                  {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, false, true, false, false}};
+        struct ghp_kernel_spec most;
+    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.relu = true, .stats = true, .add = true}},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.relu = true}},
+                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, {.relu = true, .stats = true}},
+                  {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, {.bias = true, .add = true}},
+                  {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, {.add = true}},
+                  {GHP_OP_ADD, GHP_PASS_FORWARD, {.relu = true}},
+                  {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, {.relu = true}},
+                  {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, {.gradient = true}}};
 
     for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++) {
-        const struct taker *t = &takers[i];
+        const struct ghp_kernel_spec *t = &takers[i].most;
 
-        if (t->op != op || t->pass != pass) continue;
+        if (takers[i].op != op || takers[i].pass != pass) continue;
         /* shared statistics are not there any more if the addition's other half is */
         return (t->bias || !fused.bias) && (t->relu || !fused.relu) && (t->stats || !fused.stats) &&
+               (t->gradient || !fused.gradient) &&
                (!fused.add || (t->add && fused.stats == t->stats));
     }
     return false;

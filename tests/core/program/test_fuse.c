@@ -79,9 +79,9 @@ static void check_names(const struct ghp_program *program)
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_fusion *fusion = &program->instrs[i].fusion;
         const int done[] = {fusion->does.bias, fusion->does.relu, fusion->does.stats,
-                            fusion->does.add};
+                            fusion->does.add, fusion->does.gradient};
 
-        for (size_t k = 0; k < 4; k++)
+        for (size_t k = 0; k < sizeof done / sizeof *done; k++)
             if (done[k] >= 0)
                 CHECK(program->instrs[done[k]].fusion.by == i ||
                       program->instrs[done[k]].fusion.by == fusion->with);
@@ -125,6 +125,29 @@ static void check_program(const char *divided, struct ghp_split split, const cha
 
     lower(blocks, (struct ghp_problem){2, 8}, divided, split, &l);
     CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, layer)), expected);
+    release(&l);
+}
+
+/* A loss's gradient lies over its output, and its forward pass may make it; not where it is made again in between. */
+static void check_loss(void)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    struct lowered l;
+    int forward = -1, found = 0;
+
+    lower(blocks, (struct ghp_problem){2, 8}, "fc", data, &l);
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l.program.instrs[i];
+
+        if (instr->kind != GHP_INSTR_COMPUTE || instr->layer != l.model.n_layers - 1) continue;
+        if (instr->pass == GHP_PASS_FORWARD) forward = i;
+        if (instr->pass != GHP_PASS_BACKWARD_DATA) continue;
+        CHECK_EQ(instr->fusion.by, forward);
+        CHECK_EQ(l.program.instrs[forward].fusion.does.gradient, i);
+        CHECK_EQ(l.program.instrs[forward].at.y, instr->at.dx[0]);
+        found++;
+    }
+    CHECK_EQ(found, 1);
     release(&l);
 }
 
@@ -173,6 +196,9 @@ static void check_model(void)
              layer_of(&model, "fc.bias"));
     CHECK(ghp_fuse_always(&model, layer_of(&model, "fc.bias"), GHP_PASS_FORWARD, with_linear));
     CHECK(!ghp_fuse_always(&model, layer_of(&model, "pool"), GHP_PASS_FORWARD, alone));
+    CHECK(ghp_fuse_always(&model, model.n_layers - 1, GHP_PASS_BACKWARD_DATA, with_linear));
+    CHECK_EQ(ghp_fuse_layers(&model, model.n_layers - 1, with_linear).gradient, model.n_layers - 1);
+    CHECK_EQ(ghp_fuse_layers(&model, model.n_layers - 1, alone).gradient, -1);
     ghp_model_release(&model);
     CHECK_STATUS(ghp_model_load(resnet, &model), GHP_OK);
     for (int own = 0; own < 2; own++)
@@ -475,6 +501,7 @@ CHECK_TEST(fuse)
     check_program("second", data, "fc", "bias update"); /* where the backend can */
     check_program("fc", in, "fc", "");
     check_model();
+    check_loss();
     check_norms(data, true);
     check_norms((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, false);
     check_own();

@@ -79,4 +79,5 @@ const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
     .is_loss = true,
     .runs_once = true,
     .by_position = true,
+    .fuses = GHP_FUSES_GRADIENT,
 };

@@ -24,8 +24,9 @@ extern "C" {
 
 struct ghp_launch {
     cudaStream_t stream;
-    bool bf16; /* of activations and their gradients */
-    bool adds; /* a gradient dx is added to what is there; of those passes that say so */
+    bool bf16;     /* of activations and their gradients */
+    bool adds;     /* a gradient dx is added to what is there; of those passes that say so */
+    bool gradient; /* a loss's forward pass writes its gradient to y */
 };
 
 /* ---- element by element; out may be an input ---- */

@@ -3,6 +3,8 @@
 // first reading to the last. Hinge, squared error and binary cross-entropy: a thread a row. Regression: a block a row of
 // a sample.
 //
+// The forward pass may write the gradient at once. Then logits come from memory once, and no probabilities are written.
+//
 // The label's own gradient is the negative sum of the others, which keeps its digits. If classes are divided it
 // comes from what all parts said of the row (enum ghp_row). Columns after the last class are padding: no pass reads
 // them, y and dx are 0 there.
@@ -148,6 +150,7 @@ __device__ int64_t second_of(const loss_work &w, int64_t n, double &moved)
 
 struct loss_row { // what is known of one
     double greatest, sum, label;
+    double others; // of `sum`, without the label's own; of whole rows
     bool correct;
 };
 
@@ -155,7 +158,7 @@ __device__ loss_row put_together(const loss_work &w, int64_t n)
 {
     const double *first = w.stats + n * GHP_ROW_COUNT, *best = first;
     int64_t step = w.rows * GHP_ROW_COUNT;
-    loss_row all = {0, 0, 0, false};
+    loss_row all = {0, 0, 0, 0, false};
 
     for (int part = 1; part < w.parts; part++)
         if (first[part * step + GHP_ROW_MAX] > best[GHP_ROW_MAX]) best = first + part * step;
@@ -175,16 +178,18 @@ template <typename T>
 __device__ loss_row look_at(const loss_work &w, const T *logits, int64_t label)
 {
     best mine = {-CUDART_INF_F, 0x7fffffff};
-    double sum = 0;
+    double others = 0, own = 0;
+    bool here = label >= 0 && label < w.classes;
 
     each_column(logits, w.classes, [&](int64_t i, float value) {
         mine = better(mine, best{value, (int)i});
     });
     mine = block_best(mine);
-    each_column(logits, w.classes,
-                [&](int64_t, float value) { sum += (double)expf(value - mine.value); });
-    sum = block_sum(sum);
-    bool here = label >= 0 && label < w.classes;
+    each_column(logits, w.classes, [&](int64_t i, float value) {
+        if (i != label) others += (double)expf(value - mine.value);
+    });
+    others = block_sum(others);
+    if (here) own = (double)expf(widen(logits[label]) - mine.value);
     double targeted = here ? (double)widen(logits[label]) : 0.0;
 
     if (w.every > 0) { // the same for the whole block
@@ -193,7 +198,8 @@ __device__ loss_row look_at(const loss_work &w, const T *logits, int64_t label)
         each_column(logits, w.classes, [&](int64_t, float value) { all += (double)value; });
         targeted = (1 - w.smoothing) * targeted + w.every * block_sum(all);
     }
-    return loss_row{(double)mine.value, sum, targeted, here && mine.index == label};
+    return loss_row{(double)mine.value, others + own, targeted, others,
+                    here && mine.index == label};
 }
 
 template <typename T>
@@ -212,29 +218,69 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_stats_kernel(loss_work 
     }
 }
 
+// Of a row: dx at each column, from its probability there.
+struct row_gradient {
+    bool counts;
+    int64_t label, second; // their columns, if they are among these
+    float own, other, every, scale;
+
+    // others   the sum of all probabilities but the label's
+    __device__ row_gradient(const loss_work &w, int64_t n, double others)
+        : counts(w.labels[n] >= 0), label(w.labels[n] - w.first)
+    {
+        double moved;
+
+        second = second_of(w, n, moved);
+        own = -(float)(others - w.smoothing + w.every - moved);
+        other = (float)(w.every + moved);
+        every = (float)w.every;
+        scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
+    }
+
+    __device__ float at(int64_t i, float probability) const
+    {
+        return !counts      ? 0.0f
+               : i == label ? own * scale
+                            : (probability - (i == second ? other : every)) * scale;
+    }
+};
+
+// What the label's own gradient follows from, of a row whose logits are there.
+template <typename T>
+__device__ double others_of(const loss_work &w, const loss_row &of, const T *logits, int64_t label)
+{
+    if (w.parts == 0) return of.others / of.sum;
+    if (w.every == 0) return 1 - exp(of.label - of.greatest) / of.sum;
+    if (label < 0 || label >= w.classes) return 0; // the parts say the smoothed target's logit
+    return 1 - exp((double)widen(logits[label]) - of.greatest) / of.sum;
+}
+
 template <typename T>
 __global__ void __launch_bounds__(kMostLossThreads)
-    loss_forward_kernel(loss_work w, const T *x, T *y, row_result *results)
+    loss_forward_kernel(loss_work w, const T *x, T *y, bool gradient, row_result *results)
 {
-    int64_t n = blockIdx.x;
+    int64_t n = blockIdx.x, label = w.labels[n] - w.first;
     const T *logits = x + n * w.columns;
     T *out = y + n * w.columns;
-    int label = n < w.valid ? w.labels[n] : -1;
     loss_row of = w.parts > 0 ? put_together(w, n) : look_at(w, logits, label);
     float scale = (float)(1.0 / of.sum);
+    row_gradient slope(w, n, others_of(w, of, logits, label));
     double moved = 0;
-    int64_t second = label >= 0 ? second_of(w, n, moved) : -1;
+    int64_t second = slope.counts ? second_of(w, n, moved) : -1;
 
     if (second >= 0)
         of.label += moved * ((double)widen(logits[second]) - (double)widen(logits[label]));
     __syncthreads(); // y may be x
     map_columns(logits, out, w.columns, [&](int64_t i, float value) {
-        return i < w.classes ? expf(value - (float)of.greatest) * scale : 0.0f;
+        float probability = i < w.classes ? expf(value - (float)of.greatest) * scale : 0.0f;
+
+        return !gradient ? probability : i < w.classes ? slope.at(i, probability) : 0.0f;
     });
     if (threadIdx.x == 0)
-        results[n] = label >= 0 ? row_result{log(of.sum) - (of.label - of.greatest),
-                                             of.correct ? 1.0 : 0.0, 1}
-                                : row_result{0, 0, 0};
+        results[n] = slope.counts && n < w.valid
+                         ? row_result{log(of.sum) - (of.label - of.greatest),
+                                      of.correct ? 1.0 : 0.0, 1}
+                         : row_result{0, 0, 0};
 }
 
 // One block; each thread adds its rows in order, and the threads' sums are added in order.
@@ -260,13 +306,11 @@ __global__ void metrics_kernel(int64_t rows, const row_result *results, double *
 template <typename T>
 __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w, const T *y, T *dx)
 {
-    float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
     int64_t n = blockIdx.x;
     const T *p = y + n * w.columns;
     T *out = dx + n * w.columns;
     int64_t label = w.labels[n] < 0 ? -1 : w.labels[n] - w.first;
-    double others = 0, moved = 0;
-    int64_t second = second_of(w, n, moved);
+    double others = 0;
 
     if (w.parts > 0 && w.every > 0) { // the parts say the smoothed target's logit
         if (label >= 0 && label < w.classes) others = 1 - (double)widen(p[label]);
@@ -281,12 +325,9 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w
         others = block_sum(others);
     }
     __syncthreads(); // dx may be y
-    bool counts = w.labels[n] >= 0;
+    row_gradient slope(w, n, others);
     map_columns(p, out, w.columns, [&](int64_t i, float value) {
-        return !counts || i >= w.classes ? 0.0f
-               : i == label  ? -(float)(others - w.smoothing + w.every - moved) * scale
-               : i == second ? (value - (float)(w.every + moved)) * scale
-                             : (value - (float)w.every) * scale;
+        return i < w.classes ? slope.at(i, value) : 0.0f;
     });
 }
 
@@ -340,7 +381,7 @@ cudaError_t loss_forward(ghp_launch launch, const ghp_local *local,
         typedef decltype(type) T;
 
         enqueue(loss_forward_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream,
-                w, (const T *)args->at.x[0], (T *)args->at.y, results);
+                w, (const T *)args->at.x[0], (T *)args->at.y, launch.gradient, results);
         enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
     });
 }

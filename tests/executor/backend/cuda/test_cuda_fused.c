@@ -4,8 +4,8 @@
  * and bf16: bias and ReLU after a convolution and a linear layer, a bias after a layer norm, an addition before one or
  * before an RMS norm, a ReLU after an addition and a batch norm, a batch norm's own sums and the addition after it,
  * backward passes of all these, a max pool after a ReLU, a sum of gradients before one, a sum by the kernel that makes
- * the gradient; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and no tensor
- * but those that the passes write may change.
+ * the gradient, a loss's gradient in its forward pass; and a batch norm whose statistics move apart. Every kernel gets
+ * the reference's tensors, and no tensor but those that the passes write may change.
  *
  * Bound: as in test_cuda_ops.c. Skipped without a GPU. */
 #include "tests/executor/twin_case.h"
@@ -324,6 +324,40 @@ static void check_mask(int64_t channels, int64_t stride)
     twin_case_close(&c);
 }
 
+/* The gradient where the probabilities would be; a label is ignored. parts: the classes are divided among so many. */
+static void check_loss(int64_t classes, int64_t positions, int parts, double smoothing)
+{
+    struct ghp_local local = {.op = GHP_OP_SOFTMAX_CE,
+                              .n = 3,
+                              .c = classes,
+                              .h = positions,
+                              .w = 1,
+                              .k = classes,
+                              .p = positions,
+                              .q = 1,
+                              .n_inputs = 1,
+                              .parts = parts,
+                              .loss = {.smoothing = smoothing}};
+    int64_t bytes = 3 * classes * positions * (int64_t)sizeof(float);
+    float *was = ghp_alloc((size_t)bytes, 1), *dx;
+    struct twin_case c;
+
+    open_case(&c, &local);
+    dx = c.right.args.at.dx[0];
+    memcpy(was, dx, (size_t)bytes);
+    ((int32_t *)(uintptr_t)c.right.args.at.labels)[1] = -1;
+    memset(c.right.args.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
+    if (parts > 0) expect(&c, GHP_PASS_STATS);
+    run(&c, GHP_PASS_FORWARD, (struct ghp_kernel_spec){.gradient = true}, NULL, NULL);
+    expect(&c, GHP_PASS_FORWARD);
+    expect(&c, GHP_PASS_BACKWARD_DATA);
+    memcpy(c.right.args.at.y, dx, (size_t)bytes);
+    memcpy(dx, was, (size_t)bytes);
+    compare(&c, "a loss and its gradient", "");
+    free(was);
+    twin_case_close(&c);
+}
+
 /* A gradient that is added to what is there. */
 static void check_added(const struct ghp_local *local)
 {
@@ -421,7 +455,8 @@ static void check_refusals(struct ghp_backend *exact)
                    {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.stats = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, {.add = true}},
                    {GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.add = true}},
-                   {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, {.relu = true}}};
+                   {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, {.relu = true}},
+                   {GHP_OP_HINGE, GHP_PASS_FORWARD, {.gradient = true}}};
 
     for (size_t i = 0; i < sizeof request / sizeof request[0]; i++) {
         struct ghp_local local = twin_case_shape(request[i].op, 2, 8, 4);
@@ -437,6 +472,8 @@ static void check_refusals(struct ghp_backend *exact)
     CHECK(!ghp_backend_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_WEIGHT));
     CHECK(!ghp_backend_fuses(ops, backend, GHP_OP_AVG_POOL, GHP_PASS_FORWARD));
     CHECK(ghp_backend_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
+    CHECK(ghp_backend_fuses(ops, backend, GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD));
+    CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD));
     CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_FORWARD));
     CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA));
     CHECK(ops->adds(backend, GHP_OP_LINEAR) && !ops->adds(exact, GHP_OP_LINEAR));
@@ -474,6 +511,10 @@ static void check_setting(void)
                        (struct ghp_kernel_spec){
                            .relu = variant & 1, .stats = variant / 2 > 0, .add = variant / 2 > 1});
     }
+    check_loss(48, 5, 0, 0);
+    check_loss(4099, 1, 0, 0.125);
+    check_loss(7, 2, 3, 0);
+    check_loss(7, 2, 3, 0.125);
     check_all_added();
     check_norm_evaluates();
     check_norm_stats_deltas(false);
