@@ -181,6 +181,7 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
         ghp_sheet_note(sheet,
                        "parameters are sharded within groups of %d workers, and each group has all",
                        plan->method.shard_within);
+    if (plan->method.reduces_bf16) ghp_sheet_note(sheet, "gradients travel in bfloat16");
     if (ghp_method_clips(&plan->method))
         ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->method.clip_norm);
     if (plan->method.scaling != NULL)

@@ -139,8 +139,10 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                        100 * plan->profile.disturbed);
     note_statistics(t, &plan->model);
     if (plan->method.shard_within > 0)
-        ghp_table_note(t, "parameters are sharded within groups of %d workers, and each group has all",
+        ghp_table_note(t,
+                       "parameters are sharded within groups of %d workers, and each group has all",
                        plan->method.shard_within);
+    if (plan->method.reduces_bf16) ghp_table_note(t, "gradients travel in bfloat16");
     if (ghp_method_clips(&plan->method))
         ghp_table_note(t, "gradients are clipped to the norm %g", plan->method.clip_norm);
     if (plan->method.scaling != NULL)

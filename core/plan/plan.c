@@ -83,6 +83,15 @@ static enum ghp_status check_scaling(const struct ghp_plan *plan)
     return ghp_lower_check_scaling(&lowering, plan->splits);
 }
 
+static bool shards(const struct ghp_plan *plan)
+{
+    bool any = false;
+
+    for (int i = 0; i < plan->model.n_layers; i++)
+        any = any || plan->splits[i].sharding != GHP_SHARDING_NONE;
+    return any;
+}
+
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
 {
     int workers = plan->problem.workers;
@@ -101,6 +110,7 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
                                                     ghp_method_clips(&plan->method), workers}));
     GHP_TRY(check_scaling(plan));
     GHP_TRY(ghp_method_check_within(plan->method.shard_within, workers));
+    GHP_TRY(ghp_method_check_reduced(&plan->method, shards(plan), plan->profile.element_bytes));
     if (plan->staging.n > 1 && ghp_staging_group(&plan->staging, workers) != plan->group_size)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the stages have %d workers together, but a group has %d; make them equal",

@@ -500,6 +500,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "optimizer",
                                        "clip_norm",
                                        "shard_within",
+                                       "reduce_precision",
                                        "lr_scaling",
                                        "memory_limit_bytes",
                                        "stages",

@@ -530,8 +530,8 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
         const struct ghp_instr *instr = &k->program->instrs[i];
         if (instr->kind == GHP_INSTR_METRIC_REDUCE && instr->period > 1) metrics += instr->bytes;
         if (ghp_kind_of(instr)->scratch == GHP_LASTING_RECEIVE &&
-            ghp_receive_bytes(instr->bytes, instr->ranks.count) > receive)
-            receive = ghp_receive_bytes(instr->bytes, instr->ranks.count);
+            ghp_instr_receive_bytes(instr) > receive)
+            receive = ghp_instr_receive_bytes(instr);
     }
     if (receive > 0)
         GHP_TRY(demand_persistent(k, &k->receive, ghp_describe_bytes(GHP_BUFFER_COMM, -1, receive),

@@ -153,9 +153,11 @@ struct ghp_instr {
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer; what a shift
      * sends); LOAD, UPDATE, ACCUMULATE: bytes written; norms: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;
-    /* RESHARD, SEND, RECEIVE: bytes that are also copied, with strides, or added; COMPUTE of a ring: that are added */
+    /* RESHARD, SEND, RECEIVE: bytes that are also copied, with strides, or added; COMPUTE of a ring: that are added;
+     * in_bf16: that rounding and widening write */
     int64_t copy_bytes;
     int64_t stat_count; /* batch_norm: samples x pixels that the reduced sums are over */
+    bool in_bf16;       /* ALL_REDUCE: the bucket's floats travel as bfloat16, through scratch */
     /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, GATHER, UPDATE, PULL, and an ACCUMULATE into an
      * optimizer shard; else -1 */
     int bucket;
@@ -285,6 +287,9 @@ static inline bool ghp_instr_is_served(const struct ghp_instr *instr)
 
 /* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
 int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
+
+/* Bytes that a reduction of the communication stream receives into, and what travels in place of its tensor. */
+int64_t ghp_instr_receive_bytes(const struct ghp_instr *instr);
 
 /* A METRIC_REDUCE's numbers: the metrics of `period` steps at once, 1 or more. */
 void ghp_instr_sum_metrics(struct ghp_instr *instr, struct ghp_ranks ranks, int period);

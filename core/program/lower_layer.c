@@ -195,6 +195,10 @@ static enum ghp_status emit_sum_of(const struct ghp_emitter *e, enum ghp_instr_k
     instr->ranks = ranks;
     instr->bytes = kind == GHP_INSTR_SHARD_REDUCE ? range->shard_bytes : range->bytes;
     instr->sharding = range->sharding;
+    if (kind != GHP_INSTR_ALL_REDUCE || !e->lowering->method.reduces_bf16) return GHP_OK;
+    instr->in_bf16 = true;
+    instr->bytes = range->bytes / ghp_parameter_bytes(e->lowering->element_bytes) * 2;
+    instr->copy_bytes = instr->bytes + range->bytes;
     return GHP_OK;
 }
 

@@ -19,6 +19,8 @@ struct ghp_method {
     /* Workers among which optimizer shards and sharded parameters are divided: neighbours, such as a node's, so that
      * each such group has all (hybrid sharding); 0: all workers that hold the same. */
     int shard_within;
+    /* gradients that are summed by an all-reduce travel as bfloat16, and are rounded to it at each addition */
+    bool reduces_bf16;
 };
 
 /* Whether updates scale gradients down, so that they wait for all gradients and for their norm. */

@@ -8,6 +8,8 @@
 
 /* ---- as plans have it ---- */
 
+const char *const ghp_reduce_precision_names[] = {"full", "bf16", NULL};
+
 void ghp_method_write(const struct ghp_method *method, json_t *object, bool *failed)
 {
     char sync[GHP_SYNC_TEXT_BYTES];
@@ -25,6 +27,9 @@ void ghp_method_write(const struct ghp_method *method, json_t *object, bool *fai
         ghp_json_put(object, "clip_norm", json_real(method->clip_norm), failed);
     if (method->shard_within > 0)
         ghp_json_put(object, "shard_within", json_integer(method->shard_within), failed);
+    if (method->reduces_bf16)
+        ghp_json_put(object, "reduce_precision",
+                     json_string(ghp_reduce_precision_names[method->reduces_bf16]), failed);
     if (method->scaling != NULL)
         ghp_json_put(object, "lr_scaling", json_string(method->scaling->name), failed);
 }
@@ -59,7 +64,7 @@ static enum ghp_status read_sync(const struct ghp_node *object, struct ghp_sync 
 
 enum ghp_status ghp_method_read(const struct ghp_node *object, struct ghp_method *method)
 {
-    int optimizer = 0, scaling = 0;
+    int optimizer = 0, scaling = 0, reduced = 0;
     int64_t within = 0;
 
     GHP_TRY(ghp_json_int(object, "bucket_cap_bytes", 0, INT64_MAX, &method->bucket_bytes));
@@ -68,6 +73,9 @@ enum ghp_status ghp_method_read(const struct ghp_node *object, struct ghp_method
                               &method->clip_norm));
     GHP_TRY(ghp_json_opt_int(object, "shard_within", 2, INT_MAX, &within));
     method->shard_within = (int)within;
+    if (ghp_json_has(object, "reduce_precision"))
+        GHP_TRY(ghp_json_choice(object, "reduce_precision", ghp_reduce_precision_names, &reduced));
+    method->reduces_bf16 = reduced > 0;
     if (ghp_json_has(object, "lr_scaling"))
         GHP_TRY(ghp_json_choice(object, "lr_scaling", ghp_lr_scaling_names, &scaling));
     method->scaling = ghp_lr_scaling_at(scaling);
@@ -105,6 +113,21 @@ enum ghp_status ghp_method_check_within(int within, int workers)
                     "%d workers are not groups of %d to shard parameters within; use "
                     "--shard-within %d, or another divisor of %d",
                     workers, within, divisor > 1 ? divisor : workers, workers);
+}
+
+enum ghp_status ghp_method_check_reduced(const struct ghp_method *method, bool shards,
+                                         int element_bytes)
+{
+    if (!method->reduces_bf16 ||
+        (!shards && element_bytes < 8 && ghp_sync_ops_of(method->sync) == &ghp_sync_allreduce))
+        return GHP_OK;
+    if (element_bytes == 8)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "gradients of a training in double do not travel in bf16; plan with "
+                        "--reduce-precision full");
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "gradients travel in bf16 by all-reduce alone; plan with --sync allreduce and "
+                    "without --shard, or with --reduce-precision full");
 }
 
 /* A row that is filled but for its texts: `a` with one part of b's. */
@@ -171,6 +194,13 @@ int ghp_method_differences(const struct ghp_method *a, const struct ghp_method *
         row->with.shard_within = b->shard_within;
         format_within(a, row->texts[0]);
         format_within(b, row->texts[1]);
+    }
+    if (a->reduces_bf16 != b->reduces_bf16) {
+        row = add(rows, &n, a, "precision in which gradients are reduced");
+        row->with.reduces_bf16 = b->reduces_bf16;
+        for (int i = 0; i < 2; i++)
+            snprintf(row->texts[i], sizeof row->texts[i], "%s",
+                     ghp_reduce_precision_names[(i == 0 ? a : b)->reduces_bf16]);
     }
     if (a->bucket_bytes != b->bucket_bytes) {
         row = add(rows, &n, a, "gradients reduced together, up to");

@@ -23,8 +23,14 @@ enum ghp_status ghp_method_check_alike(const struct ghp_method *a, const struct 
  * what else. */
 enum ghp_status ghp_method_check_within(int within, int workers);
 
+/* Whether gradients can travel as it says, of a plan that shards parameters or not. Returns GHP_OK; GHP_ERR_INPUT. */
+enum ghp_status ghp_method_check_reduced(const struct ghp_method *method, bool shards,
+                                         int element_bytes);
+/* By `reduces_bf16`; NULL ends. */
+extern const char *const ghp_reduce_precision_names[];
+
 /* A part in which two differ. */
-enum { GHP_METHOD_PARTS = 6 };
+enum { GHP_METHOD_PARTS = 7 };
 struct ghp_method_difference {
     const char *what;
     char texts[2][GHP_SYNC_TEXT_BYTES]; /* what the one has, and the other */

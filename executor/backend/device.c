@@ -2,6 +2,7 @@
 #include "executor/backend/device.h"
 
 #include "core/base/clock.h"
+#include "core/model/precision.h"
 #include "core/program/program.h"
 
 #include <stdlib.h>
@@ -58,6 +59,14 @@ static enum ghp_status host_move(struct ghp_backend *backend, enum ghp_device_st
     case GHP_MOVE_PUT: ghp_pack_put(m->pack, m->from, m->index, m->to); break;
     case GHP_MOVE_SPLIT: ghp_pack_split(m->pack, m->from, m->to); break;
     case GHP_MOVE_JOIN: ghp_pack_join(m->pack, m->from, m->to); break;
+    case GHP_MOVE_TO_BF16:
+        for (int64_t i = 0; i < m->pack.rows; i++)
+            ((uint16_t *)m->to)[i] = ghp_bf16_of(((const float *)m->from)[i]);
+        break;
+    case GHP_MOVE_FROM_BF16:
+        for (int64_t i = 0; i < m->pack.rows; i++)
+            ((float *)m->to)[i] = ghp_bf16_value(((const uint16_t *)m->from)[i]);
+        break;
     }
     return GHP_OK;
 }

@@ -40,8 +40,16 @@ struct ghp_copy {
     enum ghp_copy_direction direction;
 };
 
-/* Strided copies, executor/backend/pack.h's; on a device between plain tensors. */
-enum ghp_move_kind { GHP_MOVE_TAKE, GHP_MOVE_PUT, GHP_MOVE_SPLIT, GHP_MOVE_JOIN };
+/* Strided copies, executor/backend/pack.h's; on a device between plain tensors. TO_BF16, FROM_BF16: pack.rows floats as
+ * bfloat16, and back. */
+enum ghp_move_kind {
+    GHP_MOVE_TAKE,
+    GHP_MOVE_PUT,
+    GHP_MOVE_SPLIT,
+    GHP_MOVE_JOIN,
+    GHP_MOVE_TO_BF16,
+    GHP_MOVE_FROM_BF16
+};
 
 struct ghp_move {
     enum ghp_move_kind kind;

@@ -439,7 +439,10 @@ static enum ghp_status print_all(const struct parts *p, const struct ghp_run *ru
 static enum ghp_status compare_with_one(struct parts *p)
 {
     struct ghp_setup *s = &p->setup;
+    struct ghp_precision precision = s->precision;
 
+    /* gradients that are rounded on their way are held against limits for such */
+    if (p->session_plan->plan.method.reduces_bf16) precision = (struct ghp_precision){2, false};
     ghp_note("training %s for comparison",
              ghp_sync_ops_of(p->session_plan->plan.method.sync)->equality ==
                      GHP_SYNC_EQUALS_REPLICAS
@@ -447,7 +450,7 @@ static enum ghp_status compare_with_one(struct parts *p)
                  : "one worker");
     GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->rank_plan, &s->training_config,
                              p->training.losses.steps, &p->alone));
-    return ghp_verify_compare(&p->mine, &p->alone, s->precision, &p->verification);
+    return ghp_verify_compare(&p->mine, &p->alone, precision, &p->verification);
 }
 
 /* Beyond the limits: whether that is rounding. *asks: rank 0's, for all. */

@@ -146,6 +146,10 @@ static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
     const char *first = "";
 
     *tp_size = 1;
+    if (plan->method.reduces_bf16)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "gradients travel in bfloat16, and in PyTorch's file as they "
+                        "are; plan with --reduce-precision full");
     if (!ghp_staging_trivial(&plan->staging))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the plan has stages or micro-batches, which PyTorch's placements cannot "

@@ -187,6 +187,11 @@ static enum ghp_status check_options(const char *const *files, int n_files)
     if (ghp_plan_chosen.shard_within > 0 && ghp_plan_chosen.sweep != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--shard-within is of one number of workers; leave --sweep out");
+    if (ghp_plan_chosen.reduce_precision > 0 && (ghp_plan_chosen.shard != GHP_SHARDING_NONE ||
+                                                 (strcmp(ghp_plan_chosen.sync, "auto") != 0 &&
+                                                  strcmp(ghp_plan_chosen.sync, "allreduce") != 0)))
+        return GHP_FAIL(GHP_ERR_USAGE, "--reduce-precision bf16 is of gradients that are summed by "
+                                       "all-reduce; give --sync allreduce, and leave --shard out");
     GHP_TRY(check_sweep());
     if (ghp_plan_chosen.wanted != NULL &&
         (ghp_plan_chosen.sweep != NULL || ghp_plan_chosen.elastic > 0))
@@ -232,6 +237,7 @@ static enum ghp_status read_sync(struct ghp_sync *sync)
         strcmp(ghp_plan_chosen.sync, "auto") == 0 || strcmp(ghp_plan_chosen.sync, "all") == 0;
 
     *sync = (struct ghp_sync){0};
+    if (ghp_plan_chosen.reduce_precision > 0) return ghp_sync_parse("allreduce", sync);
     if (!open && ghp_sync_parse(ghp_plan_chosen.sync, sync) != GHP_OK)
         return GHP_FAIL(GHP_ERR_USAGE, "--sync: %s", ghp_status_message());
     if (ghp_plan_chosen.servers > 0 && sync->servers == 0)
@@ -385,6 +391,7 @@ static struct ghp_plan_request read_request(const char *model_path)
         .solver = (enum ghp_solver)ghp_plan_chosen.solver,
         .pipeline_mode = (enum ghp_pipeline_mode)ghp_plan_chosen.pipeline,
         .method = {.shard_within = (int)ghp_plan_chosen.shard_within,
+                   .reduces_bf16 = ghp_plan_chosen.reduce_precision > 0,
                    .optimizer = ghp_optimizer_at(ghp_plan_chosen.optimizer),
                    .clip_norm = ghp_plan_chosen.clip_norm,
                    .scaling = ghp_lr_scaling_at(ghp_plan_chosen.scaling)},

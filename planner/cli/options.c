@@ -3,6 +3,7 @@
 
 #include "core/cost/named_machine.h"
 #include "core/plan/plan_set.h"
+#include "core/program/method_io.h"
 #include "onnx/network.h"
 
 #include <limits.h>
@@ -155,6 +156,12 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .max = INT_MAX,
      .help = "shard within groups of this size, such as a node's workers; each group has all "
              "(hybrid sharding); needs --shard auto or --sync sharded"},
+    {.name = "reduce-precision",
+     .kind = GHP_OPT_CHOICE,
+     .target = &ghp_plan_chosen.reduce_precision,
+     .choices = ghp_reduce_precision_names,
+     .help = "how gradients travel between workers: full: as they are; bf16: rounded to bfloat16, "
+             "which is half of the bytes and less exact; by --sync allreduce"},
     {.name = "servers",
      .kind = GHP_OPT_INT,
      .target = &ghp_plan_chosen.servers,

@@ -12,7 +12,7 @@ struct ghp_plan_options {
     int64_t micro_batches, max_stages, max_micro_batches;
     int64_t servers, nodes, shard_within; /* 0: not given */
     int strategy, precision, solver, pipeline, schedule, load_balance, recompute, optimizer,
-        scaling, shard;
+        scaling, shard, reduce_precision;
     double time_limit_s, gap, clip_norm, strict;
     bool no_simplify, no_break_even, crossovers, json, analytic;
     struct ghp_opt_list overrides;

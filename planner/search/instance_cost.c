@@ -73,6 +73,7 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
     }
     if (instr->kind == GHP_INSTR_SHARD_REDUCE) /* of the optimizer shard, without its padding */
         bytes = instr->bytes - GHP_ALIGN_BYTES;
+    if (instr->in_bf16) bytes = bytes / ghp_parameter_bytes(in->lowering->element_bytes) * 2;
     if (bytes <= 0) return GHP_OK;
     for (int v = 0; v < in->n_layers; v++)
         most += in->lowering->model->layers[v].fixed

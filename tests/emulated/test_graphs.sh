@@ -49,6 +49,7 @@ same 1 micro-batches --micro-batches 2
 same 2 micro-batches --micro-batches 2 --strategy data
 if full; then
     same 1 "four micro-batches" --micro-batches 4 --optimizer adamw --clip-norm 1
+    same 2 "gradients in bfloat16" --reduce-precision bf16 --strategy data
     same 2 sharded --micro-batches 2 --sync sharded --strategy data
 fi
 [ $failures -eq 0 ]

@@ -14,6 +14,12 @@ int64_t ghp_receive_bytes(int64_t bytes, int ranks)
     return ghp_align(segment);
 }
 
+int64_t ghp_instr_receive_bytes(const struct ghp_instr *instr)
+{
+    return ghp_receive_bytes(instr->bytes, instr->ranks.count) +
+           (instr->in_bf16 ? ghp_align(instr->bytes) : 0);
+}
+
 static enum ghp_status work(const struct ghp_lowering *lowering, const struct ghp_instr *instr,
                             struct ghp_instr_scratch *scratch)
 {
@@ -63,8 +69,8 @@ static void assign_scattered(const struct ghp_buffer_assignment *k, struct ghp_i
     bool further = ghp_sharding_reduces_each(instr->sharding) && instr->micro > 0;
 
     instr->at.x[0] = k->bucket_now[instr->bucket];
-    instr->at.y = further ? k->part_now[instr->bucket]
-                          : k->program->buckets[instr->bucket].gradient_shard;
+    instr->at.y =
+        further ? k->part_now[instr->bucket] : k->program->buckets[instr->bucket].gradient_shard;
 }
 
 const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {

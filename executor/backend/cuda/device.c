@@ -151,6 +151,12 @@ static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_device_
     GHP_TRY(ghp_cuda_enter(backend));
     if (m->kind == GHP_MOVE_TAKE) return take_slice(backend, stream, pack, m->index, from, to);
     if (m->kind == GHP_MOVE_PUT) return put_slice(backend, stream, pack, m->index, from, to);
+    if (m->kind == GHP_MOVE_TO_BF16)
+        return ghp_cuda_status(
+            ghp_launch_to_bf16(stream_of(backend, stream), pack->rows, m->from, to), "to bf16");
+    if (m->kind == GHP_MOVE_FROM_BF16)
+        return ghp_cuda_status(
+            ghp_launch_from_bf16(stream_of(backend, stream), pack->rows, from, m->to), "from bf16");
     for (int i = 0; i < pack->parts; i++) {
         if (m->kind == GHP_MOVE_SPLIT)
             GHP_TRY(take_slice(backend, stream, pack, i, from, to + i * part));

@@ -45,13 +45,36 @@ static enum ghp_status reduce_scatter(struct ghp_worker *w, int i)
 const struct ghp_run_kind ghp_run_kind_reduce_scatter = {ghp_worker_post, reduce_scatter,
                                                          GHP_FAILPOINT_REDUCE_SCATTER};
 
+/* The same in half of the bytes, by way of scratch, after what the sum receives into. */
+static enum ghp_status sum_in_bf16(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_prepared_instr *p = &w->prepared[i];
+    const struct ghp_pack numbers = {.rows = instr->bytes / 2};
+    int64_t segment = ghp_receive_bytes(instr->bytes, instr->ranks.count);
+    char *scratch = w->address[instr->at.scratch], *travels = scratch + segment;
+    void *gradients = w->address[instr->at.y];
+    struct ghp_reduction sum = {.in = travels,
+                                .out = travels,
+                                .elements = numbers.rows,
+                                .element_bytes = 2,
+                                .scratch = scratch,
+                                .scratch_bytes = segment};
+    const struct ghp_move rounds = {GHP_MOVE_TO_BF16, numbers, gradients, travels, 0},
+                          widens = {GHP_MOVE_FROM_BF16, numbers, travels, gradients, 0};
+
+    p->comm->label = p->label;
+    GHP_TRY(ghp_device_move(w->arena.device, GHP_DEVICE_STREAM_COMM, &rounds));
+    GHP_TRY(p->comm->ops->all_reduce(p->comm, &sum));
+    return ghp_device_move(w->arena.device, GHP_DEVICE_STREAM_COMM, &widens);
+}
+
 static enum ghp_status all_reduce(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
-    return ghp_instr_sends(instr) && i != w->dropped
-               ? ghp_worker_sum(w, i, instr->at.y, instr->bytes)
-               : GHP_OK;
+    if (!ghp_instr_sends(instr) || i == w->dropped) return GHP_OK;
+    return instr->in_bf16 ? sum_in_bf16(w, i) : ghp_worker_sum(w, i, instr->at.y, instr->bytes);
 }
 
 const struct ghp_run_kind ghp_run_kind_all_reduce = {ghp_worker_post, all_reduce,

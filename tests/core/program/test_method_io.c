@@ -66,6 +66,16 @@ CHECK_TEST(method_io)
     method.scaling = ghp_lr_scaling_at(1);
     check_part(&method, "learning-rate scaling", ghp_lr_scaling_names[1]);
     method = plain;
+    method.reduces_bf16 = true;
+    check_part(&method, "precision in which gradients are reduced", "bf16");
+    CHECK_STATUS(ghp_method_check_alike(&plain, &method), GHP_OK);
+    CHECK_STATUS(ghp_method_check_reduced(&method, false, 4), GHP_OK);
+    CHECK_STATUS(ghp_method_check_reduced(&method, false, 8), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_method_check_reduced(&method, true, 2), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_method_check_reduced(&plain, true, 8), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("sharded", &method.sync), GHP_OK);
+    CHECK_STATUS(ghp_method_check_reduced(&method, false, 4), GHP_ERR_INPUT);
+    method = plain;
     method.bucket_bytes = 2 << 20;
     check_part(&method, "gradients reduced together, up to", "2.00 MiB");
     CHECK_STATUS(ghp_method_check_alike(&plain, &method), GHP_OK);

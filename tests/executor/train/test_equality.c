@@ -165,6 +165,38 @@ static void check_ignored(void)
     bench_close(&b);
 }
 
+/* Gradients that travel in bfloat16 are rounded to its 8 bits, and to no fewer: 2^-9 of a number at each addition. All
+ * workers get the same. */
+static void check_reduced(void)
+{
+    struct bench b;
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0};
+    struct ghp_verification v = {0};
+    struct ghp_split *splits;
+    int different = 0;
+
+    CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4),
+                 GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, workers);
+    b.rank_plan.splits = splits;
+    b.rank_plan.lowering.method.reduces_bf16 = true;
+    CHECK_STATUS(bench_open_worker(&b, &b.rank_plan, &worker), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b.training_config, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&plan, &b.alone, (struct ghp_precision){2, false}, &v), GHP_OK);
+    CHECK(v.passed && v.gradient_difference < 2e-2);
+    CHECK((v.gradient_difference > 2e-4) == (workers > 1));
+    CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
+    CHECK_EQ(different, -1);
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_worker_close(worker);
+    bench_close(&b);
+    free(splits);
+}
+
 /* The faults that change results; what mixes weights is tests/executor/mixing's, those that stop a worker are
  * tests/tools/hardship/test_stall.sh's. */
 enum { FAULTS = GHP_FAULT_NO_MIXING };
@@ -227,6 +259,7 @@ CHECK_TEST(equality)
     check_few(GHP_SOURCE_DIR "/tests/executor/tied.json", 1);
     if (workers == 4) check_few(GHP_SOURCE_DIR "/tests/executor/sequence.json", 2);
     check_ignored();
+    check_reduced();
     if (workers > 1) {
         check_faults(GHP_SOURCE_DIR "/models/small-resnet.json", acted);
         check_faults(GHP_SOURCE_DIR "/models/lenet5.json", acted);

@@ -70,6 +70,7 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
                                     .scratch = {.bytes = some_scratch},
                                     .input_gradient = input_gradient,
                                     .method.sync = ghp_sync_at(random_below(s, 2)),
+                                    .method.reduces_bf16 = random_below(s, 3) == 0,
                                     .method.optimizer =
                                         ghp_optimizer_at(random_below(s, GHP_OPTIMIZERS)),
                                     .shardings = random_case_shardings(s),

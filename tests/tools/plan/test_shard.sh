@@ -50,6 +50,9 @@ plans "${one[@]}" --force 'fc1=data+pass'
 plans "${one[@]}" --force 'fc1=out:2'
 refuses '4 workers are not groups of 3 to shard parameters within; use --shard-within 2' "$lenet" --workers 4 --shard pass --shard-within 3
 refuses 'add --shard auto, or --sync sharded' "$lenet" --workers 4 --shard-within 2
+refuses 'give --sync allreduce, and leave --shard out' "$lenet" --workers 2 --reduce-precision bf16 --shard pass
+refuses 'give --sync allreduce, and leave --shard out' "$lenet" --workers 2 --reduce-precision bf16 --sync bsp
+plans "$lenet" --workers 2 --reduce-precision bf16 --sync allreduce
 refuses "give --shard pass or auto" "$lenet" --workers 2 --force 'fc1=data+pass'
 plans "$lenet" --workers 2 --force 'fc1=data+pass' --shard pass
 
