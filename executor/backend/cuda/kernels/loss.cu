@@ -1,24 +1,18 @@
-// executor/backend/cuda/kernels/loss.cu - the losses. Softmax cross-entropy, of whole rows and of rows whose classes
+// executor/backend/cuda/kernels/loss.cu - softmax cross-entropy, of whole rows and of rows whose classes
 // are divided: one block a row, as large as can be for long rows, so that those under way stay in the cache from the
-// first reading to the last. Hinge, squared error and binary cross-entropy: a thread a row. Regression: a block a row of
-// a sample.
+// first reading to the last.
 //
 // The forward pass may write the gradient at once. Then logits come from memory once, and no probabilities are written.
 //
 // The label's own gradient is the negative sum of the others, which keeps its digits. If classes are divided it
 // comes from what all parts said of the row (enum ghp_row). Columns after the last class are padding: no pass reads
 // them, y and dx are 0 there.
-#include "executor/backend/cuda/kernels/common.cuh"
-#include "executor/backend/cuda/kernels/row.h"
+#include "executor/backend/cuda/kernels/loss.cuh"
 
 #include <math_constants.h>
 
 namespace
 {
-
-struct row_result {
-    double loss, correct, counted;
-};
 
 struct best {
     float value;
@@ -49,24 +43,6 @@ __device__ best block_best(best mine)
         mine = better(mine, of_warp[i]);
     return mine;
 }
-
-__device__ double block_sum(double mine)
-{
-    __shared__ double of_warp[32];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    double sum = 0;
-
-    for (int offset = 16; offset > 0; offset /= 2)
-        mine += __shfl_down_sync(~0u, mine, offset);
-    __syncthreads();
-    if (lane == 0) of_warp[warp] = mine;
-    __syncthreads();
-    for (int i = 0; i < warps; i++)
-        sum += of_warp[i];
-    return sum;
-}
-
-constexpr int kMostLossThreads = 1024;
 
 // The shape of a row from an address on: columns before the first whole vector, and whole vectors.
 template <typename T> struct row_shape {
@@ -124,20 +100,6 @@ __device__ void map_columns(const T *row, T *to, int64_t columns, F f)
     for (int64_t i = shape.head + shape.vectors * V + threadIdx.x; i < columns; i += blockDim.x)
         to[i] = narrow<T>(f(i, widen(row[i])));
 }
-
-// What a launch works on. `first` is 0 for whole rows.
-struct loss_work {
-    int64_t rows, columns, classes; // columns of this worker, and classes among them
-    int64_t first;                  // class of the first column
-    int64_t valid;                  // rows before the padding of a batch
-    int parts;                      // 0: whole rows
-    const int32_t *labels;
-    const ghp_second_label *seconds; // of whole rows; or NULL
-    double *stats;
-    const double *scale_at; // in device memory, in place of `scale`; or NULL
-    double scale;
-    double smoothing, every; // of a target: what all classes share, and what each has of it
-};
 
 // The row's second label, -1 without one; `moved` is what it takes from the first one's target.
 __device__ int64_t second_of(const loss_work &w, int64_t n, double &moved)
@@ -283,26 +245,6 @@ __global__ void __launch_bounds__(kMostLossThreads)
                          : row_result{0, 0, 0};
 }
 
-// One block; each thread adds its rows in order, and the threads' sums are added in order.
-__global__ void metrics_kernel(int64_t rows, const row_result *results, double *metrics)
-{
-    double loss = 0, correct = 0, counted = 0;
-
-    for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
-        loss += results[i].loss;
-        correct += results[i].correct;
-        counted += results[i].counted;
-    }
-    loss = block_sum(loss);
-    correct = block_sum(correct);
-    counted = block_sum(counted);
-    if (threadIdx.x == 0) {
-        metrics[0] += loss;
-        metrics[1] += correct;
-        metrics[2] += counted;
-    }
-}
-
 template <typename T>
 __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w, const T *y, T *dx)
 {
@@ -329,32 +271,6 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w
     map_columns(p, out, w.columns, [&](int64_t i, float value) {
         return i < w.classes ? slope.at(i, value) : 0.0f;
     });
-}
-
-unsigned loss_threads(int64_t columns)
-{
-    return columns <= 32 ? 32 : columns <= 128 ? 64 : columns <= 4096 ? 256 : kMostLossThreads;
-}
-
-loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
-{
-    loss_work w = {};
-    int64_t left = args->global_channels - args->first_channel;
-
-    w.columns = local->loss.multi_label ? 1 : local->c;
-    w.classes = left < 0 ? 0 : left < w.columns ? left : w.columns;
-    w.rows = local->n * local->h * (local->c / w.columns);
-    w.parts = local->parts;
-    w.first = args->first_channel;
-    w.valid = local->n > 0 ? args->valid_samples * (w.rows / local->n) : 0;
-    w.smoothing = local->loss.smoothing;
-    w.every = w.smoothing / (double)args->global_channels;
-    w.labels = args->at.labels;
-    w.seconds = args->at.seconds;
-    w.stats = args->at.stats;
-    w.scale = args->loss_scale;
-    if (args->hyperparameters != NULL) w.scale_at = &args->hyperparameters->loss_scale;
-    return w;
 }
 
 cudaError_t loss_stats(ghp_launch launch, const ghp_local *local, const ghp_kernel_arguments *args)
@@ -400,233 +316,11 @@ cudaError_t loss_backward(ghp_launch launch, const ghp_local *local,
     });
 }
 
-int64_t loss_scratch(const ghp_local *local)
-{
-    return local->n * local->h * (local->loss.multi_label ? local->c : 1) *
-           (int64_t)sizeof(row_result);
-}
-
-// ---- hinge, squared_error and binary_cross_entropy: outputs with a target of 1 or -1 each, a thread a row ----
-
-__device__ __forceinline__ float target_of(const loss_work &w, int64_t label, int64_t i)
-{
-    return (w.columns == 1 ? label > 0 : i == label) ? 1.0f : -1.0f;
-}
-
-__device__ __forceinline__ double margin_loss(ghp_op op, double x, double t)
-{
-    double margin = 1 - t * x;
-
-    if (op == GHP_OP_BINARY_CE) return (margin > 1 ? margin - 1 : 0.0) + log1p(exp(-fabs(x)));
-    if (op == GHP_OP_HINGE) return margin > 0 ? margin : 0.0;
-    return 0.5 * (x - t) * (x - t);
-}
-
-__device__ __forceinline__ float margin_slope(ghp_op op, float x, float t)
-{
-    if (op == GHP_OP_BINARY_CE) return -t / (1 + expf(t * x));
-    if (op == GHP_OP_HINGE) return t * x < 1 ? -t : 0.0f;
-    return x - t;
-}
-
-// Binary cross-entropy is the mean over the outputs, the others are sums.
-__device__ __forceinline__ double margin_weight(ghp_op op, int64_t columns)
-{
-    return op == GHP_OP_BINARY_CE ? 1.0 / (double)columns : 1.0;
-}
-
-template <typename T>
-__global__ void margin_forward_kernel(loss_work w, ghp_op op, const T *x, T *y, row_result *results)
-{
-    for (int64_t n = first_item(); n < w.rows; n += item_stride()) {
-        int64_t label = n < w.valid ? w.labels[n] : -1, greatest = 0;
-        row_result of = {0, 0, label >= 0 ? 1.0 : 0.0};
-
-        for (int64_t i = 0; i < w.columns; i++) {
-            float value = widen(x[n * w.columns + i]);
-            double t = target_of(w, label, i);
-
-            if (value > widen(x[n * w.columns + greatest])) greatest = i;
-            if (label >= 0)
-                of.loss += margin_weight(op, w.columns) * margin_loss(op, (double)value, t);
-        }
-        if (label >= 0)
-            of.correct = w.columns == 1 ? (widen(x[n]) > 0) == (label > 0) : greatest == label;
-        for (int64_t i = 0; i < w.columns; i++)
-            y[n * w.columns + i] = x[n * w.columns + i];
-        results[n] = of;
-    }
-}
-
-template <typename T> __global__ void margin_back_kernel(loss_work w, ghp_op op, const T *y, T *dx)
-{
-    float scale =
-        (float)((w.scale_at != nullptr ? *w.scale_at : w.scale) * margin_weight(op, w.columns));
-
-    for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride()) {
-        int64_t label = w.labels[i / w.columns];
-        float t = target_of(w, label, i % w.columns), value = widen(y[i]);
-
-        dx[i] = narrow<T>(label < 0 ? 0.0f : scale * margin_slope(op, value, t));
-    }
-}
-
-cudaError_t margin_forward(ghp_launch launch, const ghp_local *local,
-                           const ghp_kernel_arguments *args)
-{
-    loss_work w = loss_work_of(local, args);
-    row_result *results = (row_result *)args->at.scratch;
-
-    if (w.rows == 0) return cudaSuccess;
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-
-        enqueue(margin_forward_kernel<T>, blocks_for(w.rows), kThreads, 0, launch.stream, w,
-                local->op, (const T *)args->at.x[0], (T *)args->at.y, results);
-        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
-    });
-}
-
-cudaError_t margin_backward(ghp_launch launch, const ghp_local *local,
-                            const ghp_kernel_arguments *args)
-{
-    loss_work w = loss_work_of(local, args);
-
-    if (w.rows == 0) return cudaSuccess;
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-
-        enqueue(margin_back_kernel<T>, blocks_for(w.rows * w.columns), kThreads, 0, launch.stream,
-                w, local->op, (const T *)args->at.y, (T *)args->at.dx[0]);
-    });
-}
-
-// ---- regression: outputs with a number each as label ----
-
-struct error_curve {
-    ghp_error error;
-    float delta, factor; // of the last two errors: where they bend, and 1 over it where it divides
-};
-
-error_curve curve_of(const ghp_local *local)
-{
-    bool smooth = local->loss.error == GHP_ERROR_SMOOTH_L1;
-
-    return error_curve{local->loss.error, (float)local->loss.delta,
-                       smooth ? (float)(1 / local->loss.delta) : 1.0f};
-}
-
-__device__ __forceinline__ double error_of(error_curve by, double d)
-{
-    double delta = (double)by.delta, size = fabs(d);
-
-    if (by.error == GHP_ERROR_SQUARED) return d * d;
-    if (by.error == GHP_ERROR_ABSOLUTE) return size;
-    return (size <= delta ? d * d / 2 : delta * (size - delta / 2)) * (double)by.factor;
-}
-
-__device__ __forceinline__ float slope_of(error_curve by, float d)
-{
-    float sign = d > 0 ? 1.0f : d < 0 ? -1.0f : 0.0f;
-
-    if (by.error == GHP_ERROR_SQUARED) return 2 * d;
-    if (by.error == GHP_ERROR_ABSOLUTE) return sign;
-    return (fabsf(d) <= by.delta ? d : by.delta * sign) * by.factor;
-}
-
-// Rows of a sample's image, or its positions.
-loss_work regression_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
-{
-    loss_work w = {};
-
-    w.columns = local->w * local->c;
-    w.rows = local->n * local->h;
-    w.valid = args->valid_samples * local->h;
-    w.labels = args->at.labels;
-    w.scale = args->loss_scale;
-    if (args->hyperparameters != NULL) w.scale_at = &args->hyperparameters->loss_scale;
-    return w;
-}
-
-template <typename T>
-__global__ void __launch_bounds__(kMostLossThreads)
-    regression_forward_kernel(loss_work w, error_curve curve, const T *x, T *y, row_result *results)
-{
-    int64_t n = blockIdx.x, first = n * w.columns;
-    double loss = 0, absolute = 0;
-
-    for (int64_t i = first + threadIdx.x; i < first + w.columns; i += blockDim.x) {
-        double d = (double)widen(x[i]) - (double)__int_as_float(w.labels[i]);
-
-        loss += error_of(curve, d);
-        absolute += fabs(d);
-        y[i] = x[i];
-    }
-    loss = block_sum(loss);
-    absolute = block_sum(absolute);
-    if (threadIdx.x == 0)
-        results[n] =
-            n < w.valid ? row_result{loss, absolute, (double)w.columns} : row_result{0, 0, 0};
-}
-
-template <typename T>
-__global__ void regression_back_kernel(loss_work w, error_curve curve, const T *y, T *dx)
-{
-    float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
-
-    for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride())
-        dx[i] = narrow<T>(scale * slope_of(curve, widen(y[i]) - __int_as_float(w.labels[i])));
-}
-
-cudaError_t regression_forward(ghp_launch launch, const ghp_local *local,
-                               const ghp_kernel_arguments *args)
-{
-    loss_work w = regression_work_of(local, args);
-    row_result *results = (row_result *)args->at.scratch;
-
-    if (w.rows == 0) return cudaSuccess;
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-
-        enqueue(regression_forward_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0,
-                launch.stream, w, curve_of(local), (const T *)args->at.x[0], (T *)args->at.y,
-                results);
-        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
-    });
-}
-
-cudaError_t regression_backward(ghp_launch launch, const ghp_local *local,
-                                const ghp_kernel_arguments *args)
-{
-    loss_work w = regression_work_of(local, args);
-
-    if (w.rows == 0) return cudaSuccess;
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-
-        enqueue(regression_back_kernel<T>, blocks_for(w.rows * w.columns), kThreads, 0,
-                launch.stream, w, curve_of(local), (const T *)args->at.y, (T *)args->at.dx[0]);
-    });
-}
-
-int64_t regression_scratch(const ghp_local *local)
-{
-    return local->n * local->h * (int64_t)sizeof(row_result);
-}
-
 } // namespace
 
 extern "C" const struct ghp_cuda_row ghp_cuda_rows_loss[] = {
     {GHP_OP_SOFTMAX_CE, GHP_PASS_STATS, loss_stats, nullptr},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, loss_forward, loss_scratch},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, loss_backward, nullptr},
-    {GHP_OP_HINGE, GHP_PASS_FORWARD, margin_forward, loss_scratch},
-    {GHP_OP_HINGE, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
-    {GHP_OP_SQUARED_ERROR, GHP_PASS_FORWARD, margin_forward, loss_scratch},
-    {GHP_OP_SQUARED_ERROR, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
-    {GHP_OP_BINARY_CE, GHP_PASS_FORWARD, margin_forward, loss_scratch},
-    {GHP_OP_BINARY_CE, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
-    {GHP_OP_REGRESSION, GHP_PASS_FORWARD, regression_forward, regression_scratch},
-    {GHP_OP_REGRESSION, GHP_PASS_BACKWARD_DATA, regression_backward, nullptr},
     {},
 };
