@@ -407,7 +407,8 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
     ghp_display_int(report, "group_size", plan->group_size);
     ghp_display_int(report, "global_batch", plan->problem.global_batch);
     if (c->step_s > 0)
-        ghp_display_line(report, "certificate: %s (%lld plans simulated, %lld nodes, %.3f s)",
+        ghp_display_line(report,
+                         "certificate: %s (%lld plans simulated, %lld search nodes, %.3f s)",
                          sentence, (long long)c->plans, (long long)c->nodes, c->seconds);
     else
         ghp_display_line(report, "certificate: %s", sentence);

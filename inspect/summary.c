@@ -115,8 +115,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     if (ghp_shares_format(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
     ghp_certificate_sentence(c, sentence);
     if (c->step_s > 0)
-        ghp_table_note(t, "%s (%" PRId64 " plans simulated, %" PRId64 " nodes, %.2f s)", sentence,
-                       c->plans, c->nodes, c->seconds);
+        ghp_table_note(t, "%s (%" PRId64 " plans simulated, %" PRId64 " search nodes, %.2f s)",
+                       sentence, c->plans, c->nodes, c->seconds);
     else
         ghp_table_note(t, "%s", sentence);
     if (plan->method.bucket_bytes > 0) {

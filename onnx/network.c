@@ -59,8 +59,8 @@ enum ghp_status ghp_network_check_name(const char *path)
         return ghp_file_fail_read(path, errno);
     if (there && S_ISDIR(info.st_mode))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' is a folder without a config.json; give a file, or a folder that "
-                        "save_pretrained of transformers wrote",
+                        "'%s' is a folder without a config.json or a checkpoint; give a file, or a "
+                        "folder that save_pretrained of transformers wrote",
                         path);
     if (there && S_ISREG(info.st_mode) && is_pytorch(path))
         return GHP_FAIL(

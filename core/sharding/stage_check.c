@@ -102,6 +102,34 @@ static enum ghp_status check_stages(const struct ghp_staging *s, const struct gh
     return GHP_OK;
 }
 
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+
+    while (y != 0) {
+        int64_t rest = x % y;
+
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+/* The least batch, not below this one, that deals each group whole blocks and each worker of a stage a sample.
+ *
+ * parts   micro-batches times groups */
+static int64_t fitting_batch(const struct ghp_staging *s, struct ghp_problem whole, int64_t parts)
+{
+    int64_t unit = 1, least = whole.global_batch;
+
+    for (int i = 0; i < s->n; i++) {
+        unit = common_multiple(unit, ghp_stage_block_size(&s->stage[i]));
+        if (s->stage[i].workers * parts > least) least = s->stage[i].workers * parts;
+    }
+    unit = common_multiple(unit * parts, whole.workers);
+    return (least + unit - 1) / unit * unit;
+}
+
 /* Every worker of every stage must get a sample, and blocks whole units. */
 static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_problem whole)
 {
@@ -121,8 +149,9 @@ static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_pro
             return GHP_FAIL(GHP_ERR_INPUT,
                             "%" PRId64 " samples of a group's micro-batch cannot be dealt to the "
                             "%d workers of stage %d in blocks of %" PRId64
-                            "; use fewer workers or micro-batches, or a smaller grain",
-                            samples, s->stage[i].workers, i, block_size);
+                            "; use fewer workers or micro-batches, or a batch of %" PRId64,
+                            samples, s->stage[i].workers, i, block_size,
+                            fitting_batch(s, whole, (int64_t)u * groups));
     }
     return GHP_OK;
 }

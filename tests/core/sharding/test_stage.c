@@ -289,7 +289,7 @@ static void check_refusals(void)
     refuse(&s, whole, text, "local:S");
     s.micro_batches = 1;
     s.stage[0].workers = 3;
-    refuse(&s, whole, text, "a smaller grain");
+    refuse(&s, whole, text, "or a batch of 24");
     refuse(&(struct ghp_staging){.micro_batches = 2}, whole, text, "\"local:S\"");
     s = (struct ghp_staging){.n = 2,
                              .stage = {{.workers = 1}, {.first_layer = 1, .workers = 1}},
