@@ -141,7 +141,7 @@ static enum ghp_status sort_names(struct ghp_model *model, int *wrong)
     return GHP_OK;
 }
 
-/* One output tells two classes apart, and so does each output with a label of its own. Numbers are no classes. */
+/* One output tells two classes apart, and so does each output with a label of its own. Numbers are not classes. */
 static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];

@@ -77,7 +77,7 @@ struct ghp_tensors { /* NULL if the pass does not use it */
     void *saved; /* ghp_local_saved_bytes */
     /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
     double *stats;
-    const int32_t *labels; /* [n][h]; negative: ignored. Of a loss that takes numbers as x (ghp_label_number) */
+    const int32_t *labels; /* [n][h]; negative: ignored. A loss of numbers: in the shape of x (ghp_label_number) */
     /* softmax_cross_entropy of undivided classes: [n][h], in the tensors' memory; NULL: no row has one */
     const struct ghp_second_label *seconds;
     double *metrics; /* GHP_METRIC_COUNT, added to */

@@ -2,11 +2,11 @@
  * IDX, CIFAR), files of tokens.
  *
  * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", or its token ids as
- * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. Of a loss that takes
- * numbers the labels are those of an array of the output's shape, [h][w][c] (ghp_label_number). It knows nothing
- * of workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
- * reads its own part. Images from files are normalised, per channel: usually to zero mean and unit deviation over the
- * whole training set, with whose numbers the test set is normalised too (normalisation.c).
+ * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. The labels of a
+ * loss that takes numbers are an array of the output's shape, [h][w][c] (ghp_label_number). It knows nothing of workers
+ * and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and reads its own
+ * part. Images from files are normalised, per channel: usually to zero mean and unit deviation over the whole training
+ * set, with whose numbers the test set is normalised too (normalisation.c).
  *
  * A sample of a training set may differ from epoch to epoch (augmentation); it depends on seed, epoch and sample alone,
  * so every plan and every worker sees the same.

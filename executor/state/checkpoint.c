@@ -18,7 +18,7 @@ enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing_facts */
 
 /* What the names of tensors begin with that are of one worker alone. */
 static const char replica_prefix[] = "replica.";
-/* Of the training's own weights, if those under their names are their moving average. */
+/* What the names of the training's own weights begin with, if those under their names are a moving average. */
 static const char own_prefix[] = "training.";
 
 const char *const ghp_checkpoint_number_names[GHP_CHECKPOINT_NUMBERS] = {"step", "seed",

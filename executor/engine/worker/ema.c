@@ -95,7 +95,7 @@ static void each(struct ghp_worker *w,
     }
 }
 
-/* Of what has one: weights that are everywhere the same, whole in host memory. */
+/* Weights have an average if they are the same everywhere, whole in host memory. */
 static enum ghp_status check(const struct ghp_worker *w)
 {
     bool whole = w->program.replicas <= 1 && w->mixer == NULL && w->program.servers == 0;

@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_stats_kernel(loss_work 
     }
 }
 
-// Of a row: dx at each column, from its probability there.
+// The dx of a row at each column, from its probability there.
 struct row_gradient {
     bool counts;
     int64_t label, second; // their columns, if they are among these

@@ -324,7 +324,8 @@ static void check_mask(int64_t channels, int64_t stride)
     twin_case_close(&c);
 }
 
-/* The gradient where the probabilities would be; a label is ignored. parts: the classes are divided among so many. */
+/* The gradient where the probabilities would be; a label is ignored. parts: the number of parts that the
+ * classes are divided into. */
 static void check_loss(int64_t classes, int64_t positions, int parts, double smoothing)
 {
     struct ghp_local local = {.op = GHP_OP_SOFTMAX_CE,
