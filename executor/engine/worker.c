@@ -360,3 +360,27 @@ bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
     }
     return false; /* a tied layer's copy */
 }
+
+/* Weights have an average if they are the same everywhere, whole in host memory. */
+static enum ghp_status check_ema(const struct ghp_worker *w)
+{
+    bool whole = w->program.replicas <= 1 && w->mixer == NULL && w->program.servers == 0;
+
+    for (int i = 0; whole && i < w->program.model->n_layers; i++)
+        whole = !ghp_worker_shards_weights(w, i);
+    if (!whole)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "--ema averages weights that each worker has whole, and the plan shards "
+                        "them or lets workers' differ; leave it out, or plan with --sync allreduce "
+                        "--shard none");
+    if (ghp_device_is_host(w->arena.device)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "--ema has no kernel of backend '%s'; leave it out, or give --backend onednn",
+                    w->exec.backend_ops->name);
+}
+
+enum ghp_status ghp_worker_begin_ema(struct ghp_worker *w, double decay)
+{
+    GHP_TRY(check_ema(w));
+    return ghp_worker_open_ema(w, decay);
+}

@@ -153,7 +153,13 @@ bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *o
 
 /* ---- worker/ema.c ---- */
 
-/* The averages change places with the weights; and begin again with them. Without averages nothing happens. */
+/* Averages of the weights, which begin with those that are there.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_worker_open_ema(struct ghp_worker *w, double decay);
+/* Adds the weights to the averages; lets the two change places; begins again with the weights. Without averages nothing
+ * happens. */
+void ghp_worker_feed_ema(struct ghp_worker *w);
 void ghp_worker_swap_ema(struct ghp_worker *w);
 void ghp_worker_restart_ema(struct ghp_worker *w);
 

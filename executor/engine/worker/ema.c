@@ -95,29 +95,10 @@ static void each(struct ghp_worker *w,
     }
 }
 
-/* Weights have an average if they are the same everywhere, whole in host memory. */
-static enum ghp_status check(const struct ghp_worker *w)
-{
-    bool whole = w->program.replicas <= 1 && w->mixer == NULL && w->program.servers == 0;
-
-    for (int i = 0; whole && i < w->program.model->n_layers; i++)
-        whole = !ghp_worker_shards_weights(w, i);
-    if (!whole)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "--ema averages weights that each worker has whole, and the plan shards "
-                        "them or lets workers' differ; leave it out, or plan with --sync allreduce "
-                        "--shard none");
-    if (ghp_device_is_host(w->arena.device)) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "--ema has no kernel of backend '%s'; leave it out, or give --backend onednn",
-                    w->exec.backend_ops->name);
-}
-
-enum ghp_status ghp_worker_begin_ema(struct ghp_worker *w, double decay)
+enum ghp_status ghp_worker_open_ema(struct ghp_worker *w, double decay)
 {
     int64_t elements = 0;
 
-    GHP_TRY(check(w));
     for (int i = 0; i < w->program.n_buffers; i++)
         if (has_mean(w, i)) elements += w->program.buffers[i].elements;
     w->ema = ghp_alloc((size_t)elements + 1, (size_t)ghp_parameter_bytes(w->program.element_bytes));
@@ -132,12 +113,9 @@ double ghp_worker_ema(const struct ghp_worker *w)
     return w->ema != NULL ? w->ema_decay : 0;
 }
 
-enum ghp_status ghp_worker_add_to_ema(struct ghp_worker *w)
+void ghp_worker_feed_ema(struct ghp_worker *w)
 {
-    if (w->ema == NULL) return GHP_OK;
-    GHP_TRY(ghp_worker_flush(w));
-    each(w, add);
-    return GHP_OK;
+    if (w->ema != NULL) each(w, add);
 }
 
 void ghp_worker_swap_ema(struct ghp_worker *w)

@@ -260,3 +260,11 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
     GHP_TRY(ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE));
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMM);
 }
+
+enum ghp_status ghp_worker_add_to_ema(struct ghp_worker *w)
+{
+    if (w->ema == NULL) return GHP_OK;
+    GHP_TRY(ghp_worker_flush(w));
+    ghp_worker_feed_ema(w);
+    return GHP_OK;
+}
