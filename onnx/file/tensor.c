@@ -170,7 +170,7 @@ static enum ghp_status check_place(const char *model, const char *path)
         char *folder = folder_of(model, by_name);
 
         no_memory = folder == NULL && errno == ENOMEM;
-        inside = folder != NULL && is_below(real, folder);
+        inside = real != NULL && folder != NULL && is_below(real, folder);
         free(folder);
     }
     free(real);
