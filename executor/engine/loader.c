@@ -135,8 +135,9 @@ static enum ghp_status load_here(struct ghp_loader *l, int micro, void *images, 
         GHP_TRY(make_images(l, micro, images));
         prefetch_after(l, micro);
     }
-    return labels != NULL ? make_labels(l, micro, labels, l->seconds + micro * l->plan.load.labels)
-                          : GHP_OK;
+    if (labels == NULL) return GHP_OK;
+    return make_labels(l, micro, labels,
+                       l->seconds != NULL ? l->seconds + micro * l->plan.load.labels : NULL);
 }
 
 const struct ghp_second_label *ghp_loader_seconds(const struct ghp_loader *l, int micro)
