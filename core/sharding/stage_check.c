@@ -104,15 +104,7 @@ static enum ghp_status check_stages(const struct ghp_staging *s, const struct gh
 
 static int64_t common_multiple(int64_t a, int64_t b)
 {
-    int64_t x = a, y = b;
-
-    while (y != 0) {
-        int64_t rest = x % y;
-
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
+    return a / ghp_gcd(a, b) * b;
 }
 
 /* The least batch, not below this one, that deals each group whole blocks and each worker of a stage a sample.
