@@ -1,5 +1,5 @@
 /* tests/driver.c - the main of a room's tests: runs the topic that its first argument names, with the arguments after
- * it; without arguments it lists its topics. Exit code: the test's; 2 if there is no such topic. */
+ * it; without arguments it lists its topics. Exit code: the test's; 2 for an unknown topic. */
 #include "tests/driver.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
  *
  * variant   0, 1, ...: one for each choice of the operation's choice; 0 alone where it has none
  *
- * Returns false if there is no such variant, or where the operation has sizes. */
+ * Returns false if it has no such variant, or if the operation has sizes. */
 bool op_draw(enum ghp_op op, int variant, char *keys, size_t n);
 
 /* Such a layer alone in a network, on 4 channels of 6 x 6 pixels, of 6 positions where it refuses pictures, or of

@@ -48,7 +48,7 @@ struct ghp_beat {
     double changed_s; /* of the file system's clock, only good for comparing with itself */
 };
 
-/* The last beat; zeroed if there is no regular file, or nothing in it yet. */
+/* The last beat; zeroed without a regular file, or with nothing in it yet. */
 struct ghp_beat ghp_heartbeat_read(const char *path);
 
 #endif

@@ -477,7 +477,7 @@ void ghp_layout_format(struct ghp_layout layout, char *text, size_t n)
     named_tp_size(layout_names[layout.kind], layout.tp_size, text, n);
 }
 
-/* Reads "pass", after the plus; false: there is no such name. */
+/* Reads "pass", after the plus; false: that is not a name. */
 static bool read_sharding(const char *text, enum ghp_param_sharding *sharding)
 {
     for (int i = 0; i < GHP_SHARDING_COUNT; i++) {

@@ -1,7 +1,7 @@
 /* executor/data/class_folders.h - which images a folder of classes holds, in which order.
  *
  *     DIR/CLASS/NAME.jpg                                  one set
- *     DIR/train/CLASS/NAME.jpg, DIR/val/CLASS/NAME.jpg    two; test in place of val if there is no val
+ *     DIR/train/CLASS/NAME.jpg, DIR/val/CLASS/NAME.jpg    two; test in place of val where that is missing
  *
  * Classes are numbered from 0 by their names' bytes, those of the training set; files follow class by class, by their
  * names' bytes. Names that begin with a dot are passed over; files that do not end in .jpg, .jpeg or .png (in any case)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A region of at least that many bytes, zeroed; NULL if there is no memory. */
+/* A region of at least that many bytes, zeroed; NULL without memory. */
 void *locked_memory_map(size_t bytes);
 void locked_memory_unmap(void *base);
 

@@ -63,7 +63,7 @@ struct ghp_closed_form_network ghp_closed_form_network_of(const struct ghp_model
 
 /* The layer before the first linear layer that follows every conv2d: where "one weird trick" cuts.
  *
- * Returns   the layer's index; n_layers - 1 if there is no such layer */
+ * Returns   the layer's index; n_layers - 1 if none is */
 int ghp_closed_form_cut(const struct ghp_model *model);
 
 /* Seconds of the ring all-gather (or reduce-scatter) of a buffer of `bytes` over n ranks; 0 for n <= 1.
