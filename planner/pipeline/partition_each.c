@@ -122,6 +122,15 @@ static enum ghp_status visit_groups(struct walk *w, int groups, int u)
     return GHP_OK;
 }
 
+/* Whether the workers of one stage hold whole samples of a micro-batch each, or share them evenly. */
+static bool samples_fit(struct ghp_problem whole, int micro_batches)
+{
+    int64_t samples = whole.global_batch / micro_batches;
+
+    return whole.global_batch % micro_batches == 0 &&
+           (samples % whole.workers == 0 || whole.workers % samples == 0);
+}
+
 enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_problem problem,
                                    const struct ghp_partition_space *space,
                                    const struct ghp_partition_visitor *visitor)
@@ -131,7 +140,7 @@ enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_pro
 
     note_norms(&w);
     for (int u = 1; u <= space->max_micro_batches && (u == 1 || !w.whole_norms); u *= 2) {
-        if (u > 1 && problem.global_batch % ((int64_t)u * workers) == 0) {
+        if (u > 1 && samples_fit(problem, u)) {
             w.staging = (struct ghp_staging){.micro_batches = u};
             GHP_TRY(visitor->visit(visitor->context, &w.staging));
         }
