@@ -135,7 +135,8 @@ bool ghp_onnx_windows_is_bias(struct ghp_onnx_import *im, const struct ghp_onnx_
 
     if (ghp_onnx_role_is_number(c) || c->base->tensor != NULL || c->base->of == NULL) return false;
     table = ghp_onnx_named(im, c->base->of);
-    return table->base != NULL &&
+    return table->base != NULL && table->n == 2 && c->n >= 3 &&
+           table->dims[1] == c->dims[c->n - 3] && /* heads, which a mask does not have */
            (c->base->role != GHP_ONNX_UNKNOWN || ghp_onnx_elements(c) > ghp_onnx_elements(table));
 }
 

@@ -18,6 +18,7 @@ tiny=("$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference -
 train() { "${tiny[@]}" "$@" >out 2>err || fail "ghp-train: $(cat err)"; }
 
 train -- --steps 3 --json
+cp err first
 grep -q '"steps": 3' out || fail "not three steps: $(head -c 400 out)"
 grep -q '"wanted": \[\]' ghp-tiny-n2-b8/wanted.json || fail "still wanted: $(cat ghp-tiny-n2-b8/wanted.json)"
 grep -q 'measuring what data parallelism takes' err || fail "does not say what it measures: $(cat err)"
@@ -27,8 +28,10 @@ grep -q 'measuring what data parallelism takes' err || fail "does not say what i
 cmp -s list.json ghp-tiny-n2-b8/wanted.json || fail "another list: $(cat list.json)"
 train --folder again --plan-only
 [ -s out ] && fail "chatter on stdout: $(cat out)"
-# later turns ask for what measurements of this time say
-grep '^operations' err | head -n 1 | grep -q '^operations  *0 ' || fail "measured again: $(cat err)"
+# later turns ask for what measurements of this time say; of workers that were not equally fast nothing is kept
+if ! grep -q 'not equally fast' first err; then
+    grep '^operations' err | head -n 1 | grep -q '^operations  *0 ' || fail "measured again: $(cat err)"
+fi
 grep -q 'again/plan.json. is made in' err || fail "does not say where the plan is: $(cat err)"
 
 # the last line is its own, whatever mpirun adds
