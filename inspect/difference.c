@@ -6,6 +6,7 @@
 #include "inspect/inspect.h"
 
 #include "core/base/units.h"
+#include "core/plan/range.h"
 #include "core/program/method_io.h"
 
 #include <math.h>
@@ -137,13 +138,17 @@ static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing 
 static void put_prediction(struct ghp_sheet *sheet, const char *name, const struct ghp_plan *plan)
 {
     const struct ghp_prediction *p = &plan->predicted;
+    struct ghp_range range = ghp_prediction_range(p, &plan->profile);
 
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, name);
     ghp_sheet_text(sheet, ghp_strategy_name(plan->strategy));
     ghp_sheet_real(sheet, p->step_s);
+    ghp_sheet_real(sheet, range.low_s);
+    ghp_sheet_real(sheet, range.high_s);
     ghp_sheet_real(sheet, p->step_s > 0 ? (double)plan->problem.global_batch / p->step_s : NAN);
     ghp_sheet_real(sheet, p->compute_s);
+    ghp_sheet_real(sheet, p->reshard_s);
     ghp_sheet_real(sheet, p->comm_s);
     ghp_sheet_real(sheet, p->exposed_s);
     ghp_sheet_int(sheet, p->peak_bytes);
@@ -157,8 +162,11 @@ static void put_predictions(struct ghp_display *report, const struct ghp_plan *a
         {"plan", "plan", "", 't', 0, 0},
         {"strategy", "strategy", "", 't', 0, 0},
         {"predicted_step_s", "predicted", "ms", 'r', 1e3, 3},
+        {"low_s", "from", "ms", 'r', 1e3, 3},
+        {"high_s", "to", "ms", 'r', 1e3, 3},
         {"images_per_s", "speed", "samples/s", 'r', 0, 1},
         {"compute_s", "compute", "ms", 'r', 1e3, 3},
+        {"reshard_s", "reshards", "ms", 'r', 1e3, 3},
         {"comm_s", "reduce", "ms", 'r', 1e3, 3},
         {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
         {"peak_bytes", "memory", "MiB", 'b', 1.0 / 1048576, 2},
@@ -166,7 +174,7 @@ static void put_predictions(struct ghp_display *report, const struct ghp_plan *a
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "plans", columns);
 
-    ghp_sheet_note(sheet, "what the two plans say");
+    ghp_sheet_note(sheet, "what the two plans say; from, to: with 90 %%");
     put_prediction(sheet, "first", a);
     put_prediction(sheet, "second", b);
     ghp_display_sheet(report, sheet);

@@ -265,6 +265,7 @@ static void put_prediction(struct ghp_sheet *sheet, const char *strategy,
     ghp_sheet_real(sheet, range.high_s);
     ghp_sheet_real(sheet, best_s > 0 ? p->step_s / best_s : NAN);
     ghp_sheet_real(sheet, p->compute_s);
+    ghp_sheet_real(sheet, p->reshard_s);
     ghp_sheet_real(sheet, p->comm_s);
     ghp_sheet_real(sheet, p->exposed_s);
     ghp_sheet_int(sheet, p->peak_bytes);
@@ -282,6 +283,7 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
         {"high_s", "to", "ms", 'r', 1e3, 3},
         {"by_plan", "by plan", "x", 'r', 0, 3},
         {"compute_s", "compute", "ms", 'r', 1e3, 3},
+        {"reshard_s", "reshards", "ms", 'r', 1e3, 3},
         {"comm_s", "reduce", "ms", 'r', 1e3, 3},
         {"exposed_s", "exposed", "ms", 'r', 1e3, 3},
         {"peak_bytes", "memory", "MiB", 'b', MIB, 2},
@@ -293,9 +295,8 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
     char name[GHP_BASELINE_TEXT_SIZE];
 
     ghp_sheet_note(sheet, "a step; from, to: with 90 %%; compute: the compute stream alone, "
-                          "reshards included; reduce: "
-                          "the communication stream "
-                          "alone; exposed: waiting for it; memory and sent: a worker");
+                          "reshards included; reshards: of the step; reduce: the communication "
+                          "stream alone; exposed: waiting for it; memory and sent: a worker");
     for (int i = 0; i < plan->n_baselines; i++)
         if (!plan->baselines[i].feasible)
             ghp_sheet_note(

@@ -48,22 +48,36 @@ static double images_per_s(const struct ghp_plan *plan, const struct ghp_predict
 
 /* ---- tables ---- */
 
+/* Whether a table tells the errors of its rows, which nobody knows by a rule of thumb; and their ranges. */
+static bool tells_errors(const struct ghp_plan *plan)
+{
+    return !ghp_profile_is_peak(&plan->profile);
+}
+
+static bool tells_ranges(const struct ghp_plan *plan)
+{
+    return !isnan(ghp_prediction_range(&plan->predicted, &plan->profile).low_s);
+}
+
 static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, const char *name,
                            const struct ghp_prediction *p)
 {
-    char memory[32], sent[32], error[GHP_ERROR_TEXT_SIZE];
+    char memory[32], sent[32], error[GHP_ERROR_TEXT_SIZE], range[GHP_RANGE_TEXT_SIZE];
     int64_t tokens = ghp_model_tokens(&plan->model);
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", name);
     ghp_table_cell(t, "%.3f", 1e3 * p->step_s);
-    ghp_table_cell(t, "%s", ghp_prediction_error_format(p, error));
+    if (tells_errors(plan)) ghp_table_cell(t, "%s", ghp_prediction_error_format(p, error));
+    if (tells_ranges(plan))
+        ghp_table_cell(t, "%s", ghp_range_format(ghp_prediction_range(p, &plan->profile), range));
     ghp_table_cell(t, "%.0f", 100 * p->measured_share);
     ghp_table_cell(t, "%.1f", images_per_s(plan, p));
     if (tokens > 0) ghp_table_cell(t, "%.0f", images_per_s(plan, p) * (double)tokens);
-    ghp_table_cell(t, "%.3f", 1e3 * p->compute_s);
-    ghp_table_cell(t, "%.3f", 1e3 * p->comm_s);
+    ghp_table_cell(t, "%.3f", 1e3 * ghp_prediction_computing_s(p));
+    ghp_table_cell(t, "%.3f", 1e3 * p->reshard_s);
     ghp_table_cell(t, "%.3f", 1e3 * p->exposed_s);
+    ghp_table_cell(t, "%.3f", 1e3 * p->comm_s);
     ghp_table_cell(t, "%s", ghp_bytes_format((double)p->peak_bytes, memory, sizeof memory));
     ghp_table_cell(t, "%s", ghp_bytes_format((double)p->sent_bytes, sent, sizeof sent));
 }
@@ -84,19 +98,17 @@ static void note_statistics(struct ghp_table *t, const struct ghp_model *model)
 /* How far the prediction may be off. */
 static void note_error(struct ghp_table *t, const struct ghp_plan *plan)
 {
-    struct ghp_range range = ghp_prediction_range(&plan->predicted, &plan->profile);
-    char text[GHP_RANGE_TEXT_SIZE];
-
     if (plan->predicted.error_s > 0)
         ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3g ms",
                        100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
-    else
+    else if (tells_errors(plan))
         ghp_table_note(
             t, "%.0f %% of the predicted time was measured; the error of the step is not known",
             100 * plan->predicted.measured_share);
-    if (!isnan(range.low_s))
-        ghp_table_note(t, "range that holds a measured step with 90 %%: %s",
-                       ghp_range_format(range, text));
+    ghp_table_note(t,
+                   "%scomputing, reshards and exposed add up to the step; reductions run next "
+                   "to them",
+                   tells_ranges(plan) ? "range: holds a measured step with 90 %; " : "");
 }
 
 static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
@@ -187,13 +199,15 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     add_notes(t, plan);
     ghp_table_column(t, "plan", "", 'l');
     ghp_table_column(t, "step", "ms", 'r');
-    ghp_table_column(t, "+-", "ms", 'r');
+    if (tells_errors(plan)) ghp_table_column(t, "+-", "ms", 'r');
+    if (tells_ranges(plan)) ghp_table_column(t, "range", "90 %", 'r');
     ghp_table_column(t, "measured", "%", 'r');
     ghp_table_column(t, tokens ? "samples/s" : "images/s", "1/s", 'r');
     if (tokens) ghp_table_column(t, "tokens/s", "1/s", 'r');
-    ghp_table_column(t, "compute", "ms", 'r');
-    ghp_table_column(t, "reduce", "ms", 'r');
+    ghp_table_column(t, "computing", "ms", 'r');
+    ghp_table_column(t, "reshards", "ms", 'r');
     ghp_table_column(t, "exposed", "ms", 'r');
+    ghp_table_column(t, "reduce", "ms", 'r');
     ghp_table_column(t, "memory", "a worker", 'r');
     ghp_table_column(t, "sent", "a worker", 'r');
     add_prediction(t, plan, ghp_strategy_show(plan->strategy), &plan->predicted);
@@ -245,26 +259,39 @@ static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
     return status;
 }
 
+/* "the reshards, 16.500 ms of the step; computing takes 27.800 ms". A part below 0.5 % of the step is not told. */
+static void print_parts(const struct ghp_prediction *p, FILE *out)
+{
+    double computing_s = ghp_prediction_computing_s(p);
+    bool reshards = p->reshard_s >= 0.005 * p->step_s, waits = p->exposed_s >= 0.005 * p->step_s;
+
+    if (p->comm_s > 0.995 * p->step_s && waits)
+        fprintf(out, "the gradient reductions, %.3f ms; computation waits %.3f ms for them",
+                1e3 * p->comm_s, 1e3 * p->exposed_s);
+    else if (reshards && p->reshard_s > computing_s)
+        fprintf(out, "the reshards, %.3f ms of the step; computing takes %.3f ms",
+                1e3 * p->reshard_s, 1e3 * computing_s);
+    else if (reshards)
+        fprintf(out, "computation, %.3f ms, then %.3f ms of reshards", 1e3 * computing_s,
+                1e3 * p->reshard_s);
+    else
+        fprintf(out, "computation");
+    if (waits && !(p->comm_s > 0.995 * p->step_s))
+        fprintf(out, ", then %.3f ms of waiting for reductions that nothing hides",
+                1e3 * p->exposed_s);
+    if (!waits && p->comm_s > 0)
+        fprintf(out, "; reductions (%.3f ms) run while it computes", 1e3 * p->comm_s);
+}
+
 /* What to change to get a faster step. */
 static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
 {
     const struct ghp_prediction *p = &plan->predicted;
     char peak[32], limit[32];
 
-    if (p->exposed_s < 0.005 * p->step_s)
-        fprintf(out,
-                "# what binds: the compute stream; reductions (%.3f ms) run while it computes\n",
-                1e3 * p->comm_s);
-    else if (p->comm_s > 0.995 * p->step_s)
-        fprintf(
-            out,
-            "# what binds: the gradient reductions, %.3f ms; computation waits %.3f ms for them\n",
-            1e3 * p->comm_s, 1e3 * p->exposed_s);
-    else
-        fprintf(out,
-                "# what binds: computation, then %.3f ms of waiting for reductions that "
-                "nothing hides\n",
-                1e3 * p->exposed_s);
+    fputs("# what binds: ", out);
+    print_parts(p, out);
+    fputc('\n', out);
     if (plan->certificate.margin != NULL) fprintf(out, "# verdict: %s\n", plan->certificate.margin);
     if (plan->memory_limit_bytes > 0)
         fprintf(out, "# memory: %s of the %s allowed\n",
@@ -309,14 +336,27 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     return object;
 }
 
+/* The ranges of the baselines, which a plan file does not have: they follow from its profile. */
+static void put_ranges(json_t *object, const struct ghp_plan *plan, bool *failed)
+{
+    json_t *baselines = json_object_get(object, "baselines");
+
+    ghp_range_put(object, ghp_prediction_range(&plan->predicted, &plan->profile), failed);
+    for (int b = 0; b < plan->n_baselines; b++) {
+        const struct ghp_baseline *base = &plan->baselines[b];
+
+        if (base->feasible)
+            ghp_range_put(json_array_get(baselines, (size_t)b),
+                          ghp_prediction_range(&base->predicted, &plan->profile), failed);
+    }
+}
+
 enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, FILE *out)
 {
     bool failed = false;
     json_t *object = plan_object(plan, &failed);
-    struct ghp_range range = ghp_prediction_range(&plan->predicted, &plan->profile);
 
-    if (!isnan(range.low_s))
-        ghp_json_put(object, "range_s", json_pack("[f, f]", range.low_s, range.high_s), &failed);
+    put_ranges(object, plan, &failed);
     if (ghp_profile_is_peak(&plan->profile))
         ghp_json_put(object, "rule_of_thumb", json_string(ghp_peak_sentence()), &failed);
     if (options != NULL) ghp_json_put(object, "options", options, &failed);

@@ -15,6 +15,8 @@
 
 struct ghp_prediction {
     double step_s, compute_s, comm_s, exposed_s;
+    /* computing stands still for exchanges of tensors, of which compute_s has what they take alone; NAN: not said */
+    double reshard_s;
     double error_s; /* 0: not known, as nothing of it was measured more than once */
     double measured_share;
     int64_t peak_bytes;   /* arena of the worker that needs most */
@@ -23,6 +25,9 @@ struct ghp_prediction {
     uint64_t
         program_hash; /* of the lists that this is the prediction of, one a stage, and a server's; 0: not said */
 };
+
+/* What reshards and waiting leave of the step: computing, with what slows it. */
+double ghp_prediction_computing_s(const struct ghp_prediction *p);
 
 /* The error in milliseconds for a table, or "?" if it is not known. Returns text. */
 enum { GHP_ERROR_TEXT_SIZE = 32 };

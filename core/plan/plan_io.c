@@ -43,9 +43,12 @@ json_t *ghp_plan_prediction_json(const struct ghp_prediction *p)
         p->error_s > 0 ? json_real(p->error_s) : json_null(), "measured_share", p->measured_share,
         "peak_bytes", (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
 
-    if (p->server_bytes == 0 ||
-        json_object_set_new(object, "server_bytes", json_integer(p->server_bytes)) == 0)
-        return object;
+    bool failed = object == NULL;
+
+    if (!isnan(p->reshard_s)) ghp_json_put(object, "reshard_s", json_real(p->reshard_s), &failed);
+    if (p->server_bytes != 0)
+        ghp_json_put(object, "server_bytes", json_integer(p->server_bytes), &failed);
+    if (!failed) return object;
     json_decref(object);
     return NULL;
 }
@@ -243,7 +246,7 @@ static enum ghp_status read_error(const struct ghp_node *at, double *error_s)
 static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_prediction *p)
 {
     static const char *const keys[] = {
-        "predicted_step_s", "compute_s",  "comm_s",     "exposed_s",    "error_s",
+        "predicted_step_s", "compute_s",  "comm_s",     "exposed_s",    "reshard_s", "error_s",
         "measured_share",   "peak_bytes", "sent_bytes", "server_bytes", NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
@@ -251,6 +254,8 @@ static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_pre
     GHP_TRY(ghp_json_real(at, "compute_s", 0, MAX_SECONDS, &p->compute_s));
     GHP_TRY(ghp_json_real(at, "comm_s", 0, MAX_SECONDS, &p->comm_s));
     GHP_TRY(ghp_json_real(at, "exposed_s", 0, MAX_SECONDS, &p->exposed_s));
+    p->reshard_s = NAN;
+    GHP_TRY(ghp_json_opt_real(at, "reshard_s", 0, MAX_SECONDS, &p->reshard_s));
     GHP_TRY(read_error(at, &p->error_s));
     GHP_TRY(ghp_json_real(at, "measured_share", 0, 1 + 1e-9, &p->measured_share));
     GHP_TRY(ghp_json_int(at, "peak_bytes", 0, INT64_MAX, &p->peak_bytes));

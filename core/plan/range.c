@@ -22,14 +22,16 @@ struct ghp_range ghp_prediction_range(const struct ghp_prediction *predicted,
                                       const struct ghp_profile *profile)
 {
     double step_s = predicted->step_s, disturbed_s = profile->disturbed * step_s;
-    double half_s = fmax(mean_to_nine_tenths * lab_mean_error * step_s,
-                         quartile_to_nine_tenths * fmax(0, predicted->error_s - disturbed_s));
+    double own_error_s = fmax(0, predicted->error_s - disturbed_s);
+    double half_s =
+        fmax(mean_to_nine_tenths * lab_mean_error * step_s, quartile_to_nine_tenths * own_error_s);
 
     half_s = fmax(half_s, disturbed_to_nine_tenths * disturbed_s);
 
     if (ghp_profile_is_peak(profile))
         return (struct ghp_range){ghp_peak_range[0] * step_s, ghp_peak_range[1] * step_s};
-    if (profile->n_ops == 0) return (struct ghp_range){NAN, NAN};
+    /* a plan that no entry fits has laws alone, whose error is known if they were fitted */
+    if (profile->n_ops == 0 && !(own_error_s > 1e-9 * step_s)) return (struct ghp_range){NAN, NAN};
     return (struct ghp_range){fmax(0, step_s - half_s), step_s + half_s};
 }
 
@@ -49,4 +51,10 @@ const char *ghp_range_format(struct ghp_range range, char text[GHP_RANGE_TEXT_SI
         snprintf(text, GHP_RANGE_TEXT_SIZE, "%.*f to %.*f ms", decimals(low), low, decimals(high),
                  high);
     return text;
+}
+
+void ghp_range_put(json_t *object, struct ghp_range range, bool *failed)
+{
+    if (!isnan(range.low_s))
+        ghp_json_put(object, "range_s", json_pack("[f, f]", range.low_s, range.high_s), failed);
 }

@@ -8,6 +8,7 @@
 #ifndef GHP_CORE_PLAN_RANGE_H
 #define GHP_CORE_PLAN_RANGE_H
 
+#include "core/base/json.h"
 #include "core/plan/plan.h"
 
 struct ghp_range { /* NAN: not known */
@@ -21,5 +22,8 @@ struct ghp_range ghp_prediction_range(const struct ghp_prediction *predicted,
 /* "55.8 to 191 ms", or "not known". Returns text. */
 enum { GHP_RANGE_TEXT_SIZE = 64 };
 const char *ghp_range_format(struct ghp_range range, char text[GHP_RANGE_TEXT_SIZE]);
+
+/* Sets the key range_s of an object; leaves it out if the range is not known. */
+void ghp_range_put(json_t *object, struct ghp_range range, bool *failed);
 
 #endif

@@ -44,17 +44,12 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
 {
     const struct ghp_plan *plan = report->plan;
     double step_s = plan->predicted.step_s;
-    char value[64], more[192], error[GHP_ERROR_TEXT_SIZE], range[GHP_RANGE_TEXT_SIZE];
+    char value[64], more[192], range[GHP_RANGE_TEXT_SIZE];
 
     ghp_seconds_format(step_s, value, sizeof value);
-    if (plan->predicted.error_s > 0)
-        snprintf(more, sizeof more, "\xc2\xb1 %s ms; %.0f %% measured; with 90 %%: %s",
-                 ghp_prediction_error_format(&plan->predicted, error),
-                 100 * plan->predicted.measured_share,
-                 ghp_range_format(ghp_prediction_range(&plan->predicted, &plan->profile), range));
-    else
-        snprintf(more, sizeof more, "%.0f %% measured; its error is not known",
-                 100 * plan->predicted.measured_share);
+    snprintf(more, sizeof more, "%.0f %% measured; with 90 %%: %s",
+             100 * plan->predicted.measured_share,
+             ghp_range_format(ghp_prediction_range(&plan->predicted, &plan->profile), range));
     ghp_report_put_figure(page, "predicted step", value, more);
     if (report->measured_timings != NULL) {
         ghp_seconds_format(report->measured_step_s, value, sizeof value);
@@ -145,11 +140,13 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
 
 struct bars {
     double own_s, most_s; /* the plan's step, and what a whole bar stands for */
+    const struct ghp_profile *profile;
 };
 
 static struct bars bars_of(const struct ghp_plan *plan)
 {
-    struct bars bars = {.own_s = plan->predicted.step_s > 0 ? plan->predicted.step_s : 1};
+    struct bars bars = {.own_s = plan->predicted.step_s > 0 ? plan->predicted.step_s : 1,
+                        .profile = &plan->profile};
 
     bars.most_s = bars.own_s;
     for (int i = 0; i < plan->n_baselines; i++)
@@ -163,9 +160,10 @@ static struct bars bars_of(const struct ghp_plan *plan)
 static void put_strategy(struct ghp_page *page, const char *class, const struct ghp_prediction *p,
                          struct bars bars)
 {
+    struct ghp_range range = ghp_prediction_range(p, bars.profile);
     double scale = 100 / bars.most_s, shown_s = fmin(p->step_s, bars.most_s);
     double compute_s = fmin(fmax(p->step_s - p->exposed_s, 0), shown_s);
-    char memory[32], sent[32], error[GHP_ERROR_TEXT_SIZE];
+    char memory[32], sent[32], error[GHP_ERROR_TEXT_SIZE], text[GHP_RANGE_TEXT_SIZE];
 
     ghp_bytes_format((double)p->peak_bytes, memory, sizeof memory);
     ghp_bytes_format((double)p->sent_bytes, sent, sizeof sent);
@@ -176,6 +174,7 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
                  (shown_s - compute_s) * scale);
     ghp_page_add(page, "<p><b>%.3f ms</b>", p->step_s * 1e3);
     if (p->error_s > 0) ghp_page_add(page, " \xc2\xb1 %s", ghp_prediction_error_format(p, error));
+    if (!isnan(range.low_s)) ghp_page_add(page, ", with 90 %% %s", ghp_range_format(range, text));
     ghp_page_add(
         page,
         " (%.3g\xc3\x97 the plan) \xc2\xb7 compute and reshards %.3f \xc2\xb7 waiting %.3f "

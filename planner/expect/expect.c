@@ -3,6 +3,7 @@
 
 #include "core/base/units.h"
 #include "core/cost/profile_peak.h"
+#include "core/model/statistics.h"
 #include "core/plan/profile_scale.h"
 #include "core/plan/what_if.h"
 #include "planner/make/make.h"
@@ -14,8 +15,8 @@
 /* PyTorch's DistributedDataParallel reduces as many bytes together. */
 enum { BUCKET_BYTES = 25 << 20, SEARCH_S = 3 };
 
-static const double least_link_Bps = 1e6, most_link_Bps = 1e13, free_link_Bps = 1e18,
-                    search_gap = 0.01;
+const double ghp_expect_slowest_Bps = 1e6;
+static const double most_link_Bps = 1e13, free_link_Bps = 1e18, search_gap = 0.01;
 
 const char *const ghp_expect_ways[] = {"data", "sharded", "ghp", NULL};
 
@@ -195,25 +196,42 @@ enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expect
     return GHP_OK;
 }
 
+/* Whether two nodes over a link of this rate take less than `alone_s`. */
+static enum ghp_status is_faster(const struct ghp_setup *two, double bandwidth_Bps, double alone_s,
+                                 bool *faster)
+{
+    struct ghp_machine machine = *two->machine; /* shares what it points to */
+    struct ghp_setup at = *two;
+    struct ghp_prediction both;
+
+    machine.inter.bandwidth_Bps = bandwidth_Bps;
+    at.machine = &machine;
+    GHP_TRY(predict(&at, &both, NULL));
+    *faster = both.step_s < alone_s;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *bandwidth_Bps)
 {
     struct ghp_setup one = *setup, two = *setup;
-    struct ghp_machine machine = *setup->machine; /* shares what it points to */
-    struct ghp_prediction alone, both;
-    double low = least_link_Bps, high = most_link_Bps;
+    struct ghp_prediction alone;
+    double low = ghp_expect_slowest_Bps, high = most_link_Bps;
+    bool faster;
 
     one.nodes = 1;
     two.nodes = 2;
-    two.machine = &machine;
     if (one.way == GHP_EXPECT_OWN) one.way = two.way = GHP_EXPECT_DATA;
     GHP_TRY(predict(&one, &alone, NULL));
+    GHP_TRY(is_faster(&two, low, alone.step_s, &faster));
+    if (faster) {
+        *bandwidth_Bps = low;
+        return GHP_OK;
+    }
     while (high / low > 1.01) {
-        machine.inter.bandwidth_Bps = sqrt(low * high);
-        GHP_TRY(predict(&two, &both, NULL));
-        if (both.step_s < alone.step_s)
-            high = machine.inter.bandwidth_Bps;
-        else
-            low = machine.inter.bandwidth_Bps;
+        double middle = sqrt(low * high);
+
+        GHP_TRY(is_faster(&two, middle, alone.step_s, &faster));
+        *(faster ? &high : &low) = middle;
     }
     *bandwidth_Bps = high >= most_link_Bps ? INFINITY : high;
     return GHP_OK;
@@ -257,6 +275,22 @@ static int by_gain(const void *a, const void *b)
     return (x->gain_s < y->gain_s) - (x->gain_s > y->gain_s);
 }
 
+/* Tries each worker's own statistics for batch norms, which exchange nothing. */
+static void try_local_statistics(struct changing *c)
+{
+    const struct ghp_model *model = c->from->model;
+    struct ghp_setup to = *c->from;
+    struct ghp_model local;
+
+    if (!ghp_model_has_global_statistics(model) || ghp_setup_workers(c->from) < 2 ||
+        ghp_model_parse(model->text, model->name, &local) != GHP_OK)
+        return;
+    to.model = &local;
+    if (ghp_model_set_statistics(&local, "local") == GHP_OK)
+        try_change(c, to, "each worker's own statistics for batch norms (--batch-norm local)");
+    ghp_model_release(&local);
+}
+
 int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected *expected,
                        struct ghp_expect_change changes[GHP_EXPECT_CHANGES])
 {
@@ -288,6 +322,7 @@ int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected 
     to.sharding = GHP_SHARDING_NONE;
     if (setup->way != GHP_EXPECT_OWN && setup->micro_batches == 1)
         try_change(&c, to, "split layers as ghp-plan would");
+    try_local_statistics(&c);
     qsort(changes, (size_t)c.n, sizeof *changes, by_gain);
     return c.n;
 }

@@ -48,10 +48,13 @@ enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expect
 /* Whether a worker's memory, a GPU's or its part of the node's, holds what the step needs. */
 bool ghp_expect_fits(const struct ghp_setup *setup, const struct ghp_prediction *predicted);
 
-/* The rate of the link between nodes from which two nodes are faster than one with the same batch; INFINITY: never.
+/* The rate of the link between nodes from which two nodes are faster than one with the same batch; INFINITY: never;
+ * ghp_expect_slowest_Bps: even at that one, the slowest that is tried.
  *
  * Returns   as ghp_expect_step */
 enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *bandwidth_Bps);
+
+extern const double ghp_expect_slowest_Bps;
 
 enum { GHP_EXPECT_CHANGES = 8, GHP_EXPECT_TEXT_SIZE = 96 };
 struct ghp_expect_change {

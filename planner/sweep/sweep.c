@@ -198,11 +198,13 @@ static enum ghp_status fail_point(struct ghp_sweep_point *point)
     return GHP_OK;
 }
 
-static void set_plan(const struct ghp_prediction *p, const struct ghp_sweep *sweep,
-                     const struct ghp_sweep_point *point, struct ghp_sweep_plan *plan)
+static void set_plan(const struct ghp_prediction *p, const struct ghp_profile *profile,
+                     const struct ghp_sweep *sweep, const struct ghp_sweep_point *point,
+                     struct ghp_sweep_plan *plan)
 {
     plan->feasible = true;
     plan->predicted = *p;
+    plan->range = ghp_prediction_range(p, profile);
     plan->images_per_s = p->step_s > 0 ? (double)point->batch / p->step_s : 0;
     plan->speedup = sweep->one_images_per_s > 0 ? plan->images_per_s / sweep->one_images_per_s : 0;
     plan->efficiency = plan->speedup / point->workers;
@@ -213,12 +215,12 @@ static enum ghp_status take_plan(const struct ghp_plan *plan, const struct ghp_s
 {
     char kind[256];
 
-    set_plan(&plan->predicted, sweep, point, &point->plan[0]);
+    set_plan(&plan->predicted, &plan->profile, sweep, point, &point->plan[0]);
     for (int b = 0; b < plan->n_baselines && b + 1 < GHP_SWEEP_PLANS; b++) {
         const struct ghp_baseline *base = &plan->baselines[b];
 
         if (base->feasible)
-            set_plan(&base->predicted, sweep, point, &point->plan[b + 1]);
+            set_plan(&base->predicted, &plan->profile, sweep, point, &point->plan[b + 1]);
         else
             GHP_TRY(set_reason(&point->plan[b + 1], base->reason));
     }

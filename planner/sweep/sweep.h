@@ -8,6 +8,7 @@
 #ifndef GHP_PLANNER_SWEEP_SWEEP_H
 #define GHP_PLANNER_SWEEP_SWEEP_H
 
+#include "core/plan/range.h"
 #include "planner/make/make.h"
 
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct ghp_sweep_plan {
     bool feasible;
     char *reason; /* why not */
     struct ghp_prediction predicted;
+    struct ghp_range range; /* that holds a measured step with 90 % */
     double images_per_s, speedup, efficiency; /* efficiency: speedup / workers */
 };
 

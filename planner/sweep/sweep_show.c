@@ -47,6 +47,7 @@ static void add_columns(struct ghp_table *t, const struct ghp_sweep *sweep)
     ghp_table_column(t, "batch", "global", 'r');
     ghp_table_column(t, "plan", "", 'l');
     ghp_table_column(t, "step", "ms", 'r');
+    ghp_table_column(t, "range", "90 %", 'r');
     ghp_table_column(t, speed_unit(sweep), "1/s", 'r');
     ghp_table_column(t, "speed-up", "x", 'r');
     ghp_table_column(t, "efficiency", "%", 'r');
@@ -62,6 +63,7 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep *sweep,
                      const struct ghp_sweep_point *point, int k)
 {
     const struct ghp_sweep_plan *plan = &point->plan[k];
+    char range[GHP_RANGE_TEXT_SIZE];
 
     ghp_table_row(t);
     ghp_table_cell(t, "%d", point->workers);
@@ -72,6 +74,7 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep *sweep,
     ghp_table_cell(t, "%" PRId64, point->batch);
     ghp_table_cell(t, "%s", ghp_strategy_show(ghp_sweep_strategy(k)));
     ghp_table_cell(t, "%.3f", 1e3 * plan->predicted.step_s);
+    ghp_table_cell(t, "%s", ghp_range_format(plan->range, range));
     ghp_table_cell(t, "%.1f", speed_of(sweep, plan->images_per_s));
     ghp_table_cell(t, plan->speedup > 0 ? "%.2f" : "-", plan->speedup);
     ghp_table_cell(t, plan->speedup > 0 ? "%.1f" : "-", 100 * plan->efficiency);
@@ -136,12 +139,17 @@ enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out)
 
 /* ---- the object ---- */
 
-static json_t *plan_object(const struct ghp_sweep_plan *plan)
+static json_t *plan_object(const struct ghp_sweep_plan *plan, bool *failed)
 {
+    json_t *object;
+
     if (!plan->feasible) return json_pack("{s:b, s:s}", "feasible", 0, "reason", plan->reason);
-    return json_pack("{s:b, s:o, s:f, s:f, s:f}", "feasible", 1, "predicted",
-                     ghp_plan_prediction_json(&plan->predicted), "images_per_s", plan->images_per_s,
-                     "speedup", plan->speedup, "efficiency", plan->efficiency);
+    object =
+        json_pack("{s:b, s:o, s:f, s:f, s:f}", "feasible", 1, "predicted",
+                  ghp_plan_prediction_json(&plan->predicted), "images_per_s", plan->images_per_s,
+                  "speedup", plan->speedup, "efficiency", plan->efficiency);
+    ghp_range_put(object, plan->range, failed);
+    return object;
 }
 
 static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
@@ -156,7 +164,7 @@ static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
             ghp_json_put(object,
                          k == 0 ? ghp_strategy_show(GHP_STRATEGY_AUTO)
                                 : ghp_strategy_name(ghp_sweep_strategy(k)),
-                         plan_object(&point->plan[k]), failed);
+                         plan_object(&point->plan[k], failed), failed);
     if (!point->plan[0].feasible) return object;
     ghp_json_put(object, "groups", json_integer(point->groups), failed);
     ghp_json_put(object, "group_size", json_integer(point->group_size), failed);

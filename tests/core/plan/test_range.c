@@ -33,6 +33,9 @@ CHECK_TEST(range)
     measured.disturbed = 0;
     p.error_s = 0.2;
     CHECK_NEAR(ghp_prediction_range(&p, &measured).low_s, 0, 0);
+    p.error_s = 0.02; /* by laws that were fitted, not given */
+    CHECK_NEAR(ghp_prediction_range(&p, &given).high_s, 0.2 + 2.44 * 0.02, 1e-12);
+    p.error_s = 0;
     CHECK(isnan(ghp_prediction_range(&p, &given).low_s));
     CHECK(strcmp(ghp_range_format((struct ghp_range){0.0558, 0.191}, text), "55.8 to 191 ms") == 0);
     CHECK(strcmp(ghp_range_format((struct ghp_range){1.04, 27.71}, text), "1040 to 27710 ms") == 0);

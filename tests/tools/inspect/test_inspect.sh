@@ -65,6 +65,13 @@ says '^reshard +' owt.json --explain fc1
 says '^each worker computes' --explain fc1 owt.json
 says '^fc1 .*data +out:4' data.json owt.json
 says '^all of these +data +owt' data.json owt.json
+for s in data owt; do
+    "$GHP_BIN/ghp-plan" "$models/vgg-a-32.json" --machine a10-4 --workers 4 --batch 64 --strategy $s -o peak-$s.json >/dev/null 2>&1 ||
+        fail "cannot plan $s for a10-4"
+done
+says '"low_s": [0-9]' peak-data.json peak-owt.json --json
+"$GHP_BIN/ghp-inspect" peak-owt.json --html peak.html >/dev/null || fail "no page"
+[ "$(grep -o 'with 90 %' peak.html | wc -l)" -ge 4 ] || fail "the page has no range for each strategy"
 
 # --verify refuses what was edited
 sed 's/"peak_bytes": [0-9]*/"peak_bytes": 1/' data.json >memory.json

@@ -33,7 +33,24 @@ done
 "${expect[@]}" --measured "$(awk -v s="$a" 'BEGIN { print 3 * s "s" }')" | grep -q 'slower than' ||
     fail "three times as long is not slow"
 
-[ "$("${expect[@]}" --nodes 1,2,4 --network eth-100 | grep -c '^ *[124] ')" = 3 ] || fail "no table of three rows"
+"${expect[@]}" --nodes 1,2,3 --network eth-100 >table || fail "several nodes: exit $?"
+[ "$(grep -c '^ *[123] ' table)" = 3 ] || fail "no table of three rows: $(cat table)"
+grep -q '^# 3 node(s): .* 24 replicas' table || fail "why three nodes cannot be is not said: $(cat table)"
+"${expect[@]}" --nodes 1,2,3 --network eth-10 --json >several || fail "several nodes, JSON: exit $?"
+holds several "[p['feasible'] for p in o['points']] == [True, True, False] and all(
+    p[k] == json.load(open(f))[k] for p, f in zip(o['points'], ('one', 'slow'))
+    for k in ('step_s', 'low_s', 'high_s', 'workers', 'flop_utilisation', 'peak_bytes'))" || fail "other points"
+denied 1 '48 replicas' "${expect[@]}" --nodes 3,6 --network eth-10 --json
+# batch norms: their exchanges are no computing, and local statistics are named as what they gain
+norms=("$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/resnet18.json" --machine xeon-8180-2 --nodes 4 --network eth-1 --batch 32)
+"${norms[@]}" --json >norms || fail "batch norms: exit $?"
+holds norms "abs(o['compute_s'] + o['reshard_s'] + o['exposed_s'] - o['step_s']) < 1e-9 < o['reshard_s'] and any(
+        '--batch-norm local' in c['change'] and c['gain_s'] > 0 for c in o['changes'])" || fail "exchanges of batch norms"
+"${norms[@]}" --batch-norm local --json >local || fail "local statistics: exit $?"
+holds local "o['reshard_s'] == 0 and not any('--batch-norm' in c['change'] for c in o['changes'])" || fail "local statistics"
+# a batch that hides any link, and one that none helps
+"$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/lenet5.json" --machine xeon-8180-2 --batch 1048576 >out || fail "a large batch"
+grep -q '^two nodes .* even at 0.008 Gbit/s, the slowest link tried$' out || fail "the end of a search is a rate: $(cat out)"
 # degrees, sharded parameters and recomputation: less memory, and more seconds where blocks are computed again
 "${expect[@]}" --shard pass --recompute --json >fsdp || fail "sharded and recomputed: exit $?"
 awk -v m="$(number peak_bytes one)" -v f="$(number peak_bytes fsdp)" -v s="$a" -v t="$(number step_s fsdp)" \
@@ -66,6 +83,20 @@ grep -q '^# measured with 2 workers on 1 node' out || fail "where the figures co
 [ "$(number workers one) $(number workers slow)" = '2 4' ] || fail "not 2 and 4 workers: $(cat one slow)"
 awk -v l="$(number low_s one)" -v s="$(number step_s one)" -v h="$(number high_s one)" -v t="$(number step_s slow)" \
     'BEGIN { exit !(l < s && s < h && s < t && (h - s) / s < 0.73) }' || fail "not the range of a profile: $(cat one slow)"
+# a profile of which nothing fits the network cannot judge
+python3 - "$profile" <<'PY'
+import json, sys
+p = json.load(open(sys.argv[1]))
+for o in p["operations"]:
+    o["key"] = o["key"].replace(" n", " n9") # other sample counts
+p["collectives"], p["analytic"]["spread"], p["analytic"]["comm_spread"] = [], 1.0, 1.0
+for rate in p["rates"].values():
+    rate["source"], rate["spread"] = "analytic", 1.0
+json.dump(p, open("useless.json", "w"))
+PY
+"$GHP_BIN/ghp-expect" net.json --profile useless.json --batch 8 --measured 5s >out || fail "a useless profile: exit $?"
+grep -q '^step        not known: 0 % of it was measured' out || fail "a useless profile is used: $(cat out)"
+grep -q '^measured .* cannot say whether that is normal$' out || fail "a useless profile judges: $(cat out)"
 grep -q flop_utilisation one && fail "a profile without the peak has a share of it"
 sed 's/"inter".*/"inter": {"latency_s": 0, "bandwidth_Bps": 0}/' "$profile" >alone.json
 denied 2 'measured on one node' "$GHP_BIN/ghp-expect" net.json --profile alone.json --batch 8 --nodes 2

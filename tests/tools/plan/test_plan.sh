@@ -96,6 +96,7 @@ python3 - <<'PY'
 import json
 p = json.load(open("law.json"))
 p["analytic"]["spread"] = p["analytic"]["comm_spread"] = 0.5
+p["overlap"]["compute"] = 1.3
 p["operations"] = [{"key": "bias n1 c3 h5 w5", "pass": "forward", "mean_s": 1e-3, "spread": 0, "source": "measured",
                     "scratch_bytes": 0, "algorithm": ""}]
 json.dump(p, open("foreign.json", "w"))
@@ -104,6 +105,14 @@ foreign=("$models/vgg16.json" --profile foreign.json --workers 16 --batch 1024)
 plan "${foreign[@]}" --analytic --strategy data --json >one
 holds one "abs(o['predicted']['error_s'] / (o['predicted']['compute_s'] + o['predicted']['comm_s']) - 0.25) < 1e-6" ||
     fail "the error of a law is not the prediction's"
+holds one "len(o['baselines']) == 3 and all(b['range_s'][0] < b['predicted']['predicted_step_s'] < b['range_s'][1]
+    for b in [o, *o['baselines']])" || fail "a prediction has no range"
+# computing, reshards and exposed are the step, whatever slows them
+plan "${foreign[@]}" --analytic --strategy model >table
+awk '/^(data|model|OWT)/ { rows++; for (i = 1; $i !~ /^[0-9.]+$/;) i++
+                           d = $i - $(NF-7) - $(NF-6) - $(NF-5); bad += d * d > 1e-4; reshards += $(NF-6) > 0 }
+     END { exit !(rows == 3 && !bad && reshards == 2) }' table || fail "the parts are not the step: $(cat table)"
+grep -q '^# what binds: the reshards, ' table || fail "reshards bind, and it is not said: $(cat table)"
 
 # an error that is not known is not zero
 plan "$models/vgg16.json" --profile law.json --workers 16 --batch 1024 -o unknown.json >table

@@ -49,18 +49,23 @@ p = json.load(open("nodes.json"))
 p["workers"] = 4
 p["collectives"] = [{"op": "all_reduce", "ranks": c, "stride": 1, "bytes": 1 << b, "mean_s": 1e-5 * 2 ** (b - 8),
                      "spread": 0.1, "source": "measured"} for c in (2, 4) for b in range(8, 30)]
+p["operations"] = [{"key": "bias n1 c3 h5 w5", "pass": "forward", "mean_s": 1e-3, "spread": 0, "source": "measured",
+                    "scratch_bytes": 0, "algorithm": ""}]
 p["rates"]["update"] = {"latency_s": 1e-6, "bandwidth_Bps": 1e10, "spread": 0.1, "source": "measured"}
 json.dump(p, open("measured.json", "w"))
 PY
-"$GHP_BIN/ghp-plan" "$model" --profile measured.json --sweep workers=1,2,4,8,16 --batch 512 --json >object
+"$GHP_BIN/ghp-plan" "$model" --profile measured.json --analytic --sweep workers=1,2,4,8,16 --batch 512 --json >object
 python3 - <<'PY' || fail "a measured profile's points"
 import json
 points = json.load(open("object"))["points"]
 assert [p["nodes"] for p in points] == [1, 1, 2, 4, 8], [p["nodes"] for p in points]
 shares = [p["data"]["predicted"]["measured_share"] for p in points]
 assert shares[2] > 0 and shares[4] < shares[2], shares
+for plan in (p[name] for p in points for name in ("ghp", "data", "model", "owt")):
+    low, high = plan["range_s"] if plan["feasible"] else (0, 0)
+    assert not plan["feasible"] or low < plan["predicted"]["predicted_step_s"] < high, plan
 PY
-"$GHP_BIN/ghp-plan" "$model" --profile measured.json --sweep workers=4,16 --batch 512 --set nodes=2 --json >object
+"$GHP_BIN/ghp-plan" "$model" --profile measured.json --analytic --sweep workers=4,16 --batch 512 --set nodes=2 --json >object
 holds object "[p['nodes'] for p in o['points']] == [2, 2]" || fail "--set nodes in a sweep"
 
 # by the analytic model, too, and on another machine: a node is full before the next one has workers
