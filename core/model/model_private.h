@@ -65,6 +65,10 @@ enum ghp_status ghp_model_parse_value(const json_t *description, const char *nam
 enum ghp_status ghp_model_replace(struct ghp_model *model, const char *text);
 enum ghp_status ghp_model_replace_by(struct ghp_model *model, const json_t *description);
 
+/* What the bias that layer `maker` has by default is tied to, as struct ghp_layer has it. If the layer is tied to one of
+ * its operation, that is the other's own bias, as a module called twice has one; else 0: nothing. */
+int ghp_model_tied_bias(const struct ghp_model *model, int maker);
+
 /* The layer that an item of `layers` in the model's description is about, or -1. */
 int ghp_model_item_layer(const struct ghp_model *model, int64_t item);
 

@@ -2,8 +2,8 @@
  *
  * Knows no shape rule (model/shape.c does) and no operation's keys (model/attributes.h), but completes each layer as
  * it is read, so that an error of the shape chain points at the layer's line. */
+#include "core/base/hash.h"
 #include "core/base/json_lines.h"
-#include "core/base/file.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
@@ -127,16 +127,6 @@ static enum ghp_status read_tied(const struct ghp_node *at, const struct reader 
                          "parameters");
 }
 
-/* The bias of a layer that is tied to one of its operation is tied to the other's, as a module called twice has one. */
-static int tied_bias(const struct reader *reader, int maker)
-{
-    const struct ghp_model *model = reader->model;
-    int owner = ghp_model_owner(model, maker);
-
-    if (owner == maker || model->layers[owner].op != model->layers[maker].op) return 0;
-    return reader->heads[owner] > owner ? 1 + ghp_model_owner(model, owner + 1) : 0;
-}
-
 /* The bias that some operations have unless told otherwise, as a layer of its own. */
 static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader)
 {
@@ -159,7 +149,7 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
     layer->fixed = reader->model->layers[owner].fixed;
     layer->n_inputs = 1;
     layer->inputs[0] = owner;
-    layer->tied = tied_bias(reader, owner);
+    layer->tied = ghp_model_tied_bias(reader->model, owner);
     reader->heads[owner] = owner + 1;
     return ghp_model_complete_layer(reader->model, owner + 1);
 }

@@ -7,15 +7,12 @@
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void append(json_t *array, json_t *value, bool *whole)
 {
     if (json_array_append_new(array, value) != 0) *whole = false;
 }
-
-static int tied_bias(const struct ghp_model *model, int maker); /* below */
 
 /* Whether layer i is the bias that the layer before it has by default: it follows directly, is named after that layer,
  * and is its only reader. */
@@ -30,15 +27,14 @@ static bool own_bias(const struct ghp_model *model, int i)
     n = strlen(maker->name);
     if (strncmp(bias->name, maker->name, n) != 0 || strcmp(bias->name + n, ".bias") != 0)
         return false;
-    if (bias->tied != tied_bias(model, i - 1)) return false;
+    if (bias->tied != ghp_model_tied_bias(model, i - 1)) return false;
     for (int j = i + 1; j < model->n_layers; j++)
         for (int k = 0; k < model->layers[j].n_inputs; k++)
             if (model->layers[j].inputs[k] == i - 1) return false;
     return true;
 }
 
-/* What the bias of a layer that is tied to one of its operation is tied to: the other's own bias; 0: nothing. */
-static int tied_bias(const struct ghp_model *model, int maker)
+int ghp_model_tied_bias(const struct ghp_model *model, int maker)
 {
     int owner = ghp_model_owner(model, maker);
 

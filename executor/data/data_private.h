@@ -2,7 +2,7 @@
 #ifndef GHP_EXECUTOR_DATA_DATA_PRIVATE_H
 #define GHP_EXECUTOR_DATA_DATA_PRIVATE_H
 
-#include "core/model/precision.h"
+#include "core/model/element.h"
 #include "executor/data/data.h"
 #include "executor/data/image/blend.h"
 
@@ -87,22 +87,11 @@ struct ghp_data {
     uint64_t seed;
     struct ghp_blending blending;
     /* synthetic */
-    bool numbers; /* labels are */
+    bool numbers;           /* labels are */
     int64_t tile_h, tile_w; /* of the class patterns */
     float noise[256];       /* what a random byte adds */
     float *patterns;        /* [classes][c][tile_h][tile_w], owned */
 };
-
-/* Element i of an image of element_bytes numbers. */
-static inline void ghp_data_put(void *image, int64_t i, int element_bytes, double value)
-{
-    if (element_bytes == 8)
-        ((double *)image)[i] = value;
-    else if (element_bytes == 4)
-        ((float *)image)[i] = (float)value;
-    else
-        ((uint16_t *)image)[i] = ghp_bf16_of((float)value);
-}
 
 /* Number `at` of an array of FLOAT or DOUBLE, at any address. */
 static inline double ghp_number_at(enum ghp_number number, const unsigned char *array, int64_t at)

@@ -55,7 +55,7 @@ enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_
 static inline void fill(struct ghp_bytes b, int element_bytes, void *to)
 {
     for (int64_t i = 0; i < b.pixels; i++)
-        ghp_data_put(to, i * b.to_stride, element_bytes, b.value[b.from[i * b.from_stride]]);
+        ghp_element_set(to, i * b.to_stride, element_bytes, b.value[b.from[i * b.from_stride]]);
 }
 
 void ghp_bytes_put(struct ghp_bytes bytes, int element_bytes, void *to)
@@ -98,11 +98,11 @@ static void put_numbers(const struct ghp_data *data, const struct ghp_pictures *
     double mean = data->normalisation.mean[c], deviation = data->normalisation.deviation[c];
 
     for (int64_t i = 0; i < data->shape.h * data->shape.w; i++) {
-        double number =
-            ghp_number_at(pictures->number, picture,
-                          c * pictures->channel_stride + i * pictures->pixel_stride);
+        double number = ghp_number_at(pictures->number, picture,
+                                      c * pictures->channel_stride + i * pictures->pixel_stride);
 
-        ghp_data_put(out, i * batch->channels, batch->element_bytes, (number - mean) / deviation);
+        ghp_element_set(out, i * batch->channels, batch->element_bytes,
+                        (number - mean) / deviation);
     }
 }
 

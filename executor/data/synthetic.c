@@ -12,8 +12,6 @@
 
 #include "executor/platform/random.h"
 
-#include <stdlib.h>
-
 enum {
     TRAIN_SAMPLES = 8192, /* or the global batch, if that is more */
     TEST_SAMPLES = 1024,
@@ -152,8 +150,8 @@ static inline void fill_row(const struct ghp_data *data, struct row row, int ele
 
     for (int64_t w = 0; w < data->shape.w; w++) {
         if (w % 8 == 0) bits = next_noise(&row.noise);
-        ghp_data_put(out, w * row.stride, element_bytes,
-                     (double)(*row.tiles + data->noise[bits & 255]));
+        ghp_element_set(out, w * row.stride, element_bytes,
+                        (double)(*row.tiles + data->noise[bits & 255]));
         bits >>= 8;
         part += data->tile_w;
         if (part < data->shape.w) continue;

@@ -1,7 +1,7 @@
 /* executor/engine/observer.c - see observer.h. */
 #include "executor/engine/observer.h"
 
-#include "core/model/precision.h"
+#include "core/model/element.h"
 #include "core/sharding/local.h"
 
 int64_t ghp_observed_elements(const struct ghp_observed *o)
@@ -28,9 +28,7 @@ double ghp_observed_get(const struct ghp_observed *o, int64_t i)
     int64_t at = place_of(o, i);
 
     if (o->shape.vocabulary > 0 && !o->gradient) return ((const int32_t *)o->values)[at];
-    if (o->element_bytes == 8) return ((const double *)o->values)[at];
-    if (o->element_bytes == 2) return (double)ghp_bf16_value(((const uint16_t *)o->values)[at]);
-    return (double)((const float *)o->values)[at];
+    return ghp_element_get(o->values, at, o->element_bytes);
 }
 
 void ghp_observed_set(const struct ghp_observed *o, int64_t i, double value)
@@ -39,10 +37,6 @@ void ghp_observed_set(const struct ghp_observed *o, int64_t i, double value)
 
     if (o->shape.vocabulary > 0 && !o->gradient)
         ((int32_t *)o->values)[at] = (int32_t)value;
-    else if (o->element_bytes == 8)
-        ((double *)o->values)[at] = value;
-    else if (o->element_bytes == 2)
-        ((uint16_t *)o->values)[at] = ghp_bf16_of((float)value);
     else
-        ((float *)o->values)[at] = (float)value;
+        ghp_element_set(o->values, at, o->element_bytes, value);
 }

@@ -1,6 +1,7 @@
 /* executor/engine/ring.c - see engine/ring.h. */
 #include "executor/engine/ring.h"
 
+#include "core/model/element.h"
 #include "core/program/ring.h"
 
 #include <math.h>
@@ -16,22 +17,6 @@ enum ghp_status ghp_ring_check(struct ghp_device device, const char *layer, int 
 
 /* ---- the sum of two pieces ---- */
 
-static double get(const void *from, int64_t i, int bytes)
-{
-    if (bytes == 2) return (double)ghp_bf16_value(((const uint16_t *)from)[i]);
-    return bytes == 4 ? (double)((const float *)from)[i] : ((const double *)from)[i];
-}
-
-static void put(void *to, int64_t i, int bytes, double value)
-{
-    if (bytes == 2)
-        ((uint16_t *)to)[i] = ghp_bf16_of((float)value);
-    else if (bytes == 4)
-        ((float *)to)[i] = (float)value;
-    else
-        ((double *)to)[i] = value;
-}
-
 /* By the logarithms of their sums: both outputs are means, weighted by these sums. */
 static void merge(const struct ghp_ring_job *job, const struct ghp_tensors *sum,
                   const struct ghp_tensors *more)
@@ -43,13 +28,16 @@ static void merge(const struct ghp_ring_job *job, const struct ghp_tensors *sum,
     for (int64_t i = 0; i < rows; i++) {
         int64_t n = i / local->h / heads, head = i / local->h % heads, row = i % local->h;
         int64_t at = ((n * local->h + row) * heads + head) * size;
-        double ours = get(sum->saved, i, saved_bytes), theirs = get(more->saved, i, saved_bytes);
+        double ours = ghp_element_get(sum->saved, i, saved_bytes),
+               theirs = ghp_element_get(more->saved, i, saved_bytes);
         double most = fmax(ours, theirs), all = exp(ours - most) + exp(theirs - most);
         double keep = exp(ours - most) / all, take = exp(theirs - most) / all;
 
         for (int64_t c = at; c < at + size; c++)
-            put(sum->y, c, bytes, keep * get(sum->y, c, bytes) + take * get(more->y, c, bytes));
-        put(sum->saved, i, saved_bytes, most + log(all));
+            ghp_element_set(sum->y, c, bytes,
+                            keep * ghp_element_get(sum->y, c, bytes) +
+                                take * ghp_element_get(more->y, c, bytes));
+        ghp_element_set(sum->saved, i, saved_bytes, most + log(all));
     }
 }
 

@@ -1,7 +1,7 @@
 /* executor/train/hits.c - see hits.h. */
 #include "executor/train/hits.h"
 
-#include "core/model/precision.h"
+#include "core/model/element.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,10 +94,7 @@ static void read_row(const struct ghp_observed *o, int64_t row, double *logits)
     for (int64_t i = 0; i < n && o->nchw16c; i++)
         logits[i] = ghp_observed_get(o, row * n + i);
     for (int64_t i = 0; i < n && !o->nchw16c; i++)
-        logits[i] = o->element_bytes == 8 ? ((const double *)o->values)[first + i]
-                    : o->element_bytes == 4
-                        ? (double)((const float *)o->values)[first + i]
-                        : (double)ghp_bf16_value(((const uint16_t *)o->values)[first + i]);
+        logits[i] = ghp_element_get(o->values, first + i, o->element_bytes);
 }
 
 /* Logits before which the label's does not come. */

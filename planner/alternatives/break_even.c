@@ -27,7 +27,7 @@ static const double same_step = 1e-9; /* relative; as GHP_BRANCH_SAME */
 static const double same_value = 1e-9;
 /* of a step: what two simulated periods may differ by rounding */
 static const double zero_step = 1e-12;
-static const double concurrent = 1e-7; /* of the bracket: where a zero's neighbour is looked at */
+static const double neighbour = 1e-7; /* of the bracket: where a zero's neighbour is looked at */
 
 /* A program with costs, of which those of collectives follow a scaled profile. */
 struct costed {
@@ -197,7 +197,7 @@ static enum ghp_status close_in(struct pair *p, enum ghp_quantity quantity, stru
                         b->x[0] + width * (halve ? 0.5 : b->f[0] / (b->f[0] - b->f[1])), b));
         if (halve || !is_flat(p, b)) continue;
         hit = b->x[1];
-        GHP_TRY(set_end(p, quantity, hit + concurrent * (b->x[0] - hit), b));
+        GHP_TRY(set_end(p, quantity, hit + neighbour * (b->x[0] - hit), b));
         if (b->x[1] == hit) return GHP_OK;
     }
     return GHP_OK;

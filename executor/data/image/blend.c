@@ -1,7 +1,7 @@
 /* executor/data/image/blend.c - see blend.h. */
 #include "executor/data/image/blend.h"
 
-#include "core/model/precision.h"
+#include "core/model/element.h"
 
 #include <math.h>
 #include <string.h>
@@ -68,31 +68,31 @@ static void put_cut(const struct ghp_rectangle *cut, const struct ghp_blended *n
     }
 }
 
-static void add(double share, const struct ghp_blended *n)
+/* In doubles if numbers are, else in floats. */
+static inline void add(double share, const struct ghp_blended *n, int element_bytes)
 {
     int64_t count = n->to.w * n->to.h * n->channels;
+    float narrow = (float)share, narrow_rest = (float)(1 - share);
 
-    for (int64_t i = 0; i < count; i++)
-        if (n->element_bytes == 8) {
-            double *to = (double *)n->image + i;
+    for (int64_t i = 0; i < count; i++) {
+        double own = ghp_element_get(n->image, i, element_bytes),
+               other = ghp_element_get(n->other, i, element_bytes);
 
-            *to = (1 - share) * *to + share * ((const double *)n->other)[i];
-        } else if (n->element_bytes == 4) {
-            float *to = (float *)n->image + i;
-
-            *to = (float)(1 - share) * *to + (float)share * ((const float *)n->other)[i];
-        } else {
-            uint16_t *to = (uint16_t *)n->image + i;
-
-            *to = ghp_bf16_of((float)(1 - share) * ghp_bf16_value(*to) +
-                              (float)share * ghp_bf16_value(((const uint16_t *)n->other)[i]));
-        }
+        ghp_element_set(n->image, i, element_bytes,
+                        element_bytes == 8
+                            ? (1 - share) * own + share * other
+                            : (double)(narrow_rest * (float)own + narrow * (float)other));
+    }
 }
 
 void ghp_blend_apply(const struct ghp_blend *blend, struct ghp_blended numbers)
 {
     if (blend->cuts)
         put_cut(&blend->cut, &numbers);
+    else if (numbers.element_bytes == 8)
+        add(blend->share, &numbers, 8);
+    else if (numbers.element_bytes == 4)
+        add(blend->share, &numbers, 4);
     else
-        add(blend->share, &numbers);
+        add(blend->share, &numbers, 2);
 }

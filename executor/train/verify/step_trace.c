@@ -1,6 +1,7 @@
 /* executor/train/verify/step_trace.c - see step_trace.h. */
 #include "executor/train/verify/step_trace.h"
 
+#include "core/model/element.h"
 #include "executor/state/parameters.h"
 
 #include <stdlib.h>
@@ -19,33 +20,21 @@ struct ghp_part { /* of an output or gradient, that this worker had */
 
 /* ---- values ---- */
 
-static double get(bool wide, const void *values, int64_t i)
-{
-    return wide ? ((const double *)values)[i] : (double)((const float *)values)[i];
-}
-
-static void set(bool wide, void *values, int64_t i, double value)
-{
-    if (wide)
-        ((double *)values)[i] = value;
-    else
-        ((float *)values)[i] = (float)value;
-}
-
 double ghp_traced_get(const struct ghp_step_trace *trace, const struct ghp_traced *item, int64_t i)
 {
-    return get(trace->wide, item->values, i);
+    return ghp_element_get(item->values, i, trace->element_bytes);
 }
 
 void ghp_traced_set(const struct ghp_step_trace *trace, const struct ghp_traced *item, int64_t i,
                     double value)
 {
-    set(trace->wide, item->values, i, value);
+    ghp_element_set(item->values, i, trace->element_bytes, value);
 }
 
 enum ghp_status ghp_traced_allocate(const struct ghp_step_trace *trace, struct ghp_traced *item)
 {
-    if (item->values == NULL) item->values = ghp_alloc((size_t)item->elements, trace->wide ? 8 : 4);
+    if (item->values == NULL)
+        item->values = ghp_alloc((size_t)item->elements, (size_t)trace->element_bytes);
     return item->values != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
@@ -116,7 +105,7 @@ enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
 
     *trace = (struct ghp_step_trace){.model = program->lowering.model,
                                      .batch = program->problem.global_batch,
-                                     .wide = program->element_bytes == 8,
+                                     .element_bytes = ghp_parameter_bytes(program->element_bytes),
                                      .keeps = keeps,
                                      .observer = {.see = record, .context = trace}};
     GHP_TRY(ghp_tensors_list(program->lowering.model, &trace->list));
@@ -180,10 +169,10 @@ static enum ghp_status record(void *context, const struct ghp_observed *observed
         trace->parts = more;
         trace->max_parts = most;
     }
-    part.values = ghp_alloc((size_t)n + 1, trace->wide ? sizeof(double) : sizeof(float));
+    part.values = ghp_alloc((size_t)n + 1, (size_t)trace->element_bytes);
     if (part.values == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < n; i++)
-        set(trace->wide, part.values, i, ghp_observed_get(observed, i));
+        ghp_element_set(part.values, i, trace->element_bytes, ghp_observed_get(observed, i));
     trace->parts[trace->n_parts++] = part;
     return GHP_OK;
 }
@@ -195,7 +184,7 @@ static bool repeats(const struct ghp_part *part, int number)
 }
 
 /* A part into the whole, to be summed over all workers; returns the elements of the whole that it stands for. */
-static int64_t put(const struct ghp_part *part, bool wide, int number, double *whole)
+static int64_t put(const struct ghp_part *part, int element_bytes, int number, double *whole)
 {
     const struct ghp_observed *o = &part->seen;
     int64_t n = ghp_observed_elements(o), row = o->at.channels, line = o->shape.w * row;
@@ -207,7 +196,7 @@ static int64_t put(const struct ghp_part *part, bool wide, int number, double *w
                 sample = i / line / o->at.positions + o->at.first_sample;
 
         whole[((sample * o->shape.h + position) * o->shape.w + column) * o->shape.c + channel] =
-            get(wide, part->values, i);
+            ghp_element_get(part->values, i, element_bytes);
     }
     return o->layout.kind == GHP_LAYOUT_PARTIAL && number % o->layout.tp_size != 0 ? 0 : n;
 }
@@ -238,7 +227,8 @@ static enum ghp_status gather_item(struct ghp_step_trace *trace, int i, int numb
 
     for (int p = 0; status == GHP_OK && p < trace->n_parts; p++)
         if (trace->parts[p].item == i)
-            whole[item->elements] += (double)put(&trace->parts[p], trace->wide, number, whole);
+            whole[item->elements] +=
+                (double)put(&trace->parts[p], trace->element_bytes, number, whole);
     if (status == GHP_OK) status = sum_over(world, whole, item->elements + 1);
     if (status == GHP_OK && trace->keeps && whole[item->elements] == (double)item->elements) {
         status = ghp_traced_allocate(trace, item);

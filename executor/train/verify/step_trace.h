@@ -49,8 +49,8 @@ struct ghp_step_trace {
     const struct ghp_model *model;
     struct ghp_tensors_list list;
     int64_t batch;
-    bool wide;  /* values are doubles */
-    bool keeps; /* this process keeps whole tensors */
+    int element_bytes; /* of a value: 4 or 8 */
+    bool keeps;        /* this process keeps whole tensors */
     int n;
     struct ghp_traced *items;     /* in the order of a step */
     int *of_output, *of_gradient; /* of each layer: index into items */

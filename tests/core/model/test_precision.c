@@ -1,6 +1,6 @@
 /* Names and bytes of the precisions; rounding to bfloat16 against the nearest of its two neighbours, over all
  * exponents. */
-#include "core/model/precision.h"
+#include "core/model/element.h"
 #include "tests/check.h"
 
 #include <float.h>
@@ -53,8 +53,21 @@ static void check_rounding(void)
         if (ghp_bf16_of(ghp_bf16_value((uint16_t)bits)) != bits) CHECK_EQ(bits, -1);
 }
 
+static void check_elements(void)
+{
+    double elements[2] = {0};
+
+    for (int bytes = 2; bytes <= 8; bytes *= 2) {
+        ghp_element_set(elements, 1, bytes, 1.0 / 3);
+        CHECK_NEAR(ghp_element_get(elements, 1, bytes), 1.0 / 3, bytes == 2 ? 0x1p-9 : 0x1p-24);
+        CHECK(bytes == 8 || ghp_element_get(elements, 1, bytes) != 1.0 / 3);
+    }
+    CHECK_NEAR(ghp_element_get(elements, 1, 8), 1.0 / 3, 0);
+}
+
 CHECK_TEST(precision)
 {
+    check_elements();
     check_names();
     check_rounding();
     return check_end();
