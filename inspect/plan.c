@@ -2,7 +2,7 @@
 #include "inspect/inspect.h"
 
 #include "core/base/embed.h"
-#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/units.h"
 #include "core/cost/profile_peak.h"
 #include "core/plan/staging_text.h"

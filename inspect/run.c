@@ -5,13 +5,10 @@
  * the error is added. */
 #include "inspect/inspect.h"
 
-#include "core/base/json_lines.h"
 #include "core/base/table.h"
 #include "inspect/record.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_COLUMNS = 32 };

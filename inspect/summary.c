@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *splits, char *text,

@@ -6,7 +6,6 @@
 #include "core/model/op.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static enum ghp_status read_layer(const struct ghp_node *at, struct ghp_layer *layer,

@@ -1,7 +1,7 @@
 /* core/base/embed.c - see base/embed.h. */
 #include "core/base/embed.h"
 
-#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/json_lines.h"
 
 #include <stdlib.h>

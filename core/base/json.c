@@ -4,7 +4,6 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

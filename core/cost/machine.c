@@ -5,7 +5,6 @@
 #include "core/cost/machine.h"
 
 #include "core/base/embed.h"
-#include "core/base/file.h"
 #include "core/base/json_lines.h"
 
 #include <limits.h>

@@ -8,7 +8,6 @@
 #include "core/cost/profile_private.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define MOST_BYTES 0x1p60
 

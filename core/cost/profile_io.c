@@ -6,7 +6,6 @@
 #include "core/base/json_lines.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FORMAT "ghp.profile/2"

@@ -1,6 +1,5 @@
 /* core/model/attributes.c - see model/attributes.h. */
 #include "core/model/attributes.h"
-#include "core/model/model_private.h"
 #include "core/model/op.h"
 
 #include <string.h>

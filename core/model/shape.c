@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Elements of one tensor, and channels of one layer, stay below these, so that products fit in 64 bits. */

@@ -5,7 +5,6 @@
 #include "core/plan/plan_private.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NONE "none"

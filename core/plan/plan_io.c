@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 
 #include "core/base/embed.h"
-#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/json_lines.h"
 #include "core/model/model_private.h"
 #include "core/plan/plan_json.h"

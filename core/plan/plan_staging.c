@@ -2,7 +2,6 @@
  * file. A plan without any of them has none of the keys. */
 #include "core/plan/plan_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void put(json_t *object, const char *key, json_t *value, int *failed)

@@ -4,7 +4,6 @@
 #include "core/cost/profile_private.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The operations with their texts. */

@@ -1,7 +1,6 @@
 /* core/plan/what_if.c - the table of keys, and how each override reaches the costs; the rules are in what_if.h. */
 #include "core/plan/what_if.h"
 
-#include "core/base/embed.h"
 #include "core/plan/profile_scale.h"
 #include "core/base/text.h"
 #include "core/base/units.h"

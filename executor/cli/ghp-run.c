@@ -4,7 +4,6 @@
 #include "executor/cli/hints.h"
 #include "executor/cli/libraries.h"
 #include "executor/cli/rank.h"
-#include "executor/cli/session.h"
 #include "executor/cli/session_options.h"
 #include "executor/compare/candidates.h"
 #include "executor/compare/guard.h"
@@ -15,7 +14,6 @@
 #include "executor/transport/device/device_transport.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};

@@ -19,7 +19,6 @@
 #include "onnx/network.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 
 #include "core/base/file.h"
 #include "core/base/table.h"
-#include "core/base/units.h"
 #include "executor/opbench/speed_probe.h"
 #include "executor/report/prediction_error.h"
 

@@ -2,8 +2,6 @@
 #include "executor/compare/host_load.h"
 #include "core/base/clock.h"
 
-#include "executor/platform/step_timer.h"
-
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

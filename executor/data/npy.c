@@ -4,7 +4,6 @@
 #include "core/base/units.h"
 #include "executor/data/mapped_file.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { HEADER_MOST = 1 << 16, FIRST_BYTES = 10, LONG_FIRST_BYTES = 12 };

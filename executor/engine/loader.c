@@ -1,7 +1,6 @@
 /* executor/engine/loader.c - see loader.h. */
 #include "executor/engine/loader.h"
 
-#include "core/program/program.h"
 #include "executor/engine/timeline.h"
 
 #include <stdlib.h>

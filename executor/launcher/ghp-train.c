@@ -7,7 +7,6 @@
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/cost/missing.h"
-#include "core/plan/plan.h"
 #include "executor/launcher/command.h"
 #include "executor/launcher/tool_path.h"
 #include "onnx/network.h"

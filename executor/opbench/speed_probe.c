@@ -4,7 +4,6 @@
 
 #include "executor/backend/backend_private.h"
 #include "executor/opbench/opbench.h"
-#include "executor/platform/step_timer.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
 
 #include <Random123/philox.h>
 #include <math.h>
-#include <stddef.h>
 
 enum use { USE_BLOCK, USE_NORMAL, USE_NUMBER, USE_UNIFORM };
 

@@ -1,7 +1,7 @@
 /* executor/report/run_file.c - see run_file.h. */
 #include "executor/report/run_file.h"
 
-#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/json_lines.h"
 #include "executor/report/overlap.h"
 

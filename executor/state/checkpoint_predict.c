@@ -3,7 +3,6 @@
 
 #include "core/base/clock.h"
 #include "core/model/safetensors.h"
-#include "core/program/lower.h"
 #include "core/program/lower_points.h"
 #include "executor/state/parameters.h"
 

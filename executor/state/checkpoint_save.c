@@ -3,7 +3,6 @@
 #include "executor/state/checkpoint_private.h"
 
 #include "core/base/clock.h"
-#include "core/base/file.h"
 #include "core/model/orientation.h"
 #include "executor/platform/failpoint.h"
 #include "executor/platform/memory.h"

@@ -2,7 +2,7 @@
 #include "executor/state/parameters.h"
 
 #include "core/base/finite.h"
-#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/program/lower.h"
 #include "core/program/lower_points.h"
 #include "executor/platform/random.h"

@@ -4,7 +4,7 @@
 #include "core/plan/staging_text.h"
 #include "core/plan/range.h"
 
-#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/units.h"
 
 #include <math.h>

@@ -5,7 +5,6 @@
 
 #include <onnx.pb-c.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 /* One entry as it lies in a file: its length, and then its fields. Returns NULL if it is not an entry; the caller

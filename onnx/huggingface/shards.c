@@ -2,8 +2,6 @@
 #include "onnx/huggingface/shards.h"
 
 #include "core/base/json.h"
-#include "core/base/json_lines.h"
-#include "core/base/text.h"
 
 #include <dirent.h>
 #include <errno.h>

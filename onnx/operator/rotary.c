@@ -6,7 +6,6 @@
 
 #include "core/model/rotary.h"
 #include "onnx/operator/attention.h"
-#include "onnx/operator/rows.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"

@@ -1,11 +1,9 @@
 /* onnx/read/role.c - see role.h. */
 #include "onnx/read/role.h"
 
-#include "core/base/json.h"
 #include "core/base/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct ghp_onnx_base *base_of(const struct ghp_onnx_array *array)

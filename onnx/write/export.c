@@ -4,7 +4,6 @@
 #include "core/model/orientation.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void *ghp_export_keep(struct ghp_onnx_export *ex, size_t n, size_t size)

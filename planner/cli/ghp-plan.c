@@ -19,7 +19,6 @@
 #include "planner/sweep/sweep.h"
 #include "core/plan/what_if.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/units.h"
-#include "planner/search/memory_format.h"
 #include "planner/make/failure.h"
 #include "planner/make/formats.h"
 #include "planner/make/missing.h"

@@ -2,7 +2,6 @@
 #include "planner/make/recompute.h"
 
 #include "core/base/clock.h"
-#include "core/base/log.h"
 #include "planner/recompute/recompute.h"
 
 #include <math.h>

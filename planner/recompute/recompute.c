@@ -2,7 +2,6 @@
 #include "planner/recompute/recompute.h"
 
 #include "core/base/clock.h"
-#include "core/base/log.h"
 #include "core/cost/simulate.h"
 
 #include <math.h>

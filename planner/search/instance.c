@@ -4,7 +4,6 @@
 #include "core/program/lower_points.h"
 #include "core/program/lower_flow.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

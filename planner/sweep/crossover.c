@@ -5,7 +5,6 @@
 #include "planner/make/sync_choice.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 enum { MOST_PLANS = 3 * GHP_CROSSOVER_DOUBLINGS };
 

@@ -6,8 +6,6 @@
 #include "core/plan/plan_json.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What speeds are told in: tokens of sequences, or images. */

@@ -2,8 +2,6 @@
 #include "profiler/measure/measure.h"
 #include "core/base/clock.h"
 
-#include "executor/compare/candidates.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

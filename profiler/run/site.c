@@ -6,7 +6,6 @@
 #include "executor/platform/launch.h"
 #include "profiler/run/topology.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

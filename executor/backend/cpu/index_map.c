@@ -4,7 +4,6 @@
 #ifndef KERNEL
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "core/sharding/index_table.h"
-#include "core/model/precision.h"
 
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* executor/backend/cpu/kernels_cpu.c - finds, prepares and runs ghp's CPU kernels. */
 #include "executor/backend/cpu/kernels_cpu.h"
 
-#include <stdlib.h>
-
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass)
 {
     for (const struct ghp_cpu_kernel *const *table = ghp_cpu_kernel_tables; *table != NULL; table++)

@@ -3,7 +3,6 @@
  * Each part has pixels of all samples, and sums over the samples in their order, so that results do not depend on the
  * parts. */
 #ifndef KERNEL
-#include "core/model/precision.h"
 #include "executor/backend/cpu/kernels_cpu.h"
 
 #define BODY "executor/backend/cpu/parameter.c"

@@ -3,7 +3,6 @@
  * What is saved is the inverse deviation of each pixel, then, of layer_norm, their means. Sums over channels are in
  * double; sums over pixels go through scratch, a row a part, and are added in part order. */
 #ifndef KERNEL
-#include "core/model/precision.h"
 #include "executor/backend/cpu/kernels_cpu.h"
 
 #include <math.h>

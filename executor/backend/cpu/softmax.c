@@ -8,7 +8,6 @@
  *
  * ghp-options: -O3 -ffp-contract=fast */
 #ifndef KERNEL
-#include "core/model/precision.h"
 #include "executor/backend/cpu/exponential.h"
 #include "executor/backend/cpu/kernels_cpu.h"
 

@@ -5,7 +5,6 @@
  *
  * ghp-options: -O3 */
 #ifndef KERNEL
-#include "core/model/precision.h"
 #include "executor/backend/cpu/exponential.h"
 #include "executor/backend/cpu/kernels_cpu.h"
 

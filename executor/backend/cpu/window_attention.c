@@ -8,7 +8,6 @@
 #include "core/model/window_attention.h"
 
 #include "core/model/attention.h"
-#include "core/model/precision.h"
 #include "executor/backend/cpu/exponential.h"
 #include "executor/backend/cpu/kernels_cpu.h"
 

@@ -5,7 +5,6 @@
  * layouts do 1.5-3 times as fast. Winograd (float only, blocked only; not for `exact`) is up to 2.4 times as fast
  * if it has work enough to pay for transforming the weights: see ghp_conv_tiles_pay. */
 #include "executor/backend/onednn/backend_onednn_private.h"
-#include "executor/backend/cpu/winograd/winograd.h"
 
 #include <string.h>
 

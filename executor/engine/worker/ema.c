@@ -7,7 +7,6 @@
 #include "core/model/precision.h"
 #include "executor/platform/parallel.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { ALONE_ELEMENTS = 1 << 14, SWAPPED_BYTES = 4096 };

@@ -6,7 +6,6 @@
 #include "executor/engine/worker_private.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool ghp_worker_keeps_metrics(const struct ghp_worker *w)

@@ -3,7 +3,6 @@
 
 #include "core/base/finite.h"
 #include "core/base/log.h"
-#include "executor/state/parameters.h"
 #include "executor/train/verify/alone.h"
 #include "executor/train/verify/replicas.h"
 

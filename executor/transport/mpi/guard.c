@@ -11,9 +11,7 @@
 #include "executor/platform/activity.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/local_peers.h"
-#include "executor/platform/step_timer.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
