@@ -174,6 +174,7 @@ class Network(nn.Module):
             with torch.no_grad():
                 values[name] = self.step(name, op, [values[i] for i in inputs])
         self.classes = values[self.out].shape[-1 if self.vocabulary else 1]
+        self.places = self.shape if self.vocabulary else ()  # of a sample's labels
         for part in self.modules():
             if isinstance(part, nn.Embedding) or self.vocabulary and isinstance(part, nn.Linear):
                 nn.init.normal_(part.weight, std=0.02)
@@ -241,6 +242,7 @@ class Trainer:
 
     def __init__(self, network, inner, batch, memory_format, precision):
         self.network, self.batches, self.precision = network, [], precision
+        self.tokens = bool(inner.vocabulary)
         # small: the labels mean nothing, and a loss that overflows would be timed instead of training
         self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9)
         for _ in range(2):
@@ -248,7 +250,7 @@ class Trainer:
             x = torch.randint(inner.vocabulary, shape) if inner.vocabulary else torch.randn(shape)
             if x.dim() == 4:
                 x = x.contiguous(memory_format=memory_format)
-            self.batches.append((x, torch.randint(inner.classes, shape if inner.vocabulary else (batch,))))
+            self.batches.append((x, torch.randint(inner.classes, (batch, *inner.places))))
         self.at, self.loss = 0, None
 
     def steps(self, n):
@@ -257,7 +259,9 @@ class Trainer:
             self.at += 1
             self.optimizer.zero_grad(set_to_none=True)
             with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16"):
-                self.loss = F.cross_entropy(self.network(x).flatten(0, labels.dim() - 1), labels.flatten())
+                scores = self.network(x)
+                self.loss = (F.cross_entropy(scores.flatten(0, 1), labels.flatten()) if self.tokens else
+                             F.cross_entropy(scores, labels))
             self.loss.backward()
             self.optimizer.step()
 
