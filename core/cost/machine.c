@@ -46,10 +46,16 @@ static int count_links(const struct ghp_gpus *gpus, int gpu, unsigned members)
     return n;
 }
 
+bool ghp_gpus_are_mesh(const struct ghp_gpus *gpus)
+{
+    return count_links(gpus, 0, ~0u) > 0;
+}
+
 double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members)
 {
     int all = 0, least = INT_MAX;
 
+    if (!ghp_gpus_are_mesh(gpus)) return 1;
     for (int a = 0; a < GHP_MESH_GPUS; a++) {
         int of_all = count_links(gpus, a, ~0u), inside = count_links(gpus, a, members);
 
@@ -66,7 +72,7 @@ static int set_nvlinks(json_t *object, const struct ghp_gpus *gpus)
     json_t *rows;
     int failed = 0;
 
-    if (count_links(gpus, 0, ~0u) == 0) return 0;
+    if (!ghp_gpus_are_mesh(gpus)) return 0;
     rows = json_array();
     for (int a = 0; a < gpus->count; a++) {
         json_t *row = json_array();

@@ -61,6 +61,9 @@ struct ghp_place { /* where one worker runs */
     bool oversubscribed;     /* shares its core with other workers */
 };
 
+/* Whether NVLinks join GPUs in pairs, and no switch all of them. */
+bool ghp_gpus_are_mesh(const struct ghp_gpus *gpus);
+
 /* The part of its NVLinks that each GPU has to the other members of a group: what the group's rings have of nvlink_Bps.
  * Two that no link joins meet over PCIe.
  *

@@ -155,7 +155,7 @@ static struct ghp_link link_inside(const struct ghp_machine *machine, struct kin
     double share = 1;
     int n = 0;
 
-    if (per_node > GHP_MESH_GPUS || machine->gpus.count == 0) return link;
+    if (per_node > GHP_MESH_GPUS || !ghp_gpus_are_mesh(&machine->gpus)) return link;
     for (int64_t k = 0; k < kind.workers && n < per_node; k++) {
         int64_t rank = kind.held > 0 ? rank_of(kind, k) : k;
 
@@ -387,6 +387,7 @@ static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
     int own = table_start(profile, op, kind.count, kind.apart), best;
     double least = INFINITY;
 
+    if (profile->n_comms == 0) return -1;
     if (in_table(profile, own, &wanted)) return own;
     best = nearer_table(profile, op, kind, 0, &least);
     for (int i = 0; i < N_STAND_INS; i++) {

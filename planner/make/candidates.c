@@ -81,7 +81,7 @@ static enum ghp_status search(const struct ghp_plan_context *s, const struct ghp
                                  .gap = s->request->gap,
                                  .start = start,
                                  .solver = s->request->solver,
-                                 .canonical = true};
+                                 .canonical = !s->request->suggestion};
     enum ghp_status status;
 
     if (start == NULL) return GHP_NO_MEMORY();

@@ -28,7 +28,11 @@ struct attempt {
 
 static enum ghp_status find_baselines(const struct ghp_plan_context *s, struct ghp_candidates *c)
 {
-    for (int b = 0; b < GHP_BASELINES; b++) {
+    for (int b = 0; b < GHP_BASELINES && s->request->suggestion; b++) {
+        c->baseline[b].reason = strdup("it was not looked for");
+        if (c->baseline[b].reason == NULL) return GHP_NO_MEMORY();
+    }
+    for (int b = 0; b < GHP_BASELINES && !s->request->suggestion; b++) {
         struct ghp_baseline_found found = {0};
         enum ghp_status status = ghp_find_baseline(s, c, b, &found);
 

@@ -59,6 +59,8 @@ struct ghp_plan_request {
     /* say at which values each layer's choice flips; planner/alternatives/break_even.h */
     bool break_even;
     bool decision_only; /* splits, buckets and what they cost: no alternatives */
+    /* as quickly as it can be found: no baselines either, and of equal plans any; with decision_only */
+    bool suggestion;
     enum ghp_solver solver;
     enum ghp_pipeline_mode pipeline_mode;
     struct ghp_partition_space space; /* of that search */
