@@ -52,12 +52,10 @@ bool ghp_run_case_sharding(const struct ghp_run_row *row, enum ghp_param_shardin
     return false;
 }
 
-/* Shards all matrices. Such systems gather and reduce a block's parameters at once, ghp each matrix: a message's
- * latency is then dealt to the matrices of a block. */
+/* Shards all matrices. */
 static void set_sharding(struct ghp_run_case *item)
 {
     enum ghp_param_sharding sharding;
-    int sharded = 0, blocks = 0;
 
     if (!ghp_run_case_sharding(item->row, &sharding) || sharding == GHP_SHARDING_NONE) return;
     for (int v = 0; v < item->model.n_layers; v++) {
@@ -65,16 +63,12 @@ static void set_sharding(struct ghp_run_case *item)
         struct ghp_split split = item->splits[v];
 
         split.sharding = sharding;
-        blocks += ghp_begins_block(layer->name);
         if ((layer->op != GHP_OP_LINEAR && layer->op != GHP_OP_EMBEDDING) ||
             ghp_sharding_check(layer, split, item->lowering.problem) != GHP_OK)
             continue;
         item->splits[v] = split;
-        sharded++;
     }
-    if (blocks == 0 || sharded < blocks) return;
-    item->machine.intra.latency_s *= (double)blocks / sharded;
-    item->machine.inter.latency_s *= (double)blocks / sharded;
+    ghp_degrees_share_latency(&item->model, item->splits, &item->machine);
 }
 
 /* Micro-batches: as the row says, or else the global batch over what all replicas take at once. Tensor parallelism
@@ -133,8 +127,10 @@ enum ghp_status ghp_run_case_plan(struct ghp_run_case *item)
     if (ghp_degrees_staging(&item->model, item->lowering.problem, &degrees,
                             micro_batches(item, replicas > 0 ? replicas : 1, pp), item->recompute,
                             &item->staging) != GHP_OK ||
-        ghp_degrees_splits(&item->model, item->lowering.problem, &degrees, item->splits) !=
-            GHP_OK) {
+        ghp_degrees_splits(&item->model,
+                           ghp_degrees_problem(item->lowering.problem, &degrees,
+                                               ghp_staging_micro_batches(&item->staging)),
+                           &degrees, item->splits) != GHP_OK) {
         ghp_run_case_refuse(item, "%s", ghp_status_message());
         return GHP_OK;
     }

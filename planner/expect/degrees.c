@@ -1,6 +1,7 @@
 /* planner/expect/degrees.c - see degrees.h. */
 #include "planner/expect/degrees.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Whether a linear layer ends a pair: its inputs are divided, as Megatron-LM's RowParallelLinear. */
@@ -75,6 +76,13 @@ static enum ghp_status check_heads(const struct ghp_model *model, int tensor)
     return GHP_OK;
 }
 
+struct ghp_problem ghp_degrees_problem(struct ghp_problem whole, const struct ghp_degrees *degrees,
+                                       int micro_batches)
+{
+    if (degrees->pipeline < 2) whole.global_batch /= micro_batches;
+    return whole;
+}
+
 enum ghp_status ghp_degrees_splits(const struct ghp_model *model, struct ghp_problem problem,
                                    const struct ghp_degrees *degrees, struct ghp_split *splits)
 {
@@ -85,14 +93,31 @@ enum ghp_status ghp_degrees_splits(const struct ghp_model *model, struct ghp_pro
         const struct ghp_layer *layer = &model->layers[v];
 
         splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-        if (degrees->tensor < 2 || layer->op == GHP_OP_INPUT) continue;
-        splits[v].kind = transformer ? transformer_split(model, layer) : filter_split(layer);
+        if (degrees->tensor < 2 || (layer->op == GHP_OP_INPUT && ghp_problem_sharers(problem) == 1))
+            continue;
+        splits[v].kind = layer->op == GHP_OP_INPUT ? GHP_SPLIT_FULL
+                         : transformer             ? transformer_split(model, layer)
+                                                   : filter_split(layer);
         splits[v].tp_size = degrees->tensor;
         if (ghp_split_check(layer, splits[v], problem) == GHP_OK) continue;
         splits[v].kind = GHP_SPLIT_FULL;
         GHP_TRY(ghp_split_check(layer, splits[v], problem));
     }
     return GHP_OK;
+}
+
+void ghp_degrees_share_latency(const struct ghp_model *model, const struct ghp_split *splits,
+                               struct ghp_machine *machine)
+{
+    int sharded = 0, blocks = 0;
+
+    for (int v = 0; v < model->n_layers; v++) {
+        blocks += ghp_begins_block(model->layers[v].name);
+        sharded += splits[v].sharding != GHP_SHARDING_NONE;
+    }
+    if (blocks == 0 || sharded < blocks) return;
+    machine->intra.latency_s *= (double)blocks / sharded;
+    machine->inter.latency_s *= (double)blocks / sharded;
 }
 
 /* Marks all layers of each block for recomputation, except for its last sum, which is kept as the next block's input.
@@ -142,11 +167,21 @@ static enum ghp_status set_stages(const struct ghp_model *model, struct ghp_prob
     return GHP_OK;
 }
 
+/* Whether the workers that divide the layers have one sample of a micro-batch, which each of them holds. */
+static bool share_samples(struct ghp_problem problem, const struct ghp_degrees *degrees,
+                          int micro_batches)
+{
+    int64_t replicas = problem.workers / degrees->tensor;
+
+    return degrees->pipeline == 1 && problem.global_batch == replicas * micro_batches;
+}
+
 static enum ghp_status check(struct ghp_problem problem, const struct ghp_degrees *degrees,
                              int micro_batches)
 {
     int64_t replica = (int64_t)degrees->tensor * degrees->pipeline;
     int64_t least = (int64_t)micro_batches * (problem.workers / degrees->pipeline);
+    int alone = 0; /* micro-batches of one sample for each replica */
 
     if (degrees->tensor < 1 || degrees->pipeline < 1 || problem.workers % replica != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -157,6 +192,16 @@ static enum ghp_status check(struct ghp_problem problem, const struct ghp_degree
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a batch of %lld does not come out on %lld replicas; use a multiple",
                         (long long)problem.global_batch, (long long)(problem.workers / replica));
+    if (degrees->tensor > 1 && problem.global_batch / (problem.workers / replica) <= INT_MAX)
+        alone = (int)(problem.global_batch / (problem.workers / replica));
+    if (share_samples(problem, degrees, micro_batches)) return GHP_OK;
+    if (problem.global_batch < least && share_samples(problem, degrees, alone))
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "a batch of %lld deals less than one sample to each of %d workers; use %lld "
+            "or more, or --micro-batches %d, each of one sample for %d workers",
+            (long long)problem.global_batch, problem.workers, (long long)least, alone,
+            degrees->tensor);
     if (problem.global_batch < least)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a batch of %lld deals less than one sample to each of %d workers, also of "

@@ -75,8 +75,10 @@ static void shard(const struct ghp_setup *setup, struct ghp_problem problem,
     }
 }
 
-static enum ghp_status predict_data(const struct ghp_setup *setup,
-                                    const struct ghp_profile *profile,
+/* By data sheets; measured messages are as long as they are.
+ *
+ * profile   its links' latencies become those of a matrix among the matrices of its block */
+static enum ghp_status predict_data(const struct ghp_setup *setup, struct ghp_profile *profile,
                                     struct ghp_prediction *predicted)
 {
     struct ghp_problem problem = {ghp_setup_workers(setup), setup->batch};
@@ -95,8 +97,13 @@ static enum ghp_status predict_data(const struct ghp_setup *setup,
     if (status == GHP_OK)
         status = ghp_degrees_staging(setup->model, problem, &degrees, setup->micro_batches,
                                      recompute, &staging);
-    if (status == GHP_OK) status = ghp_degrees_splits(setup->model, problem, &degrees, splits);
+    if (status == GHP_OK)
+        status = ghp_degrees_splits(setup->model,
+                                    ghp_degrees_problem(problem, &degrees, setup->micro_batches),
+                                    &degrees, splits);
     if (status == GHP_OK) shard(setup, problem, splits);
+    if (status == GHP_OK && setup->profile == NULL)
+        ghp_degrees_share_latency(setup->model, splits, &profile->machine);
     if (!ghp_staging_trivial(&staging) || degrees.recompute) lowering.staging = &staging;
     if (status == GHP_OK) status = ghp_plan_predict(&lowering, splits, profile, predicted);
     free(recompute);
@@ -116,6 +123,7 @@ static enum ghp_status predict_own(const struct ghp_setup *setup, const struct g
                                        .time_limit_s = SEARCH_S,
                                        .gap = search_gap,
                                        .decision_only = true,
+                                       .suggestion = setup->suggests,
                                        .solver = GHP_SOLVER_AUTO};
     struct ghp_plan plan;
     enum ghp_status status;
@@ -318,6 +326,7 @@ int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected 
     to.way = GHP_EXPECT_SHARDED;
     if (setup->way == GHP_EXPECT_DATA) try_change(&c, to, "a sharded update");
     to.way = GHP_EXPECT_OWN;
+    to.suggests = true;
     to.degrees = (struct ghp_degrees){0};
     to.sharding = GHP_SHARDING_NONE;
     if (setup->way != GHP_EXPECT_OWN && setup->micro_batches == 1)

@@ -25,7 +25,8 @@ struct ghp_setup {
     int micro_batches; /* 1: gradients are not added up over parts of the batch */
     struct ghp_precision precision;
     enum ghp_expect_way way;
-    struct ghp_degrees degrees;       /* zeroed: of one each; not with GHP_EXPECT_OWN */
+    bool suggests;              /* with GHP_EXPECT_OWN: a good plan that is found quickly will do */
+    struct ghp_degrees degrees; /* zeroed: of one each; not with GHP_EXPECT_OWN */
     enum ghp_param_sharding sharding; /* of all that can be; not with GHP_EXPECT_OWN */
 };
 

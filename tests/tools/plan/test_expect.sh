@@ -65,7 +65,13 @@ awk -v l="$(number links_s tensor)" -v s="$(number step_s tensor)" 'BEGIN { exit
     fail "exchanges do not bind: $(cat tensor)"
 denied 1 'does not divide the 12 heads' "${expect[@]}" --tensor 8
 denied 1 'one sample to each of 8 workers.*; use 256 or more' "${expect[@]}" --micro-batches 32
-denied 1 'use 8 or more' "$GHP_BIN/ghp-expect" gpt2-355m --machine h100-sxm-8 --tensor 8 --batch 4
+# one sample for eight workers that divide each layer, which all of them hold
+divided=("$GHP_BIN/ghp-expect" gpt2-355m@256 --machine h100-sxm-8 --tensor 8 --json)
+denied 1 'use 8 or more, or --micro-batches 4, each of one sample for 8 workers' "${divided[@]}" --batch 4
+"${divided[@]}" --batch 4 --micro-batches 4 >few || fail "a sample for eight workers: exit $?"
+"${divided[@]}" --batch 32 --micro-batches 4 >more || fail "a sample for each worker: exit $?"
+awk -v f="$(number step_s few)" -v m="$(number step_s more)" -v a="$(number peak_bytes few)" -v b="$(number peak_bytes more)" \
+    'BEGIN { exit !(m / 8 < f && f < m && a < b) }' || fail "a sample for eight workers: $(cat few) beside $(cat more)"
 denied 1 'not whole replicas of 1 x 5' "${expect[@]}" --pipeline 5
 denied 1 'has no blocks of a transformer to recompute' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/alexnet.json" \
     --machine h100-sxm-8 --batch 64 --recompute
