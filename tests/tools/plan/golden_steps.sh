@@ -22,11 +22,15 @@ sweep() {
         >"$n.sweep" 2>err || { cat err >&2; exit 1; }
 }
 
-# expect NETWORK MACHINE NODES BATCH PLAN ARGS...: a row
+# expect NETWORK MACHINE NODES BATCH PLAN ARGS...: a row for each number of nodes. NETWORK: of models/, a file or a known
+# name; MACHINE: a named one or a profile
 expect() {
+    local network=$source/models/$1.json machine=(--machine "$2")
+    [ -e "$network" ] || network=$1
+    [ -e "$2" ] && machine=(--profile "$2")
     n=$((n + 1))
-    echo "$1 $2 $3 node(s) batch $4 $5 ${*:6}" >"$n.name"
-    "$bin/ghp-expect" "$source/models/$1.json" --machine "$2" --nodes "$3" --batch "$4" --plan "$5" "${@:6}" --json \
+    echo "${1##*/} ${2##*/} NODES node(s) batch $4 $5 ${*:6}" >"$n.name"
+    "$bin/ghp-expect" "$network" "${machine[@]}" --nodes "$3" --batch "$4" --plan "$5" "${@:6}" --json \
         >"$n.expect" 2>err || { cat err >&2; exit 1; }
 }
 
@@ -46,6 +50,20 @@ expect densenet121 a30-4 2 256 data --network eth-100
 expect googlenet epyc-7763-2 4 256 data --network eth-10
 expect mobilenet-v2 l40s-8 1 1024 data --precision tf32
 expect gpt-nano a10-4 1 64 data
+# tensor splits, stages, sharded parameters, recomputation
+gpt=gpt2-124m@256
+expect $gpt a100-sxm-40-8 1,2,4 128 data --precision bf16 --tensor 4
+expect $gpt h100-pcie-8 1 128 data --precision bf16 --tensor 2 --micro-batches 4
+expect $gpt a100-sxm-80-8 1,2 128 data --precision bf16 --pipeline 4 --micro-batches 8
+expect $gpt a100-sxm-80-8 1,2 128 data --precision bf16 --tensor 2 --pipeline 2 --micro-batches 4
+expect $gpt h100-sxm-8 1,2,16 512 data --precision bf16 --shard pass --recompute
+expect $gpt v100-sxm-16-8 1,2 128 data --shard gradients --micro-batches 2
+expect resnet18 l40s-8 2 256 data --tensor 2 --network eth-100
+# by what was measured
+python3 -c 'import json, sys; json.dump(json.load(open(sys.argv[1]))["model"], open("net.json", "w"))' \
+    "$source/tests/fuzz/seeds/plan/measured.json" || exit 1
+expect net.json "$source/tests/fuzz/seeds/profile/measured.json" 1,2 8 data --network eth-1
+expect net.json "$source/tests/fuzz/seeds/profile/measured.json" 1 8 sharded
 python3 - "$kept" "$@" <<'PY'
 import glob, json, sys
 now = {}
@@ -54,7 +72,9 @@ for name in sorted(glob.glob("*.name"), key=lambda name: int(name.split(".")[0])
     try:
         points = json.load(open(number + ".sweep"))["points"]
     except FileNotFoundError:
-        now[what] = json.load(open(number + ".expect"))["step_s"]
+        one = json.load(open(number + ".expect"))
+        for at in one.get("points", [one]):
+            now[what.replace("NODES", str(at["nodes"]))] = at["step_s"]
         continue
     for point in points:
         for plan in ("ghp", "data", "model", "owt"):
