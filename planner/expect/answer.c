@@ -364,7 +364,7 @@ static enum ghp_status print_objects(const struct ghp_question *q, const struct 
     return ghp_json_print_whole(root, failed, stdout);
 }
 
-/* Whether a failure is an answer to "how fast on so many nodes?". */
+/* Whether a failure is an answer to "how fast on 1024 nodes?". */
 static bool is_answer(enum ghp_status status)
 {
     return status == GHP_ERR_INPUT || status == GHP_ERR_USAGE || status == GHP_ERR_INFEASIBLE ||

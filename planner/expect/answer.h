@@ -18,8 +18,8 @@ struct ghp_question {
 
 /* Answers on stdout.
  *
- * Returns   GHP_OK; as ghp_expect_step. Of several numbers of nodes, those that cannot be have a reason in the answer,
- *           and only if none can be it is a failure */
+ * Returns   GHP_OK; as ghp_expect_step. If there are several numbers of nodes, one that cannot be has its reason in
+ *           the answer; only if none can be this fails */
 enum ghp_status ghp_question_answer(const struct ghp_question *question, bool json);
 
 #endif
