@@ -53,6 +53,13 @@
     X("what-if", "plan for a machine that you do not have",                                        \
       "ghp plan resnet50 --machine h100-sxm-8 --nodes 2 --workers 16 --batch 512",                 \
       "how-to/expect.md")                                                                          \
+    X("evaluate", "know loss and accuracy of trained weights",                                     \
+      "mpirun -n 2 ghp run plan.json --data npy:digits --evaluate --init "                         \
+      "out/checkpoint.safetensors",                                                                \
+      "how-to/progress.md")                                                                        \
+    X("accuracy", "see the accuracy while a training runs",                                        \
+      "mpirun -n 2 ghp run plan.json --data npy:digits --epochs 30 --eval-every 100",              \
+      "how-to/progress.md")                                                                        \
     X("report", "look at a plan or a run as a page", "ghp inspect plan.json --html plan.html",     \
       "how-to/report.md")                                                                          \
     X("verify", "check that a plan computes what one worker does",                                 \
