@@ -141,6 +141,18 @@ void ghp_progress_say(const char *fmt, ...)
     va_end(arguments);
 }
 
+void ghp_progress_report(const char *fmt, ...)
+{
+    static const double after_s = 5;
+    va_list arguments;
+
+    if (look_of() == GHP_PROGRESS_NONE || bar.total == 0 || ghp_now_s() - bar.begun_s < after_s)
+        return;
+    va_start(arguments, fmt);
+    say("", fmt, arguments);
+    va_end(arguments);
+}
+
 void ghp_progress_begin(const char *label, int64_t before, int64_t total)
 {
     ghp_progress_end();

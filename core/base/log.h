@@ -53,6 +53,9 @@ void ghp_progress_open(struct ghp_progress options);
 /* A note about what is begun, as ghp_note; nothing if no bar is shown. */
 void ghp_progress_say(const char *fmt, ...) GHP_PRINTF(1, 2);
 
+/* The same about what came of a part, once the bar is five seconds old: of what goes quickly nothing is said. */
+void ghp_progress_report(const char *fmt, ...) GHP_PRINTF(1, 2);
+
 /* Starts a bar of `total` steps (> 0) after `before` earlier ones (a resumed run's); label is copied. */
 void ghp_progress_begin(const char *label, int64_t before, int64_t total);
 

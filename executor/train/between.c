@@ -66,26 +66,18 @@ void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_ste
     if (t->events != NULL) keep_events(t, ghp_event_file_step(t->events, line));
 }
 
-bool ghp_training_is_watched(const struct ghp_training *t)
-{
-    static const double long_s = 10;
-
-    return t->snapshot == NULL &&
-           t->predicted_step_s * (double)(t->steps - t->first_step) >= long_s;
-}
-
+/* Tells whoever watches the training what was evaluated. */
 static void say_evaluation(const struct ghp_training *t)
 {
     const struct ghp_evaluation *e = &t->evaluation;
     const char *set = t->evaluates_all ? "all" : "test";
 
-    if (!ghp_training_is_watched(t)) return;
     if (e->of_numbers)
-        ghp_progress_say("after %lld steps: loss %.6g, absolute error %.6g on %s samples",
-                         (long long)t->evaluated, e->loss, e->absolute_error, set);
+        ghp_progress_report("after %lld steps: loss %.6g, absolute error %.6g on %s samples",
+                            (long long)t->evaluated, e->loss, e->absolute_error, set);
     else
-        ghp_progress_say("after %lld steps: loss %.6g, accuracy %.4f on %s samples",
-                         (long long)t->evaluated, e->loss, e->accuracy, set);
+        ghp_progress_report("after %lld steps: loss %.6g, accuracy %.4f on %s samples",
+                            (long long)t->evaluated, e->loss, e->accuracy, set);
 }
 
 enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 enum { JUDGED_STEPS = 32 };
+static const double long_s = 10; /* a training of more than that is said before it starts */
 
 /* Says so if the first steps are beyond twice the prediction's error; they began at from_s of t->seconds. Then the
  * guard is asked. */
@@ -177,7 +178,7 @@ static void say_length(const struct ghp_training *t)
     double all_s = t->predicted_step_s * (double)n;
     char step[32], all[32];
 
-    if (!ghp_training_is_watched(t)) return;
+    if (t->snapshot != NULL || all_s < long_s) return;
     ghp_progress_say("training %lld steps, predicted are %s each and %s in all", (long long)n,
                      ghp_seconds_format(t->predicted_step_s, step, sizeof step),
                      ghp_seconds_format(all_s, all, sizeof all));

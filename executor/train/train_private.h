@@ -12,8 +12,6 @@ struct ghp_stop *ghp_training_stop(struct ghp_training *t);
 int64_t ghp_training_warm_up(const struct ghp_training *t);
 /* A step's line: for the progress bar, the metrics file and TensorBoard. */
 void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line);
-/* Whether it takes so long that somebody may watch it: only then what it comes to is said on the way. */
-bool ghp_training_is_watched(const struct ghp_training *t);
 enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done);
 /* Whether the patience with the test loss, evaluated just now, is at its end. Collective over all workers. */
 enum ghp_status ghp_training_stagnates(struct ghp_training *t, bool *ends);
