@@ -66,7 +66,7 @@ void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_ste
     if (t->events != NULL) keep_events(t, ghp_event_file_step(t->events, line));
 }
 
-/* Tells whoever watches the training what was evaluated. */
+/* Tells anyone who watches the training what was evaluated. */
 static void say_evaluation(const struct ghp_training *t)
 {
     const struct ghp_evaluation *e = &t->evaluation;

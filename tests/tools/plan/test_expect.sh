@@ -24,6 +24,11 @@ awk -v l="$(number low_s one)" -v h="$(number high_s one)" -v s="$a" \
 "${expect[@]}" --nodes 2 --network eth-10 >out || fail "no text"
 grep -q '^faster by   ' out || fail "no change is named: $(cat out)"
 
+# what is suggested without baselines is the plan that --plan ghp finds with them
+"${expect[@]}" --nodes 2 --network eth-10 --plan ghp --json >own || fail "ghp's own plan: exit $?"
+holds own "min(abs(c['gain_s'] - json.load(open('slow'))['step_s'] + o['step_s']) for c in json.load(open('slow'))['changes']
+    if c['change'].startswith('split layers')) <= 0.01 * o['step_s']" || fail "another plan is suggested: $(cat slow)"
+
 # the same measured step in three units; three times as long
 for measured in "$(awk -v s="$a" 'BEGIN { print 1e3 * s "ms" }')" "$(awk -v s="$a" 'BEGIN { print 128 / s " samples/s" }')" \
     "$(awk -v s="$a" 'BEGIN { print 0.128 * 256 / s "k tokens/s" }')"; do
