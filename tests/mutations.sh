@@ -122,7 +122,7 @@ mistake wrong-bucket core/program/lower_bucket.c \
 mistake shard-of-another core/program/buffer_assignment_private.c \
     's/k->placement.number \/ bucket->tp_size \* bucket->shard_bytes/0 * bucket->shard_bytes/' executor/train/sync:np2
 mistake gather-not-run executor/engine/worker/optimizer_shards.c \
-    's/return gather_shards(w, i, at->x\[0\], at->y);/return at == NULL ? GHP_ERR_INTERNAL : GHP_OK;/' executor/train/sync:np2
+    's/: gather_shards(w, i, instr->at.x\[0\], instr->at.y);/: GHP_OK;/' executor/train/sync:np2
 mistake average-not-divided executor/engine/worker/replicas.c \
     's/(float)by;/1;/' executor/train/sync:np2
 mistake average-each-step executor/engine/worker/replicas.c \
@@ -135,12 +135,15 @@ mistake push-not-added executor/engine/server.c \
     's/drops ? 1 : s->workers/1/' executor/engine/server:np3
 mistake cut-of-another executor/engine/server.c \
     's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/engine/server:np3
-# sharded weights: another worker's shard, a wait after the pass that reads what is gathered, a gradient whose buffer
-# may be another's before its reduction is over
+# sharded weights: another worker's shard, a wait after the pass that reads what is gathered, weights that are kept from
+# one pass to the next, a gradient whose buffer may be another's before its reduction is over
 mistake weight-shard-of-another core/program/buffer_assignment_private.c \
     's/bucket->shard_offset = offset;/bucket->shard_offset = 0 * offset;/' executor/train/sharding:np2
 mistake gather-waited-late core/program/lower_gather.c \
     's/return put_wait(g, read, &copy, reader.point, use->gather);/return put_wait(g, i + 1, \&copy, reader.point, use->gather);/' \
+    executor/train/sharding:np2
+mistake gathered-not-freed core/program/lower_gather.c \
+    's/return instr->sharding == GHP_SHARDING_MICRO_BATCH ||/return instr->sharding >= GHP_SHARDING_MICRO_BATCH ||/' \
     executor/train/sharding:np2
 mistake gradient-freed-early core/program/kind/transfer.c \
     's/instr->at.x\[0\] = what->at.x\[0\];/if (what->stream == GHP_STREAM_TRANSFER) &/' executor/train/sharding:np2

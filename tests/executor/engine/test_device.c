@@ -2,8 +2,8 @@
  *
  * Training on a device: the same bits as in host memory, with each transport, with steps enqueued one by one and played
  * from graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms
- * over the whole batch and over ghost batches, in stages and micro-batches by both schedules; on a device whose memory
- * nobody but itself can touch (tests/executor/locked.h), so a stray access anywhere would end the test. */
+ * over the whole batch and over ghost batches, with parameters sharded, in stages and micro-batches by both schedules;
+ * on a device whose memory nobody but itself can touch (tests/executor/locked.h), so a stray access anywhere would end the test. */
 #include "executor/state/checkpoint.h"
 #include "executor/train/evaluate.h"
 #include "executor/backend/operands.h"
@@ -141,8 +141,9 @@ static void compare(const struct trained *got, const struct trained *right, cons
                 right->evaluation.loss);
 }
 
+/* `there`: the splits on the device, which may be sharded. */
 static void check_case(struct bench *host, struct bench *device, const struct carriers *carriers,
-                       const struct ghp_split *splits)
+                       const struct ghp_split *splits, const struct ghp_split *there)
 {
     struct trained right, got;
 
@@ -154,7 +155,7 @@ static void check_case(struct bench *host, struct bench *device, const struct ca
 
             if (!told) continue;
             choose_mode(device, carriers, (enum mode)mode);
-            train(device, splits, hints == 1, &got);
+            train(device, there, hints == 1, &got);
             compare(&got, &right, mode_names[mode]);
             /* two of seven steps are the first after fresh weights or a flush: not steady */
             if (mode == QUEUED) CHECK_EQ(locked_plays() - before, STEPS - 2);
@@ -191,12 +192,19 @@ static void check_model(const char *model, int element_bytes, int ghost_batch, i
     norm_over(&device, ghost_batch);
     carriers_open(&device, &carriers);
     for (int kind = first; kind <= CASE_MIXED; kind += stride) {
-        struct ghp_split *splits = case_splits(&host.model, host.rank_plan.lowering.problem,
-                                               (enum case_kind)kind, 5, workers);
+        struct ghp_problem problem = host.rank_plan.lowering.problem;
+        struct ghp_split *splits =
+            case_splits(&host.model, problem, (enum case_kind)kind, 5, workers);
+        struct ghp_split *there =
+            case_splits(&host.model, problem, (enum case_kind)kind, 5, workers);
 
-        device.rank_plan.lowering.method.sync =
-            ghp_sync_at(kind % 2); /* sharded gives the host's all-reduced bits */
-        check_case(&host, &device, &carriers, splits);
+        /* sharded updates and parameters give the host's all-reduced bits */
+        device.rank_plan.lowering.method.sync = ghp_sync_at(kind % 2);
+        if (kind % 2 == 0)
+            case_shard(&host.model, problem,
+                       kind == CASE_DATA ? GHP_SHARDING_PASS : GHP_SHARDING_COUNT, 3, there);
+        check_case(&host, &device, &carriers, splits, there);
+        free(there);
         free(splits);
     }
     close_all(&carriers, &device, &host);
@@ -212,7 +220,7 @@ static void check_sequence(const char *model)
     open_benches(model, 8, &host, &device);
     carriers_open(&device, &carriers);
     splits = case_sequence_splits(&host.model, host.rank_plan.lowering.problem, workers);
-    check_case(&host, &device, &carriers, splits);
+    check_case(&host, &device, &carriers, splits, splits);
     free(splits);
     close_all(&carriers, &device, &host);
 }
