@@ -80,7 +80,10 @@ static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
             k, GHP_BUFFER_SCRATCH, instr->layer,
             k->program->buffers[k->gradients[access.of * GHP_MAX_PARAMS + access.slot]].elements);
     case GHP_TENSOR_WEIGHTS:
-        return ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET, access.of, instr->bytes);
+        return ghp_describe_bytes(
+            GHP_BUFFER_WEIGHT_BUCKET, access.of,
+            instr->in_bf16 ? instr->bytes / 2 * ghp_parameter_bytes(k->lowering->element_bytes)
+                           : instr->bytes);
     case GHP_TENSOR_RING:
         return ghp_describe_bytes(GHP_BUFFER_SCRATCH, access.of,
                                   ghp_ring_bytes(instr, k->lowering->element_bytes));

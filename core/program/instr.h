@@ -157,7 +157,7 @@ struct ghp_instr {
      * in_bf16: that rounding and widening write */
     int64_t copy_bytes;
     int64_t stat_count; /* batch_norm: samples x pixels that the reduced sums are over */
-    bool in_bf16;       /* ALL_REDUCE: the bucket's floats travel as bfloat16, through scratch */
+    bool in_bf16;       /* ALL_REDUCE, GATHER: the bucket's floats travel as bfloat16 */
     /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, GATHER, UPDATE, PULL, and an ACCUMULATE into an
      * optimizer shard; else -1 */
     int bucket;
@@ -288,7 +288,7 @@ static inline bool ghp_instr_is_served(const struct ghp_instr *instr)
 /* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
 int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
 
-/* Bytes that a reduction of the communication stream receives into, and what travels in place of its tensor. */
+/* Bytes that a reduction receives into, and what travels in place of its tensor; of a gather, what it widens last. */
 int64_t ghp_instr_receive_bytes(const struct ghp_instr *instr);
 
 /* A METRIC_REDUCE's numbers: the metrics of `period` steps at once, 1 or more. */

@@ -45,6 +45,8 @@ bool ghp_lowering_changes(const struct ghp_lowering *lowering, int layer);
 /* Whether a layer's parameter p has a copy in bfloat16 that updates write, unless its bucket is sharded: if a product
  * reads it, or adds it as the bias of a linear layer. */
 bool ghp_lower_has_bf16(const struct ghp_lowering *lowering, int layer, int p);
+/* Whether weights that are gathered for use travel as bfloat16: in bf16, if all who read them round them to it. */
+bool ghp_lower_gathers_bf16(const struct ghp_lowering *lowering, int layer);
 /* Bytes of all copies of a layer's parameters. */
 int64_t ghp_lower_bf16_bytes(const struct ghp_lowering *lowering, int layer,
                              const struct ghp_local *local);

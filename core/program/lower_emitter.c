@@ -1,6 +1,7 @@
 /* core/program/lower_emitter.c - see program/lower_emitter.h. */
 #include "core/program/lower_emitter.h"
 #include "core/program/lower_points.h"
+#include "core/model/precision.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -208,5 +209,9 @@ struct ghp_instr *ghp_emitter_add_gather(const struct ghp_emitter *e, int layer,
     gather->ranks = ghp_bucket_ranks(e->lowering, &e->placement, range);
     gather->bytes = range->bytes;
     gather->sharding = range->sharding;
+    if (!ghp_lower_gathers_bf16(e->lowering, layer)) return gather;
+    gather->in_bf16 = true;
+    gather->bytes = range->bytes / ghp_parameter_bytes(e->lowering->element_bytes) * 2;
+    gather->copy_bytes = gather->bytes / gather->ranks.count + range->bytes;
     return gather;
 }

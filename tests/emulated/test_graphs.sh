@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=emulated
 # tests/emulated/test_graphs.sh - steps of several micro-batches are recorded as graphs and played, by one worker and by
-# two over NCCL. They train to the loss that a processor reaches by the same plan, of samples with two labels.
+# two over NCCL, with parameters sharded too. They train to the loss that a processor reaches by the same plan, of
+# samples with two labels. Weights that are gathered in bf16 are those that products would have rounded.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 cat >small.json <<'JSON'
@@ -13,12 +14,15 @@ cat >small.json <<'JSON'
             {"name": "loss", "op": "softmax_cross_entropy"}]}
 JSON
 analytic small.json profile.json
+sed 's/"features": 6/"features": 300/' small.json >wide.json # gathered weights are widened in pieces
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model wide.json --precision bf16 -o bf16.json \
+    >out 2>&1 || fail "no profile in bf16: $(cat out)"
 steps=5
 
-# on WORKERS: the plan's run on the emulated GPU
+# on WORKERS OPTION...: the plan's run on the emulated GPU
 on() {
     GHP_EMULATED_GPUS=$1 mpirun --oversubscribe --bind-to none -n "$1" "$GHP_EMULATED_BIN/ghp-run" plan.json \
-        --backend cuda --steps $steps --augment mixup=1 >out 2>err </dev/null || fail "$what: $(cat err)"
+        --backend cuda --steps $steps --augment mixup=1 "${@:2}" >out 2>err </dev/null || fail "$what: $(cat err)"
 }
 
 # loss: of the last step
@@ -45,9 +49,27 @@ same() {
     [ -n "$got" ] && [ "$got" = "$(loss)" ] || fail "$what: loss $got, on a processor $(loss)"
 }
 
+# gathered WORKERS SHARDED: weights that are gathered in bf16 train to the bits of whole ones
+gathered() {
+    local whole shard steps=2
+    for shard in none "$2"; do
+        what="$1 workers in bf16, $shard"
+        "$GHP_BIN/ghp-plan" wide.json --profile bf16.json --workers "$1" --batch 8 -o plan.json --strategy data \
+            --sync allreduce --shard "$shard" >out 2>&1 || fail "$what: $(cat out)"
+        on "$1" --json
+        [ "$shard" = none ] && whole=$(grep '"weights_hash"' out)
+    done
+    [ -n "$whole" ] && [ "$whole" = "$(grep '"weights_hash"' out)" ] || fail "$what: other bits than of whole weights"
+}
+
 same 1 micro-batches --micro-batches 2
-same 2 micro-batches --micro-batches 2 --strategy data
+same 2 "sharded for each pass" --micro-batches 2 --shard pass --strategy data
+gathered 2 pass
 if full; then
+    same 4 "sharded for each pass" --micro-batches 2 --shard pass --strategy data
+    same 4 "sharded within pairs" --shard step --shard-within 2 --strategy data
+    same 2 "gradients sharded" --micro-batches 2 --shard gradients --strategy data
+    gathered 4 step
     same 1 "four micro-batches" --micro-batches 4 --optimizer adamw --clip-norm 1
     same 2 "gradients in bfloat16" --reduce-precision bf16 --strategy data
     same 2 sharded --micro-batches 2 --sync sharded --strategy data

@@ -3,6 +3,8 @@
 #include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
 
+enum { LAST_WIDENED_BYTES = 64 << 10 }; /* of a gather in bfloat16: by way of scratch */
+
 int64_t ghp_receive_bytes(int64_t bytes, int ranks)
 {
     int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
@@ -16,6 +18,9 @@ int64_t ghp_receive_bytes(int64_t bytes, int ranks)
 
 int64_t ghp_instr_receive_bytes(const struct ghp_instr *instr)
 {
+    if (instr->kind == GHP_INSTR_GATHER && !instr->in_bf16) return 0;
+    if (instr->kind == GHP_INSTR_GATHER)
+        return ghp_align(instr->bytes < LAST_WIDENED_BYTES ? instr->bytes : LAST_WIDENED_BYTES);
     return ghp_receive_bytes(instr->bytes, instr->ranks.count) +
            (instr->in_bf16 ? ghp_align(instr->bytes) : 0);
 }
@@ -123,6 +128,7 @@ const struct ghp_kind_facts ghp_kind_facts_gather = {
     .stream = GHP_STREAM_COMM,
     .comm = GHP_COMM_ALL_GATHER,
     .writes = GHP_AT_Y,
+    .scratch = GHP_LASTING_RECEIVE,
     .accesses = accesses_gathered,
     .assign = assign_gather,
 };

@@ -59,11 +59,54 @@ static enum ghp_status gather_shards(struct ghp_worker *w, int i, int shard, int
     return p->comm->ops->all_gather(p->comm, w->address[shard], w->address[whole], bytes);
 }
 
+/* Floats from n numbers in bfloat16 that lie in the second half of the floats' place: in pieces, each as long as what
+ * is free before those that are still to be widened, and the last ones by way of scratch. */
+static enum ghp_status widen(const struct ghp_worker *w, const struct ghp_instr *gather, int64_t n)
+{
+    const enum ghp_device_stream stream = GHP_DEVICE_STREAM_COMM;
+    struct ghp_device device = w->arena.device;
+    float *floats = w->address[gather->at.y];
+    const uint16_t *from = (const uint16_t *)floats + n;
+    struct ghp_move move = {.kind = GHP_MOVE_FROM_BF16};
+    int64_t at = 0;
+
+    for (; 2 * (n - at) > ghp_instr_receive_bytes(gather); at += move.pack.rows) {
+        move.pack.rows = (n - at) / 2 / 16 * 16; /* kernels move 16 at once */
+        move.from = from + at;
+        move.to = floats + at;
+        GHP_TRY(ghp_device_move(device, stream, &move));
+    }
+    GHP_TRY(ghp_device_copy(device, stream,
+                            (struct ghp_copy){w->address[gather->at.scratch], from + at,
+                                              2 * (n - at), GHP_COPY_ON_DEVICE}));
+    move.pack.rows = n - at;
+    move.from = w->address[gather->at.scratch];
+    move.to = floats + at;
+    return ghp_device_move(device, stream, &move);
+}
+
+/* The same in half of the bytes: this worker's shard is rounded into the first half of the place of what is gathered,
+ * from where all gather into the second half. */
+static enum ghp_status gather_in_bf16(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_prepared_instr *p = &w->prepared[i];
+    int64_t each = w->program.buffers[instr->at.x[0]].elements, n = each * instr->ranks.count;
+    float *floats = w->address[instr->at.y];
+    const struct ghp_move rounds = {
+        GHP_MOVE_TO_BF16, {.rows = each}, w->address[instr->at.x[0]], floats, 0};
+
+    p->comm->label = p->label;
+    GHP_TRY(ghp_device_move(w->arena.device, GHP_DEVICE_STREAM_COMM, &rounds));
+    GHP_TRY(p->comm->ops->all_gather(p->comm, floats, (uint16_t *)floats + n, 2 * each));
+    return widen(w, instr, n);
+}
+
 static enum ghp_status gather_weights(struct ghp_worker *w, int i)
 {
-    const struct ghp_operands *at = &ghp_worker_instr(w, i)->at;
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
-    return gather_shards(w, i, at->x[0], at->y);
+    return instr->in_bf16 ? gather_in_bf16(w, i) : gather_shards(w, i, instr->at.x[0], instr->at.y);
 }
 
 const struct ghp_run_kind ghp_run_kind_all_gather = {ghp_worker_post, gather_weights,

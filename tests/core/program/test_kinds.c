@@ -157,10 +157,52 @@ static void test_programs(void)
         if (!CHECK(seen[kind])) fprintf(stderr, "no program has '%s'\n", ghp_kinds[kind]->name);
 }
 
+/* In bf16 the weights of products are gathered in half of the bytes that their floats take, and those of biases, which
+ * no kernel rounds, as they are. */
+static void test_gathers(void)
+{
+    const struct ghp_split pass = {
+        .kind = GHP_SPLIT_DATA, .tp_size = 1, .sharding = GHP_SHARDING_PASS};
+    struct ghp_model model;
+    struct ghp_program program;
+    struct ghp_lowering lowering = {
+        .model = &model, .problem = {.workers = 4, .global_batch = 64}, .element_bytes = 2};
+    struct ghp_split *splits;
+    int n[2] = {0};
+
+    CHECK_STATUS(ghp_model_load(lenet, &model), GHP_OK);
+    splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
+    for (int i = 0; i < model.n_layers; i++) {
+        splits[i] = pass;
+        if (ghp_sharding_check(&model.layers[i], pass, lowering.problem) != GHP_OK)
+            splits[i].sharding = GHP_SHARDING_NONE;
+    }
+    CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK);
+    for (int i = 0; i < program.n_instrs; i++) {
+        const struct ghp_instr *instr = &program.instrs[i];
+        const struct ghp_buffer *whole = &program.buffers[instr->at.y];
+
+        if (instr->kind != GHP_INSTR_GATHER) continue;
+        n[instr->in_bf16]++;
+        CHECK_EQ(instr->in_bf16, model.layers[instr->layer].op != GHP_OP_BIAS);
+        CHECK_EQ(whole->bytes, program.buckets[instr->bucket].bytes);
+        CHECK_EQ(instr->bytes, instr->in_bf16 ? whole->bytes / 2 : whole->bytes);
+        CHECK_EQ(instr->copy_bytes, instr->in_bf16 ? whole->bytes + instr->bytes / 4 : 0);
+        CHECK_EQ(ghp_instr_sent_bytes(instr), instr->bytes / 4 * 3);
+        if (instr->in_bf16)
+            CHECK(program.buffers[instr->at.scratch].bytes >= ghp_instr_receive_bytes(instr));
+    }
+    CHECK(n[0] > 0 && n[1] > 0);
+    free(splits);
+    ghp_program_release(&program);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(kinds)
 {
     (void)argc, (void)argv;
     test_facts();
     test_programs();
+    test_gathers();
     return check_end();
 }
