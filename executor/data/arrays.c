@@ -294,8 +294,7 @@ static enum ghp_status add_classes(struct pair *pair, const struct ghp_data_requ
 static enum ghp_status add_numbers(struct pair *pair, const struct ghp_data_request *request,
                                    struct ghp_pictures *pictures)
 {
-    if (pictures->targets == NULL)
-        pictures->targets = ghp_alloc(1, sizeof *pictures->targets);
+    if (pictures->targets == NULL) pictures->targets = ghp_alloc(1, sizeof *pictures->targets);
     if (pictures->targets == NULL) return GHP_NO_MEMORY();
     GHP_TRY(take_targets(pair, request->targets, pictures->targets));
     return take_images(pair->images_path, &pair->images, request, pictures, NULL);
@@ -371,8 +370,8 @@ static enum ghp_status add_pairs(const char *folder, const char *prefix,
 static enum ghp_status add_folder(const struct ghp_data_request *request, const char *folder,
                                   struct ghp_data *data)
 {
-    struct ghp_pictures *train = &data->pictures[GHP_DATA_TRAIN],
-                        *test = &data->pictures[GHP_DATA_TEST];
+    struct ghp_pictures *train = ghp_data_pictures(data, GHP_DATA_TRAIN),
+                        *test = ghp_data_pictures(data, GHP_DATA_TEST);
 
     GHP_TRY(add_pairs(folder, "train-", request, train));
     if (train->n == 0) return add_pairs(folder, "", request, train);
@@ -394,7 +393,7 @@ static enum ghp_status add_list(const struct ghp_data_request *request, char *na
         *labels++ = '\0';
         next = strchr(labels, ',');
         if (next != NULL) *next++ = '\0';
-        GHP_TRY(add_pair(at, labels, request, &data->pictures[GHP_DATA_TRAIN]));
+        GHP_TRY(add_pair(at, labels, request, ghp_data_pictures(data, GHP_DATA_TRAIN)));
     }
     return GHP_OK;
 }
@@ -424,5 +423,7 @@ const struct ghp_data_ops ghp_data_npy = {
         "images.npy and labels.npy, or train-images.npy, train-labels.npy, test-images.npy and "
         "test-labels.npy",
     .open = npy_open,
+    .own_bytes = GHP_PICTURES_OWN_BYTES,
+    .close = ghp_pictures_close,
     .image = ghp_pictures_image,
     .labels = ghp_pictures_labels};

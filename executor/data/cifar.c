@@ -64,8 +64,8 @@ static enum ghp_status cifar10_open(const struct ghp_data_request *request, cons
                                         "data_batch_4.bin", "data_batch_5.bin", NULL};
     static const char *const test[] = {"test_batch.bin", NULL};
 
-    GHP_TRY(add_files(folder, train, 1, &data->pictures[GHP_DATA_TRAIN]));
-    GHP_TRY(add_files(folder, test, 1, &data->pictures[GHP_DATA_TEST]));
+    GHP_TRY(add_files(folder, train, 1, ghp_data_pictures(data, GHP_DATA_TRAIN)));
+    GHP_TRY(add_files(folder, test, 1, ghp_data_pictures(data, GHP_DATA_TEST)));
     return ghp_pictures_share(data, request, folder);
 }
 
@@ -74,8 +74,8 @@ static enum ghp_status cifar100_open(const struct ghp_data_request *request, con
 {
     static const char *const train[] = {"train.bin", NULL}, *const test[] = {"test.bin", NULL};
 
-    GHP_TRY(add_files(folder, train, LABELS_MOST, &data->pictures[GHP_DATA_TRAIN]));
-    GHP_TRY(add_files(folder, test, LABELS_MOST, &data->pictures[GHP_DATA_TEST]));
+    GHP_TRY(add_files(folder, train, LABELS_MOST, ghp_data_pictures(data, GHP_DATA_TRAIN)));
+    GHP_TRY(add_files(folder, test, LABELS_MOST, ghp_data_pictures(data, GHP_DATA_TEST)));
     return ghp_pictures_share(data, request, folder);
 }
 
@@ -84,6 +84,8 @@ const struct ghp_data_ops ghp_data_cifar10 = {
     .argument = "DIR",
     .files = "data_batch_1.bin .. data_batch_5.bin and test_batch.bin",
     .open = cifar10_open,
+    .own_bytes = GHP_PICTURES_OWN_BYTES,
+    .close = ghp_pictures_close,
     .image = ghp_pictures_image,
     .labels = ghp_pictures_labels};
 
@@ -91,5 +93,7 @@ const struct ghp_data_ops ghp_data_cifar100 = {.name = "cifar100",
                                                .argument = "DIR",
                                                .files = "train.bin and test.bin",
                                                .open = cifar100_open,
+                                               .own_bytes = GHP_PICTURES_OWN_BYTES,
+                                               .close = ghp_pictures_close,
                                                .image = ghp_pictures_image,
                                                .labels = ghp_pictures_labels};

@@ -2,7 +2,6 @@
  * model. */
 #include "executor/data/data_private.h"
 #include "executor/data/image/augment.h"
-#include "executor/data/tokens.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -66,26 +65,29 @@ enum ghp_status ghp_data_check_files(const char *spec)
     return GHP_OK;
 }
 
-/* Labels of all pictures of a set that are classes. */
-static int64_t pictures_labels(const struct ghp_data *data, int set)
+/* Labels of all pictures of a set that are classes, and how many. */
+static int64_t pictures_labels(const struct ghp_data *data, int set, int32_t **labels)
 {
-    if (data->pictures[set].labels == NULL) return 0;
-    return data->pictures[set].n * ghp_pictures_count_labels(&data->pictures[set]);
+    const struct ghp_pictures *pictures = ghp_data_pictures(data, set);
+
+    *labels = pictures != NULL ? pictures->labels : NULL;
+    return *labels != NULL ? pictures->n * ghp_pictures_count_labels(pictures) : 0;
 }
 
 static enum ghp_status check_labels(const struct ghp_data *data,
                                     const struct ghp_data_request *request)
 {
+    int32_t *labels;
+
     for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
-        for (int64_t s = 0; s < pictures_labels(data, i); s++)
-            if (data->pictures[i].labels[s] >= request->classes)
+        for (int64_t s = 0; s < pictures_labels(data, i, &labels); s++)
+            if (labels[s] >= request->classes)
                 return GHP_FAIL(GHP_ERR_INPUT,
                                 "sample %lld of '%s' has label %d, but the model has %d classes (0 "
                                 "to %d); use a model with more, or --ignore-label to leave that "
                                 "label out",
-                                (long long)(s / ghp_pictures_count_labels(&data->pictures[i])),
-                                request->spec, data->pictures[i].labels[s], request->classes,
-                                request->classes - 1);
+                                (long long)(s / request->sample_labels), request->spec, labels[s],
+                                request->classes, request->classes - 1);
     return GHP_OK;
 }
 
@@ -94,22 +96,25 @@ static enum ghp_status check_labels(const struct ghp_data *data,
 static int64_t ignore_labels(struct ghp_data *data)
 {
     int64_t ignored = 0;
+    int32_t *labels;
 
     for (int i = 0; data->ignores && i < GHP_DATA_SET_COUNT; i++)
-        for (int64_t s = 0; s < pictures_labels(data, i); s++) {
-            if (data->pictures[i].labels[s] != data->ignored_label) continue;
-            data->pictures[i].labels[s] = -1;
+        for (int64_t s = 0; s < pictures_labels(data, i, &labels); s++) {
+            if (labels[s] != data->ignored_label) continue;
+            labels[s] = -1;
             ignored++;
         }
     return ignored;
 }
 
 /* Changes the labels of sets that were read. */
-static void change_labels(struct ghp_data *data, enum ghp_labels labels)
+static void change_labels(struct ghp_data *data, enum ghp_labels to)
 {
-    for (int i = 0; labels == GHP_LABELS_PARITY && i < GHP_DATA_SET_COUNT; i++)
-        for (int64_t s = 0; s < pictures_labels(data, i); s++)
-            if (data->pictures[i].labels[s] >= 0) data->pictures[i].labels[s] %= 2;
+    int32_t *labels;
+
+    for (int i = 0; to == GHP_LABELS_PARITY && i < GHP_DATA_SET_COUNT; i++)
+        for (int64_t s = 0; s < pictures_labels(data, i, &labels); s++)
+            if (labels[s] >= 0) labels[s] %= 2;
 }
 
 /* Samples that are read as they are: images, or arrays of ids. */
@@ -235,6 +240,7 @@ static enum ghp_status check_kind(const struct ghp_data_ops *ops,
 static enum ghp_status check_data(const struct ghp_data *data,
                                   const struct ghp_data_request *request)
 {
+    const struct ghp_pictures *pictures = ghp_data_pictures(data, data->source[GHP_DATA_TRAIN]);
     struct ghp_shape d = data->shape, m = request->shape;
     char theirs[GHP_SHAPE_TEXT], mine[GHP_SHAPE_TEXT];
 
@@ -244,8 +250,7 @@ static enum ghp_status check_data(const struct ghp_data *data,
                         "%s; use other data or a model of that input",
                         request->spec, ghp_shape_format(d, theirs), ghp_shape_format(m, mine));
     if (has_pictures(data->ops) &&
-        request->sample_labels !=
-            ghp_pictures_count_labels(&data->pictures[data->source[GHP_DATA_TRAIN]]))
+        request->sample_labels != (pictures != NULL ? ghp_pictures_count_labels(pictures) : 1))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has one label a sample, but the model takes %lld; save images "
                         "and labels as NumPy arrays (npy:DIR), or use a model that takes one",
@@ -269,13 +274,14 @@ static void describe(struct ghp_data *data, const struct ghp_data_request *reque
     char none[64] = "";
 
     if (data->ignores && ignored == 0 && !can_be && data->ops->argument != NULL &&
-        data->folder == NULL)
+        data->ops->files_of == NULL)
         snprintf(none, sizeof none, ", none with the label %lld that is ignored",
                  (long long)request->ignored_label);
     snprintf(data->text, sizeof data->text, "%s: %lld training and %lld test samples%s%s%s%s",
              request->spec, (long long)data->count[GHP_DATA_TRAIN],
              (long long)data->count[GHP_DATA_TEST], none,
-             ghp_data_blends(data) || (data->folder != NULL && ghp_folder_augments(data->folder))
+             ghp_data_blends(data) ||
+                     (data->ops->augments != NULL && data->ops->augments(data->own))
                  ? ", augmented"
                  : "",
              by != NULL ? ", normalised by " : "", by != NULL ? by : "");
@@ -299,7 +305,9 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     data->ignored_label = request->ignored_label;
     data->seed = request->seed;
     data->labels_of_one = ghp_alloc((size_t)data->sample_labels, sizeof *data->labels_of_one);
-    if (data->labels_of_one == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    data->own = ghp_alloc(1, ops->own_bytes);
+    if (data->labels_of_one == NULL || data->own == NULL)
+        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, check_options(ops, request), fail);
     GHP_TRY_GOTO(status, check_targets(ops, request), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
@@ -320,14 +328,10 @@ fail:
 void ghp_data_close(struct ghp_data *data)
 {
     if (data == NULL) return;
-    for (int i = 0; i < GHP_DATA_SET_COUNT; i++) {
-        ghp_pictures_release(&data->pictures[i]);
-        ghp_tokens_close(data->tokens[i]);
-    }
-    ghp_folder_close(data->folder);
+    if (data->own != NULL) data->ops->close(data->own);
+    free(data->own);
     ghp_normalisation_release(&data->normalisation);
     free(data->labels_of_one);
-    free(data->patterns);
     free(data);
 }
 
@@ -343,7 +347,7 @@ bool ghp_data_from_files(const struct ghp_data *data)
 
 int64_t ghp_data_skipped(const struct ghp_data *data)
 {
-    return data->folder != NULL ? ghp_folder_damaged(data->folder) : 0;
+    return data->ops->skipped != NULL ? data->ops->skipped(data->own) : 0;
 }
 
 const char *ghp_data_text(const struct ghp_data *data)

@@ -8,8 +8,6 @@
 
 enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096, GHP_DATA_BYTE_VALUES = 256 };
 
-struct ghp_tokens;      /* executor/data/tokens.h */
-struct ghp_folder;      /* executor/data/folder.c */
 struct ghp_class_files; /* executor/data/class_folders.h */
 
 /* The file that an item of a list of token files names, without its mark; NULL if it names none ("type=uint32"). */
@@ -20,9 +18,11 @@ struct ghp_data_ops {
     const char *argument; /* what stands after it, for messages; NULL: nothing, it has no files */
     const char *files;    /* what its folder holds, for messages: pictures; NULL: none */
     bool has_tokens;      /* its samples are token ids, int32 whatever the precision */
+    size_t own_bytes;     /* of its own state, data->own, zeroed before it is opened */
     /* rest: the text after the colon */
     enum ghp_status (*open)(const struct ghp_data_request *request, const char *rest,
                             struct ghp_data *data);
+    void (*close)(void *own); /* frees what it made in its state, after a failed opening too */
     /* One sample of the batch's set: its channels of the batch, [h][w][channels]; or its ids, int32 [positions].
      * Called by several threads at once. */
     enum ghp_status (*image)(const struct ghp_data *data, int64_t sample,
@@ -30,6 +30,10 @@ struct ghp_data_ops {
     /* Its labels, [sample_labels]. */
     void (*labels)(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                    int32_t *labels);
+    /* If each sample is a file, else NULL: whether it augments; files that this worker skipped so far; a set's files. */
+    bool (*augments)(const void *own);
+    int64_t (*skipped)(const void *own);
+    const struct ghp_class_files *(*files_of)(const void *own, enum ghp_data_set set);
 };
 
 /* Samples of a fixed size as files bring them, used where they lie: number i of channel c of picture p is number
@@ -76,21 +80,13 @@ struct ghp_data {
     int64_t ignored_label;
     int64_t count[GHP_DATA_SET_COUNT];
     char text[GHP_DATA_TEXT_BYTES];
-    /* sources of files: pictures or tokens */
-    struct ghp_pictures pictures[GHP_DATA_SET_COUNT];
-    struct ghp_tokens *tokens[GHP_DATA_SET_COUNT]; /* owned; NULL: none */
+    void *own; /* the source's state; owned */
     /* a lone set that was cut: where in it the set starts */
     int64_t first[GHP_DATA_SET_COUNT];
     int source[GHP_DATA_SET_COUNT]; /* which pictures or tokens the set is in */
     struct ghp_normalisation normalisation;
-    struct ghp_folder *folder; /* owned; NULL: none */
     uint64_t seed;
     struct ghp_blending blending;
-    /* synthetic */
-    bool numbers;           /* labels are */
-    int64_t tile_h, tile_w; /* of the class patterns */
-    float noise[256];       /* what a random byte adds */
-    float *patterns;        /* [classes][c][tile_h][tile_w], owned */
 };
 
 /* Number `at` of an array of FLOAT or DOUBLE, at any address. */
@@ -123,14 +119,11 @@ extern const struct ghp_data_ops ghp_data_folder; /* folder.c */
 extern const struct ghp_data_ops ghp_data_tokens;
 extern const struct ghp_data_ops ghp_data_bytes;
 
-void ghp_folder_close(struct ghp_folder *folder); /* accepts NULL */
-bool ghp_folder_augments(const struct ghp_folder *folder);
-const struct ghp_class_files *ghp_folder_files(const struct ghp_folder *folder,
-                                               enum ghp_data_set set);
-int64_t
-ghp_folder_damaged(const struct ghp_folder *folder); /* files that this worker skipped so far */
-
-/* struct ghp_data_ops of sources with pictures: image, labels */
+/* struct ghp_data_ops of sources with pictures: own_bytes, close, image, labels */
+enum { GHP_PICTURES_OWN_BYTES = GHP_DATA_SET_COUNT * sizeof(struct ghp_pictures) };
+void ghp_pictures_close(void *own);
+struct ghp_pictures *ghp_data_pictures(const struct ghp_data *data,
+                                       int set); /* NULL: it has none */
 enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
                                    const struct ghp_batch *batch, void *image);
 int64_t ghp_pictures_count_labels(const struct ghp_pictures *pictures); /* of one picture */
@@ -144,7 +137,6 @@ void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_picture_file file,
                                  int32_t **labels);
-void ghp_pictures_release(struct ghp_pictures *pictures);
 
 /* A set for training and one for testing from what the files hold: a lone set is cut at `split`.
  *

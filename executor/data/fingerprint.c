@@ -5,7 +5,6 @@
 #include "core/base/hash.h"
 #include "executor/data/class_folders.h"
 #include "executor/data/data_private.h"
-#include "executor/data/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static int64_t number_bytes(enum ghp_number number)
 
 static uint64_t hash_pictures(const struct ghp_data *data, enum ghp_data_set set)
 {
-    const struct ghp_pictures *pictures = &data->pictures[data->source[set]];
+    const struct ghp_pictures *pictures = ghp_data_pictures(data, data->source[set]);
     int64_t n = data->count[set],
             bytes = data->shape.c * data->shape.h * data->shape.w * number_bytes(pictures->number),
             taken = taken_of(n, bytes, n);
@@ -62,16 +61,18 @@ static enum ghp_status hash_tokens(const struct ghp_data *data, enum ghp_data_se
     size_t positions = (size_t)data->shape.h;
     int64_t n = data->count[set], taken = taken_of(n, (int64_t)(positions * sizeof(int32_t)), n);
     int32_t *ids = ghp_alloc(2 * positions, sizeof *ids);
+    enum ghp_status status = ids != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    if (ids == NULL) return GHP_NO_MEMORY();
     *hash = GHP_HASH_SEED;
-    for (int64_t i = 0; i < taken; i++) {
-        ghp_tokens_window(data->tokens[data->source[set]], data->first[set] + spread(i, taken, n),
-                          ids, ids + positions);
+    for (int64_t i = 0; i < taken && status == GHP_OK; i++) {
+        int64_t sample = spread(i, taken, n);
+
+        status = data->ops->image(data, sample, &(struct ghp_batch){.set = set}, ids);
+        data->ops->labels(data, set, sample, ids + positions);
         *hash = ghp_hash(ids, 2 * positions * sizeof *ids, *hash);
     }
     free(ids);
-    return GHP_OK;
+    return status;
 }
 
 static uint64_t hash_file(const struct ghp_class_files *files, int64_t i, uint64_t hash)
@@ -90,7 +91,7 @@ static uint64_t hash_file(const struct ghp_class_files *files, int64_t i, uint64
 static void hash_folder(const struct ghp_data *data, enum ghp_data_set set,
                         struct ghp_data_fingerprint *fingerprint)
 {
-    const struct ghp_class_files *files = ghp_folder_files(data->folder, set);
+    const struct ghp_class_files *files = data->ops->files_of(data->own, set);
     int64_t taken = taken_of(files->n, 0, MOST_FILES);
 
     fingerprint->names = fingerprint->samples = GHP_HASH_SEED;
@@ -129,7 +130,7 @@ enum ghp_status ghp_data_fingerprint(struct ghp_data *data, enum ghp_data_set se
     *fingerprint = (struct ghp_data_fingerprint){0};
     if (data->count[set] == 0 || !ghp_data_from_files(data)) return GHP_OK;
     if (data->ops->has_tokens) return hash_tokens(data, set, &fingerprint->samples);
-    if (data->folder != NULL)
+    if (data->ops->files_of != NULL)
         hash_folder(data, set, fingerprint);
     else
         fingerprint->samples = hash_pictures(data, set);

@@ -23,11 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ghp_folder {
+struct folder {
     struct ghp_class_folders listed;
     struct ghp_image_size size; /* of samples */
     int channels;
-    uint64_t seed;
     bool augments;
     struct ghp_augmentation augmentation;
     int64_t skip_damaged;
@@ -38,7 +37,7 @@ struct ghp_folder {
 
 struct wanted { /* one sample */
     const struct ghp_data *data;
-    struct ghp_folder *folder;
+    struct folder *folder;
     enum ghp_data_set set;
     struct ghp_crop_key key;
 };
@@ -69,7 +68,7 @@ static unsigned char mean_byte(const struct ghp_data *data, int channel)
 
 static enum ghp_status augment(const struct wanted *w, unsigned char *pixels)
 {
-    struct ghp_folder *f = w->folder;
+    struct folder *f = w->folder;
     struct ghp_augmented drawn = ghp_augment_draw(&f->augmentation, f->size, w->key);
     bool erases = drawn.erased.end_x > 0;
     unsigned char fill[3];
@@ -116,7 +115,7 @@ static enum ghp_status read_file(const struct wanted *w, int64_t i, unsigned cha
 /* ---- damaged files ---- */
 
 /* Counts and names the file, whose failure was this thread's last, unless it is one too many. */
-static enum ghp_status skip(struct ghp_folder *f, enum ghp_data_set set, int64_t i,
+static enum ghp_status skip(struct folder *f, enum ghp_data_set set, int64_t i,
                             enum ghp_status status)
 {
     char why[GHP_DATA_PATH_BYTES];
@@ -143,7 +142,7 @@ static enum ghp_status skip(struct ghp_folder *f, enum ghp_data_set set, int64_t
 /* Makes the sample from its file, or from the first sound one after it in its class. */
 static enum ghp_status make_pixels(const struct wanted *w, unsigned char *pixels)
 {
-    struct ghp_folder *f = w->folder;
+    struct folder *f = w->folder;
     const struct ghp_class_files *files = &f->listed.sets[w->set];
     int64_t sample = w->key.sample, label = files->label[sample], first = files->first[label],
             n = files->first[label + 1] - first;
@@ -167,8 +166,7 @@ static enum ghp_status make_pixels(const struct wanted *w, unsigned char *pixels
 static enum ghp_status folder_image(const struct ghp_data *data, int64_t sample,
                                     const struct ghp_batch *batch, void *image)
 {
-    struct wanted wanted = {
-        data, data->folder, batch->set, {data->folder->seed, batch->epoch, sample}};
+    struct wanted wanted = {data, data->own, batch->set, {data->seed, batch->epoch, sample}};
     int64_t pixels = data->shape.h * data->shape.w, channels = data->shape.c;
     unsigned char *bytes = malloc((size_t)(pixels * channels));
     enum ghp_status status = bytes != NULL ? make_pixels(&wanted, bytes) : GHP_NO_MEMORY();
@@ -191,7 +189,9 @@ static enum ghp_status folder_image(const struct ghp_data *data, int64_t sample,
 static void folder_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                           int32_t *labels)
 {
-    labels[0] = data->folder->listed.sets[set].label[sample];
+    const struct folder *f = data->own;
+
+    labels[0] = f->listed.sets[set].label[sample];
 }
 
 static enum ghp_status check_request(const struct ghp_data_request *request,
@@ -225,15 +225,12 @@ static void say_left_out(const struct ghp_class_folders *listed)
 static enum ghp_status folder_open(const struct ghp_data_request *request, const char *path,
                                    struct ghp_data *data)
 {
-    struct ghp_folder *f = ghp_alloc(1, sizeof *f);
+    struct folder *f = data->own;
 
-    if (f == NULL) return GHP_NO_MEMORY();
     pthread_mutex_init(&f->lock, NULL);
-    data->folder = f;
     data->shape = request->shape;
     f->size = (struct ghp_image_size){request->shape.w, request->shape.h};
     f->channels = (int)request->shape.c;
-    f->seed = request->seed;
     f->augments = request->augment == NULL || strcmp(request->augment, "none") != 0;
     f->augmentation = ghp_augment_usual;
     if (f->augments && request->augment != NULL)
@@ -250,33 +247,38 @@ static enum ghp_status folder_open(const struct ghp_data_request *request, const
     return GHP_OK;
 }
 
-void ghp_folder_close(struct ghp_folder *f)
+static void folder_close(void *own)
 {
-    if (f == NULL) return;
+    struct folder *f = own;
+
     ghp_class_folders_close(&f->listed);
     for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
         free(f->is_damaged[i]);
     pthread_mutex_destroy(&f->lock);
-    free(f);
 }
 
-bool ghp_folder_augments(const struct ghp_folder *f)
+static bool folder_augments(const void *own)
 {
-    return f->augments;
+    return ((const struct folder *)own)->augments;
 }
 
-const struct ghp_class_files *ghp_folder_files(const struct ghp_folder *f, enum ghp_data_set set)
+static int64_t folder_skipped(const void *own)
 {
-    return &f->listed.sets[set];
+    return ((const struct folder *)own)->damaged;
 }
 
-int64_t ghp_folder_damaged(const struct ghp_folder *f)
+static const struct ghp_class_files *folder_files(const void *own, enum ghp_data_set set)
 {
-    return f->damaged;
+    return &((const struct folder *)own)->listed.sets[set];
 }
 
 const struct ghp_data_ops ghp_data_folder = {.name = "folder",
                                              .argument = "DIR",
+                                             .own_bytes = sizeof(struct folder),
                                              .open = folder_open,
+                                             .close = folder_close,
                                              .image = folder_image,
-                                             .labels = folder_labels};
+                                             .labels = folder_labels,
+                                             .augments = folder_augments,
+                                             .skipped = folder_skipped,
+                                             .files_of = folder_files};

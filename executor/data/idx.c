@@ -180,8 +180,8 @@ done:
 static enum ghp_status idx_open(const struct ghp_data_request *request, const char *folder,
                                 struct ghp_data *data)
 {
-    GHP_TRY(open_set(folder, "train", &data->pictures[GHP_DATA_TRAIN]));
-    GHP_TRY(open_set(folder, "t10k", &data->pictures[GHP_DATA_TEST]));
+    GHP_TRY(open_set(folder, "train", ghp_data_pictures(data, GHP_DATA_TRAIN)));
+    GHP_TRY(open_set(folder, "t10k", ghp_data_pictures(data, GHP_DATA_TEST)));
     return ghp_pictures_share(data, request, folder);
 }
 
@@ -190,5 +190,7 @@ const struct ghp_data_ops ghp_data_idx = {
     .argument = "DIR",
     .files = "train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz], or the same as t10k-",
     .open = idx_open,
+    .own_bytes = GHP_PICTURES_OWN_BYTES,
+    .close = ghp_pictures_close,
     .image = ghp_pictures_image,
     .labels = ghp_pictures_labels};

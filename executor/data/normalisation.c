@@ -20,7 +20,7 @@ static bool is_folder(const struct ghp_data *data)
 
 static const struct ghp_pictures *training_set(const struct ghp_data *data)
 {
-    return &data->pictures[data->source[GHP_DATA_TRAIN]];
+    return ghp_data_pictures(data, data->source[GHP_DATA_TRAIN]);
 }
 
 static bool has_bytes(const struct ghp_data *data)
@@ -159,8 +159,11 @@ static enum ghp_status take_none(struct ghp_data *data)
 /* Whether the pictures of all sets are bytes, not those of the training set alone. */
 static bool all_bytes(const struct ghp_data *data)
 {
-    for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
-        if (data->pictures[i].n > 0 && data->pictures[i].number != GHP_NUMBER_BYTE) return false;
+    for (int i = 0; i < GHP_DATA_SET_COUNT && !is_folder(data); i++) {
+        const struct ghp_pictures *pictures = ghp_data_pictures(data, i);
+
+        if (pictures->n > 0 && pictures->number != GHP_NUMBER_BYTE) return false;
+    }
     return !is_folder(data);
 }
 

@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct ghp_pictures *ghp_data_pictures(const struct ghp_data *data, int set)
+{
+    return data->ops->close == ghp_pictures_close ? (struct ghp_pictures *)data->own + set : NULL;
+}
+
 enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
                                    const char *folder)
 {
-    const struct ghp_pictures *train = &data->pictures[GHP_DATA_TRAIN],
-                              *test = &data->pictures[GHP_DATA_TEST];
+    const struct ghp_pictures *sets = data->own, *train = &sets[GHP_DATA_TRAIN],
+                              *test = &sets[GHP_DATA_TEST];
     int lone = train->n > 0 ? GHP_DATA_TRAIN : GHP_DATA_TEST;
 
     if (train->n == 0 && test->n == 0)
@@ -23,7 +28,7 @@ enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_
                             "leave --train-fraction out",
                             folder);
         for (int set = 0; set < GHP_DATA_SET_COUNT; set++) {
-            data->count[set] = data->pictures[set].n;
+            data->count[set] = sets[set].n;
             data->source[set] = set;
         }
         data->shape = train->shape;
@@ -39,14 +44,13 @@ enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_
                         "'%s' has only a test set; cut it in order with --train-fraction F, such "
                         "as --train-fraction 0.8",
                         folder);
-    data->shape = data->pictures[lone].shape;
+    data->shape = sets[lone].shape;
     data->source[GHP_DATA_TRAIN] = data->source[GHP_DATA_TEST] = lone;
-    data->count[GHP_DATA_TRAIN] = data->pictures[lone].n;
+    data->count[GHP_DATA_TRAIN] = sets[lone].n;
     if (request->split > 0)
-        data->count[GHP_DATA_TRAIN] =
-            (int64_t)floor((double)data->pictures[lone].n * request->split + 1e-9);
+        data->count[GHP_DATA_TRAIN] = (int64_t)floor((double)sets[lone].n * request->split + 1e-9);
     data->first[GHP_DATA_TEST] = data->count[GHP_DATA_TRAIN];
-    data->count[GHP_DATA_TEST] = data->pictures[lone].n - data->count[GHP_DATA_TRAIN];
+    data->count[GHP_DATA_TEST] = sets[lone].n - data->count[GHP_DATA_TRAIN];
     return GHP_OK;
 }
 
@@ -141,7 +145,7 @@ static void put_ids(const struct ghp_pictures *pictures, const unsigned char *pi
 enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
                                    const struct ghp_batch *batch, void *image)
 {
-    const struct ghp_pictures *pictures = &data->pictures[data->source[batch->set]];
+    const struct ghp_pictures *pictures = ghp_data_pictures(data, data->source[batch->set]);
     int64_t n = data->first[batch->set] + sample;
     const unsigned char *picture = bytes_of(pictures, n);
     bool bytes = pictures->number == GHP_NUMBER_BYTE;
@@ -191,7 +195,7 @@ static void put_targets(const struct ghp_pictures *targets, const unsigned char 
 void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                          int32_t *labels)
 {
-    const struct ghp_pictures *pictures = &data->pictures[data->source[set]];
+    const struct ghp_pictures *pictures = ghp_data_pictures(data, data->source[set]);
     int64_t each = ghp_pictures_count_labels(pictures), n = data->first[set] + sample;
 
     if (pictures->targets != NULL)
@@ -239,13 +243,18 @@ enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_pictu
     return GHP_OK;
 }
 
-void ghp_pictures_release(struct ghp_pictures *pictures)
+static void release(struct ghp_pictures *pictures)
 {
     for (int i = 0; i < pictures->n_files; i++)
         release_file(&pictures->files[i]);
-    if (pictures->targets != NULL) ghp_pictures_release(pictures->targets);
+    if (pictures->targets != NULL) release(pictures->targets);
     free(pictures->targets);
     free(pictures->files);
     free(pictures->labels);
-    *pictures = (struct ghp_pictures){0};
+}
+
+void ghp_pictures_close(void *own)
+{
+    for (int set = 0; set < GHP_DATA_SET_COUNT; set++)
+        release((struct ghp_pictures *)own + set);
 }

@@ -12,6 +12,8 @@
 
 #include "executor/platform/random.h"
 
+#include <stdlib.h>
+
 enum {
     TRAIN_SAMPLES = 8192, /* or the global batch, if that is more */
     TEST_SAMPLES = 1024,
@@ -28,6 +30,13 @@ enum {
     STREAM_TOKEN = 0x746f6b65
 };
 
+struct synthetic {
+    bool numbers;           /* labels are */
+    int64_t tile_h, tile_w; /* of the class patterns */
+    float noise[256];       /* what a random byte adds */
+    float *patterns;        /* [classes][c][tile_h][tile_w], owned */
+};
+
 static const double pattern_share = 0.7071067811865476,
                     noise_share = 0.7071067811865476; /* squares sum to 1 */
 /* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12): one over it */
@@ -41,6 +50,7 @@ static int64_t smaller(int64_t a, int64_t b)
 static enum ghp_status synthetic_open(const struct ghp_data_request *request, const char *folder,
                                       struct ghp_data *data)
 {
+    struct synthetic *own = data->own;
     int64_t values;
 
     (void)folder;
@@ -49,21 +59,26 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
                                        "--train-fraction out, or use --data idx:DIR");
     data->shape = request->shape;
     data->classes = request->targets.c > 0 ? KINDS : request->classes;
-    data->numbers = request->targets.c > 0;
+    own->numbers = request->targets.c > 0;
     data->count[GHP_DATA_TRAIN] =
         request->global_batch > TRAIN_SAMPLES ? request->global_batch : TRAIN_SAMPLES;
     data->count[GHP_DATA_TEST] = TEST_SAMPLES;
     if (data->shape.vocabulary > 0) return GHP_OK;
-    data->tile_h = smaller(data->shape.h, MOST_TILES);
-    data->tile_w = smaller(data->shape.w, MOST_TILES);
+    own->tile_h = smaller(data->shape.h, MOST_TILES);
+    own->tile_w = smaller(data->shape.w, MOST_TILES);
     for (int byte = 0; byte < 256; byte++)
-        data->noise[byte] = (float)(noise_share * byte_unit * ((double)byte - 127.5));
-    values = data->classes * data->shape.c * data->tile_h * data->tile_w;
-    data->patterns = ghp_alloc((size_t)values, sizeof *data->patterns);
-    if (data->patterns == NULL) return GHP_NO_MEMORY();
+        own->noise[byte] = (float)(noise_share * byte_unit * ((double)byte - 127.5));
+    values = data->classes * data->shape.c * own->tile_h * own->tile_w;
+    own->patterns = ghp_alloc((size_t)values, sizeof *own->patterns);
+    if (own->patterns == NULL) return GHP_NO_MEMORY();
     ghp_random_fill_normal(request->seed, STREAM_PATTERN, 0, values, pattern_share,
-                           (int)sizeof(float), data->patterns);
+                           (int)sizeof(float), own->patterns);
     return GHP_OK;
+}
+
+static void synthetic_close(void *own)
+{
+    free(((struct synthetic *)own)->patterns);
 }
 
 /* Sample number over both sets: the test set follows the training set. */
@@ -96,7 +111,7 @@ static void make_tokens(const struct ghp_data *data, int64_t number, bool ahead,
 static void synthetic_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                              int32_t *labels)
 {
-    if (data->numbers) {
+    if (((const struct synthetic *)data->own)->numbers) {
         int64_t kind = label_at(data, number_of(data, set, sample), 0);
 
         ghp_random_fill_normal(data->seed, STREAM_TARGET, kind * data->sample_labels,
@@ -145,15 +160,16 @@ struct row {
 static inline void fill_row(const struct ghp_data *data, struct row row, int element_bytes,
                             void *out)
 {
+    const struct synthetic *own = data->own;
     uint64_t bits = 0;
     int64_t part = 0;
 
     for (int64_t w = 0; w < data->shape.w; w++) {
         if (w % 8 == 0) bits = next_noise(&row.noise);
         ghp_element_set(out, w * row.stride, element_bytes,
-                        (double)(*row.tiles + data->noise[bits & 255]));
+                        (double)(*row.tiles + own->noise[bits & 255]));
         bits >>= 8;
-        part += data->tile_w;
+        part += own->tile_w;
         if (part < data->shape.w) continue;
         part -= data->shape.w;
         row.tiles++;
@@ -174,10 +190,11 @@ static void make_row(const struct ghp_data *data, struct row row, int element_by
 static void make_channel(const struct ghp_data *data, int64_t number, int64_t channel,
                          const struct ghp_batch *batch, void *image)
 {
+    const struct synthetic *own = data->own;
     struct ghp_shape s = data->shape;
     uint64_t key = ghp_random_u64(data->seed, STREAM_NOISE, (uint64_t)number);
-    int64_t label = -1, place = -1, tiles = data->tile_h * data->tile_w;
-    int64_t places = data->numbers ? 1 : data->sample_labels;
+    int64_t label = -1, place = -1, tiles = own->tile_h * own->tile_w;
+    int64_t places = own->numbers ? 1 : data->sample_labels;
 
     for (int64_t h = 0; h < s.h; h++) {
         struct row row = {.noise = mix(key ^ mix((uint64_t)(channel * s.h + h) + 1)) | 1,
@@ -187,8 +204,8 @@ static void make_channel(const struct ghp_data *data, int64_t number, int64_t ch
             place = h * places / s.h;
             label = label_at(data, number, place);
         }
-        row.tiles = data->patterns + (label * s.c + channel) * tiles +
-                    h * data->tile_h / s.h * data->tile_w;
+        row.tiles =
+            own->patterns + (label * s.c + channel) * tiles + h * own->tile_h / s.h * own->tile_w;
         make_row(data, row, batch->element_bytes,
                  (char *)image + h * s.w * batch->channels * batch->element_bytes);
     }
@@ -210,7 +227,8 @@ static enum ghp_status synthetic_image(const struct ghp_data *data, int64_t samp
 }
 
 const struct ghp_data_ops ghp_data_synthetic = {.name = "synthetic",
-                                                .files = NULL,
+                                                .own_bytes = sizeof(struct synthetic),
                                                 .open = synthetic_open,
+                                                .close = synthetic_close,
                                                 .image = synthetic_image,
                                                 .labels = synthetic_labels};

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TOKENS_BYTES = GHP_DATA_SET_COUNT * sizeof(struct ghp_tokens *) };
+
 static const char test_mark[] = "val:", type_mark[] = "type=";
 
 const char *ghp_token_list_file(const char *item)
@@ -61,7 +63,7 @@ static enum ghp_status open_set(const struct ghp_data_request *request, const ch
     if (names == NULL || type == NULL)
         status = GHP_NO_MEMORY();
     else if (names[0] != '\0')
-        status = ghp_tokens_open(&tokens, &data->tokens[set]);
+        status = ghp_tokens_open(&tokens, &((struct ghp_tokens **)data->own)[set]);
     else if (set == GHP_DATA_TRAIN)
         status = GHP_FAIL(GHP_ERR_USAGE, "'%s' names no file that trains; name one without '%s'",
                           request->spec, test_mark);
@@ -73,17 +75,18 @@ static enum ghp_status open_set(const struct ghp_data_request *request, const ch
 /* Windows that train, and those that test. */
 static enum ghp_status share(const struct ghp_data_request *request, struct ghp_data *data)
 {
-    int64_t n = ghp_tokens_windows(data->tokens[GHP_DATA_TRAIN]);
+    struct ghp_tokens *const *tokens = data->own;
+    int64_t n = ghp_tokens_windows(tokens[GHP_DATA_TRAIN]);
 
     data->count[GHP_DATA_TRAIN] = n;
-    if (data->tokens[GHP_DATA_TEST] != NULL) {
+    if (tokens[GHP_DATA_TEST] != NULL) {
         if (request->split > 0)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "'%s' has files that test, so there is nothing to cut; leave "
                             "--train-fraction out",
                             request->spec);
         data->source[GHP_DATA_TEST] = GHP_DATA_TEST;
-        data->count[GHP_DATA_TEST] = ghp_tokens_windows(data->tokens[GHP_DATA_TEST]);
+        data->count[GHP_DATA_TEST] = ghp_tokens_windows(tokens[GHP_DATA_TEST]);
         return GHP_OK;
     }
     if (request->split > 0)
@@ -102,30 +105,44 @@ static enum ghp_status windows_open(const struct ghp_data_request *request, cons
     return share(request, data);
 }
 
+static void windows_close(void *own)
+{
+    for (int set = 0; set < GHP_DATA_SET_COUNT; set++)
+        ghp_tokens_close(((struct ghp_tokens **)own)[set]);
+}
+
+static const struct ghp_tokens *tokens_of(const struct ghp_data *data, enum ghp_data_set set)
+{
+    return ((struct ghp_tokens **)data->own)[data->source[set]];
+}
+
 static enum ghp_status windows_ids(const struct ghp_data *data, int64_t sample,
                                    const struct ghp_batch *batch, void *image)
 {
-    ghp_tokens_window(data->tokens[data->source[batch->set]], data->first[batch->set] + sample,
-                      image, NULL);
+    ghp_tokens_window(tokens_of(data, batch->set), data->first[batch->set] + sample, image, NULL);
     return GHP_OK;
 }
 
 static void windows_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                            int32_t *labels)
 {
-    ghp_tokens_window(data->tokens[data->source[set]], data->first[set] + sample, NULL, labels);
+    ghp_tokens_window(tokens_of(data, set), data->first[set] + sample, NULL, labels);
 }
 
 const struct ghp_data_ops ghp_data_tokens = {.name = "tokens",
                                              .argument = "FILE",
                                              .has_tokens = true,
+                                             .own_bytes = TOKENS_BYTES,
                                              .open = windows_open,
+                                             .close = windows_close,
                                              .image = windows_ids,
                                              .labels = windows_labels};
 
 const struct ghp_data_ops ghp_data_bytes = {.name = "bytes",
                                             .argument = "FILE",
                                             .has_tokens = true,
+                                            .own_bytes = TOKENS_BYTES,
                                             .open = windows_open,
+                                            .close = windows_close,
                                             .image = windows_ids,
                                             .labels = windows_labels};

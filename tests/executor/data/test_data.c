@@ -214,7 +214,7 @@ static void check_fingerprint(void)
     CHECK(ghp_data_normalisation_hash(data) == normalised);
     CHECK_TEXT(ghp_data_kind(data), "idx");
     /* the last pixel of the last image */
-    *(unsigned char *)(uintptr_t)(data->pictures[GHP_DATA_TRAIN].files[0].pixels +
+    *(unsigned char *)(uintptr_t)(ghp_data_pictures(data, GHP_DATA_TRAIN)->files[0].pixels +
                                   IMAGES * SIDE * SIDE - 1) ^= 1;
     CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &packed), GHP_OK);
     CHECK(packed.samples != plain.samples && packed.labels == plain.labels);
