@@ -149,7 +149,7 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
     struct ghp_ranks ranks = ghp_emitter_replica_group(e, ghp_split_sharers(split));
     if (e->placement.n_stages > 1)
         ranks = (struct ghp_ranks){.count = e->lowering->problem.workers, .stride = 1};
-    if (e->lowering->no_metrics || ranks.count == 1) return GHP_OK;
+    if (ranks.count == 1) return GHP_OK;
     if (!e->lowering->forward_only && ghp_sync_runs_free(e->lowering->method.sync))
         return GHP_OK; /* each has its own */
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_METRIC_REDUCE, e->program->n_points - 1);

@@ -9,7 +9,7 @@ bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge)
 
 bool ghp_lower_needs_gradient(const struct ghp_lowering *lowering, int layer)
 {
-    return lowering->input_gradient || lowering->model->layers[layer].learns;
+    return lowering->model->layers[layer].learns;
 }
 
 /* The edge whose gradient comes first in backward order, of two edges of one producer; best is -1 if there is none

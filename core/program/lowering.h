@@ -26,9 +26,6 @@ struct ghp_lowering {
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     struct ghp_method method;
     struct ghp_scratch_source scratch;
-    /* count the gradient with respect to the input too (closed forms' premise) */
-    bool input_gradient;
-    bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
     bool unplaced;     /* only to be costed: buffers have no offsets, peak_bytes is 0 */
     /* Bits of enum ghp_param_sharding that a search may choose from for a layer; 0: NONE alone. */

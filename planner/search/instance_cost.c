@@ -220,7 +220,7 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
             ghp_ranks_replica(0, ghp_split_sharers(in->choices[in->first_choice[last] + i]),
                               in->lowering->problem.workers),
             ghp_sync_metric_period(in->lowering->method.sync));
-        if (in->lowering->no_metrics || instr.ranks.count == 1 || in->n_stages > 1 ||
+        if (instr.ranks.count == 1 || in->n_stages > 1 ||
             ghp_sync_runs_free(in->lowering->method.sync))
             continue;
         GHP_TRY(ghp_profile_cost(in->profile, &instr, in->lowering->problem.workers, &cost));
@@ -274,17 +274,14 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     const struct ghp_model *model = in->lowering->model;
     const struct ghp_edge *a = &in->edges[e], *b = &in->edges[other];
     const struct ghp_layer *from_a = &model->layers[a->from], *from_b = &model->layers[b->from];
-    struct ghp_lowering plain = *in->lowering;
 
-    plain.input_gradient = false; /* counts in layers, not in edges */
     if (in->n_stages > 1 &&
         (in->stage[a->from] != in->stage[a->to] || in->stage[b->from] != in->stage[b->to] ||
          in->stage[a->from] != in->stage[b->from]))
         return false;
     if (from_a->n_consumers != 1 || from_b->n_consumers != 1) return false;
     if (memcmp(&from_a->out, &from_b->out, sizeof from_a->out) != 0) return false;
-    if (ghp_lower_needs_gradient(&plain, a->from) != ghp_lower_needs_gradient(&plain, b->from))
-        return false;
+    if (model->layers[a->from].learns != model->layers[b->from].learns) return false;
     const int ends[2][2] = {{a->from, b->from}, {a->to, b->to}};
     for (int k = 0; k < 2; k++) {
         int n = in->n_choices[ends[k][0]];

@@ -314,8 +314,7 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
     for (int k = 0; k < m->piece.n_instrs; k++)
         if (ghp_instr_reduces(&m->piece.instrs[k]) && !ghp_instr_is_served(&m->piece.instrs[k]))
             return ghp_instr_receive_bytes(&m->piece.instrs[k]);
-    if (v < m->in->route[m->stage].end_layer - 1 || m->in->lowering->no_metrics || ranks.count == 1)
-        return 0;
+    if (v < m->in->route[m->stage].end_layer - 1 || ranks.count == 1) return 0;
     return ghp_receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks.count);
 }
 

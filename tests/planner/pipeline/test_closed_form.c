@@ -131,11 +131,30 @@ static void remove_biases(struct ghp_model *model)
     model->n_layers = n;
 }
 
+/* The table counts the gradient with respect to the input, too. */
+static enum ghp_status complete_premised(struct ghp_model *model)
+{
+    GHP_TRY(ghp_model_complete(model));
+    model->layers[0].learns = true;
+    return GHP_OK;
+}
+
 static enum ghp_status load_without_biases(struct ghp_model *model)
 {
     GHP_TRY(ghp_model_load(GHP_SOURCE_DIR "/models/vgg16.json", model));
     remove_biases(model);
-    return ghp_model_complete(model);
+    return complete_premised(model);
+}
+
+/* Seconds of the program's instructions, one after the other, but for the losses' sum, which the table leaves out. */
+static double serial_s(const struct ghp_program *program, const struct ghp_timing *timing)
+{
+    double all = timing->serial_s;
+
+    for (int k = 0; k < program->n_instrs; k++)
+        if (program->instrs[k].kind == GHP_INSTR_METRIC_REDUCE)
+            all -= timing->instrs[k].cost.seconds;
+    return all;
 }
 
 /* Front by data; the rear's linear layers `out` by all-gather over K; between them the activations stay whole. */
@@ -163,11 +182,8 @@ static void premised_splits(const struct ghp_model *model, const struct row *row
 static void test_program_row(const struct ghp_model *model, const struct ghp_profile *profile,
                              const struct row *row)
 {
-    struct ghp_lowering lowering = {.model = model,
-                                    .problem = {row->workers, (int64_t)row->batch},
-                                    .element_bytes = 4,
-                                    .input_gradient = true,
-                                    .no_metrics = true};
+    struct ghp_lowering lowering = {
+        .model = model, .problem = {row->workers, (int64_t)row->batch}, .element_bytes = 4};
     struct ghp_split splits[64];
     struct ghp_program program;
     struct ghp_timing timing;
@@ -181,6 +197,7 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
         const struct ghp_instr *instr = &program.instrs[k];
         double seconds = timing.instrs[k].cost.seconds;
 
+        if (instr->kind == GHP_INSTR_METRIC_REDUCE) continue;
         if (instr->kind == GHP_INSTR_RESHARD)
             *(model->edges[instr->edge].from <= cut ? &boundary : &activations) += seconds;
         else if (instr->kind == GHP_INSTR_ALL_REDUCE)
@@ -198,8 +215,8 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     double extra_rear = 2 * latency_s * (row->groups - 1) * 2;
     CHECK_DIGITS(front_reduce - (row->data ? extra_all : extra), row->front_reduce);
     CHECK_DIGITS(rear_reduce - (row->data || row->groups == 1 ? 0 : extra_rear), row->rear_reduce);
-    CHECK_NEAR(timing.serial_s, front + rear + boundary + activations + front_reduce + rear_reduce,
-               1e-9);
+    CHECK_NEAR(serial_s(&program, &timing),
+               front + rear + boundary + activations + front_reduce + rear_reduce, 1e-9);
     ghp_timing_release(&timing);
     lowering.method.bucket_bytes = (int64_t)1
                                    << 40; /* one message a TP size, as the table has it */
@@ -207,7 +224,7 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
                       GHP_OK))
         return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
-    CHECK_DIGITS(timing.serial_s, row->total);
+    CHECK_DIGITS(serial_s(&program, &timing), row->total);
     ghp_timing_release(&timing);
     ghp_program_release(&program);
 }
@@ -248,8 +265,6 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
                                     .problem = {row->workers, (int64_t)row->batch},
                                     .element_bytes = 4,
                                     .method.bucket_bytes = (int64_t)1 << 40,
-                                    .input_gradient = true,
-                                    .no_metrics = true,
                                     .staging = &staging};
     struct ghp_closed_form_params params = params_of(row);
     struct ghp_closed_form_network net = network_of(model, row);
@@ -268,6 +283,7 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
             const struct ghp_instr *instr = &programs.of[i].instrs[n];
             struct ghp_cost cost;
 
+            if (instr->kind == GHP_INSTR_METRIC_REDUCE) continue;
             CHECK_STATUS(ghp_profile_cost(profile, instr, row->workers, &cost), GHP_OK);
             *(instr->stream == GHP_STREAM_TRANSFER  ? &boundary
               : instr->kind == GHP_INSTR_RESHARD    ? &activations
@@ -320,9 +336,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     struct ghp_lowering lowering = {.model = plain,
                                     .problem = {best->workers, (int64_t)best->batch},
                                     .element_bytes = 4,
-                                    .method.bucket_bytes = (int64_t)1 << 40,
-                                    .input_gradient = true,
-                                    .no_metrics = true};
+                                    .method.bucket_bytes = (int64_t)1 << 40};
     struct ghp_split splits[64];
     struct ghp_program program;
     struct ghp_timing timing;
@@ -337,7 +351,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     }
     if (!CHECK_STATUS(ghp_lower(&lowering, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
-    CHECK_NEAR(1e3 * timing.serial_s, named_ms, 0.0501);
+    CHECK_NEAR(1e3 * serial_s(&program, &timing), named_ms, 0.0501);
     ghp_timing_release(&timing);
     ghp_program_release(&program);
 }
@@ -348,11 +362,8 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
 static void test_free_choice(const struct ghp_model *model, const struct ghp_model *plain,
                              struct ghp_profile *profile, const struct row *best, double least_ms)
 {
-    struct ghp_lowering lowering = {.model = plain,
-                                    .problem = {best->workers, (int64_t)best->batch},
-                                    .element_bytes = 4,
-                                    .input_gradient = true,
-                                    .no_metrics = true};
+    struct ghp_lowering lowering = {
+        .model = plain, .problem = {best->workers, (int64_t)best->batch}, .element_bytes = 4};
     double serial_ms, free_ms;
 
     profile->overlap = (struct ghp_overlap){.compute = 2, .comm = 2, .link = 2};
@@ -377,7 +388,7 @@ CHECK_TEST(closed_form)
     if (!CHECK_STATUS(load_without_biases(&plain), GHP_OK)) return check_end();
     if (!CHECK_STATUS(load_without_biases(&wide), GHP_OK)) return check_end();
     wide.layers[wide.n_layers - 2].out.c = 1024;
-    if (!CHECK_STATUS(ghp_model_complete(&wide), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(complete_premised(&wide), GHP_OK)) return check_end();
     if (!CHECK_STATUS(analytic_profile(flops_per_s, bandwidth_Bps, latency_s, &profile), GHP_OK))
         return check_end();
     test_formulas(&model);

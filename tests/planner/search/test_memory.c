@@ -58,7 +58,7 @@ static void compare_plan(const struct ghp_instance *in, const int *choice, bool 
 }
 
 static void check_model(const struct ghp_model *model, const struct ghp_profile *profile,
-                        struct ghp_problem problem, struct random_source *s, bool input_gradient)
+                        struct ghp_problem problem, struct random_source *s)
 {
     bool bf16 = random_below(s, 3) == 0;
     struct ghp_lowering lowering = {.model = model,
@@ -68,7 +68,6 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
                                                                                : 8,
                                     .bf16_weights = bf16,
                                     .scratch = {.bytes = some_scratch},
-                                    .input_gradient = input_gradient,
                                     .method.sync = ghp_sync_at(random_below(s, 2)),
                                     .method.reduces_bf16 = random_below(s, 3) == 0,
                                     .method.optimizer =
@@ -91,7 +90,7 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
     ghp_instance_release(&in);
 }
 
-static void check_file(const char *path, bool input_gradient)
+static void check_file(const char *path)
 {
     struct random_source s = {.state = 7};
     struct ghp_model model;
@@ -99,7 +98,7 @@ static void check_file(const char *path, bool input_gradient)
 
     if (!CHECK_STATUS(ghp_model_load(path, &model), GHP_OK)) return;
     if (!CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK)) return;
-    check_model(&model, &profile, (struct ghp_problem){4, 32}, &s, input_gradient);
+    check_model(&model, &profile, (struct ghp_problem){4, 32}, &s);
     ghp_profile_release(&profile);
     ghp_model_release(&model);
 }
@@ -207,7 +206,7 @@ static void check_long_sequences(void)
         CHECK(program.peak_bytes < matrix);
         ghp_program_release(&program);
     }
-    check_model(&model, &profile, lowering.problem, &s, false);
+    check_model(&model, &profile, lowering.problem, &s);
     ghp_profile_release(&profile);
     ghp_model_release(&model);
 }
@@ -219,7 +218,7 @@ CHECK_TEST(memory)
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_make(3000 + seed, 1e5, &c), GHP_OK)) break;
-        check_model(&c.model, &c.profile, c.problem, &s, seed % 5 == 0);
+        check_model(&c.model, &c.profile, c.problem, &s);
         random_case_release(&c);
     }
     for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); seed++) {
@@ -227,17 +226,17 @@ CHECK_TEST(memory)
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_tied(seed, 1e5, &c), GHP_OK)) break;
-        check_model(&c.model, &c.profile, c.problem, &s, false);
+        check_model(&c.model, &c.profile, c.problem, &s);
         random_case_release(&c);
     }
     check_long_sequences();
-    check_file(GHP_SOURCE_DIR "/models/lenet5.json", false);
-    check_file(GHP_SOURCE_DIR "/models/vgg-a-32.json", true);
-    check_file(GHP_SOURCE_DIR "/models/alexnet.json", false);
-    check_file(GHP_SOURCE_DIR "/models/small-resnet.json", true);
-    check_file(GHP_SOURCE_DIR "/tests/executor/sequence.json", false);
-    check_file(GHP_SOURCE_DIR "/tests/executor/tokens.json", false);
-    check_file(GHP_SOURCE_DIR "/tests/executor/padded.json", false);
+    check_file(GHP_SOURCE_DIR "/models/lenet5.json");
+    check_file(GHP_SOURCE_DIR "/models/vgg-a-32.json");
+    check_file(GHP_SOURCE_DIR "/models/alexnet.json");
+    check_file(GHP_SOURCE_DIR "/models/small-resnet.json");
+    check_file(GHP_SOURCE_DIR "/tests/executor/sequence.json");
+    check_file(GHP_SOURCE_DIR "/tests/executor/tokens.json");
+    check_file(GHP_SOURCE_DIR "/tests/executor/padded.json");
     check_positions();
     return check_end();
 }
