@@ -1,227 +1,68 @@
 /* executor/backend/reference/activations.c - relu, the functions of `activation`, gelu, silu, hard_swish and
- * the functions of `pointwise`.
+ * the functions of `pointwise`: of each its value and its slope, number by number.
  *
  * Each slope of the first two follows from the output alone; at a corner it is the one towards 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
 
-static double relu(const struct ghp_activation *by, double x)
-{
-    (void)by;
-    return x > 0.0 ? x : 0.0;
-}
-
-static double relu_slope(const struct ghp_activation *by, double y)
-{
-    (void)by;
-    return y > 0.0 ? 1.0 : 0.0;
-}
-
-static double leaky_relu(const struct ghp_activation *by, double x)
-{
-    return x > 0.0 ? x : by->alpha * x;
-}
-
-static double leaky_relu_slope(const struct ghp_activation *by, double y)
-{
-    return y > 0.0 ? 1.0 : by->alpha;
-}
-
-static double sigmoid(const struct ghp_activation *by, double x)
-{
-    (void)by;
-    return 1.0 / (1.0 + exp(-x));
-}
-
-static double sigmoid_slope(const struct ghp_activation *by, double y)
-{
-    (void)by;
-    return y * (1.0 - y);
-}
-
-static double hyperbolic_tangent(const struct ghp_activation *by, double x)
-{
-    (void)by;
-    return tanh(x);
-}
-
-static double hyperbolic_tangent_slope(const struct ghp_activation *by, double y)
-{
-    (void)by;
-    return 1.0 - y * y;
-}
-
-static double elu(const struct ghp_activation *by, double x)
-{
-    return x > 0.0 ? x : by->alpha * (exp(x) - 1.0);
-}
-
-static double elu_slope(const struct ghp_activation *by, double y)
-{
-    return y > 0.0 ? 1.0 : y + by->alpha;
-}
-
-static double clip(const struct ghp_activation *by, double x)
-{
-    return x < by->alpha ? by->alpha : x > by->beta ? by->beta : x;
-}
-
-static double clip_slope(const struct ghp_activation *by, double y)
-{
-    return y > by->alpha && y < by->beta ? 1.0 : 0.0;
-}
-
-static double affine(const struct ghp_activation *by, double x)
-{
-    return by->alpha * x + by->beta;
-}
-
-static double affine_slope(const struct ghp_activation *by, double y)
-{
-    (void)y;
-    return by->alpha;
-}
-
-struct function {
-    double (*value)(const struct ghp_activation *by, double x);
-    double (*slope)(const struct ghp_activation *by, double y);
-};
-
-static const struct function functions[GHP_FUNCTION_COUNT] = {
-    [GHP_FUNCTION_LEAKY_RELU] = {leaky_relu, leaky_relu_slope},
-    [GHP_FUNCTION_SIGMOID] = {sigmoid, sigmoid_slope},
-    [GHP_FUNCTION_TANH] = {hyperbolic_tangent, hyperbolic_tangent_slope},
-    [GHP_FUNCTION_ELU] = {elu, elu_slope},
-    [GHP_FUNCTION_CLIP] = {clip, clip_slope},
-    [GHP_FUNCTION_AFFINE] = {affine, affine_slope},
-};
-
-static void apply(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                  struct function function)
-{
-    const double *x = args->at.x[0];
-    double *y = args->at.y;
-
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
-        y[i] = function.value(&local->activation, x[i]);
-}
-
-static void apply_slope(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                        struct function function)
-{
-    const double *y = args->at.y, *dy = args->at.dy;
-    double *dx = args->at.dx[0];
-
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
-        dx[i] = dy[i] * function.slope(&local->activation, y[i]);
-}
-
-static void relu_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
-{
-    apply(local, args, (struct function){relu, relu_slope});
-}
-
-static void relu_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
-{
-    apply_slope(local, args, (struct function){relu, relu_slope});
-}
-
-static void activation_forward(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args)
-{
-    apply(local, args, functions[local->activation.function]);
-}
-
-static void activation_backward(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args)
-{
-    apply_slope(local, args, functions[local->activation.function]);
-}
-
-/* ---- gelu ---- */
-
 static const double pi = 3.14159265358979323846;
 
-static void gelu_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+static double function_value(const struct ghp_activation *by, double x)
 {
-    const double *x = args->at.x[0];
-    double *y = args->at.y;
-
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++) {
-        double u = sqrt(2.0 / pi) * (x[i] + 0.044715 * x[i] * x[i] * x[i]);
-
-        y[i] = 0.5 * x[i] *
-               (local->norm.gelu == GHP_GELU_ERF ? erfc(-x[i] / sqrt(2.0)) : 1.0 + tanh(u));
+    switch (by->function) {
+    case GHP_FUNCTION_LEAKY_RELU: return x > 0.0 ? x : by->alpha * x;
+    case GHP_FUNCTION_SIGMOID: return 1.0 / (1.0 + exp(-x));
+    case GHP_FUNCTION_TANH: return tanh(x);
+    case GHP_FUNCTION_ELU: return x > 0.0 ? x : by->alpha * (exp(x) - 1.0);
+    case GHP_FUNCTION_CLIP: return x < by->alpha ? by->alpha : x > by->beta ? by->beta : x;
+    case GHP_FUNCTION_AFFINE: return by->alpha * x + by->beta;
+    case GHP_FUNCTION_COUNT: break;
     }
+    return NAN;
+}
+
+static double function_slope(const struct ghp_activation *by, double y)
+{
+    switch (by->function) {
+    case GHP_FUNCTION_LEAKY_RELU: return y > 0.0 ? 1.0 : by->alpha;
+    case GHP_FUNCTION_SIGMOID: return y * (1.0 - y);
+    case GHP_FUNCTION_TANH: return 1.0 - y * y;
+    case GHP_FUNCTION_ELU: return y > 0.0 ? 1.0 : y + by->alpha;
+    case GHP_FUNCTION_CLIP: return y > by->alpha && y < by->beta ? 1.0 : 0.0;
+    case GHP_FUNCTION_AFFINE: return by->alpha;
+    case GHP_FUNCTION_COUNT: break;
+    }
+    return NAN;
+}
+
+static double gelu_value(enum ghp_gelu gelu, double x)
+{
+    double u = sqrt(2.0 / pi) * (x + 0.044715 * x * x * x);
+
+    return 0.5 * x * (gelu == GHP_GELU_ERF ? erfc(-x / sqrt(2.0)) : 1.0 + tanh(u));
 }
 
 /* The share below x, and x times its slope. */
-static void gelu_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+static double gelu_slope(enum ghp_gelu gelu, double x)
 {
-    const double *x = args->at.x[0], *dy = args->at.dy;
-    double *dx = args->at.dx[0];
+    double share = 0.5 * erfc(-x / sqrt(2.0)), slope = exp(-0.5 * x * x) / sqrt(2.0 * pi);
 
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++) {
-        double share = 0.5 * erfc(-x[i] / sqrt(2.0)),
-               slope = exp(-0.5 * x[i] * x[i]) / sqrt(2.0 * pi);
+    if (gelu == GHP_GELU_TANH) {
+        double t = tanh(sqrt(2.0 / pi) * (x + 0.044715 * x * x * x));
 
-        if (local->norm.gelu == GHP_GELU_TANH) {
-            double t = tanh(sqrt(2.0 / pi) * (x[i] + 0.044715 * x[i] * x[i] * x[i]));
-
-            share = 0.5 * (1.0 + t);
-            slope = 0.5 * (1.0 - t * t) * sqrt(2.0 / pi) * (1.0 + 3.0 * 0.044715 * x[i] * x[i]);
-        }
-        dx[i] = dy[i] * (share + x[i] * slope);
+        share = 0.5 * (1.0 + t);
+        slope = 0.5 * (1.0 - t * t) * sqrt(2.0 / pi) * (1.0 + 3.0 * 0.044715 * x * x);
     }
+    return share + x * slope;
 }
 
-/* ---- silu ---- */
-
-static void silu_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+static double silu_slope(double x)
 {
-    const double *x = args->at.x[0];
-    double *y = args->at.y;
+    double s = 1.0 / (1.0 + exp(-x));
 
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
-        y[i] = x[i] / (1.0 + exp(-x[i]));
+    return s + x * s * (1.0 - s);
 }
-
-static void silu_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
-{
-    const double *x = args->at.x[0], *dy = args->at.dy;
-    double *dx = args->at.dx[0];
-
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++) {
-        double s = 1.0 / (1.0 + exp(-x[i]));
-
-        dx[i] = dy[i] * (s + x[i] * s * (1.0 - s));
-    }
-}
-
-/* ---- hard_swish ---- */
-
-static void hard_swish_forward(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args)
-{
-    const double *x = args->at.x[0];
-    double *y = args->at.y;
-
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
-        y[i] = x[i] * fmin(fmax(x[i] + 3.0, 0.0), 6.0) / 6.0;
-}
-
-static void hard_swish_backward(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args)
-{
-    const double *x = args->at.x[0], *dy = args->at.dy;
-    double *dx = args->at.dx[0];
-
-    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
-        dx[i] = dy[i] * (x[i] <= -3.0 ? 0.0 : x[i] < 3.0 ? x[i] / 3.0 + 0.5 : 1.0);
-}
-
-/* ---- pointwise ---- */
 
 static double curve_value(const struct ghp_pointwise *by, double x)
 {
@@ -254,46 +95,68 @@ static double curve_slope(const struct ghp_pointwise *by, double x)
     return NAN;
 }
 
-static void pointwise_forward(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args)
+static double value(const struct ghp_local *local, double x)
+{
+    if (local->op == GHP_OP_RELU) return x > 0.0 ? x : 0.0;
+    if (local->op == GHP_OP_ACTIVATION) return function_value(&local->activation, x);
+    if (local->op == GHP_OP_GELU) return gelu_value(local->norm.gelu, x);
+    if (local->op == GHP_OP_SILU) return x / (1.0 + exp(-x));
+    if (local->op == GHP_OP_HARD_SWISH) return x * fmin(fmax(x + 3.0, 0.0), 6.0) / 6.0;
+    return curve_value(&local->pointwise, x);
+}
+
+static bool follows_from_output(const struct ghp_local *local)
+{
+    return local->op == GHP_OP_RELU || local->op == GHP_OP_ACTIVATION;
+}
+
+/* at: the output if the slope follows from it, else the input */
+static double slope(const struct ghp_local *local, double at)
+{
+    if (local->op == GHP_OP_RELU) return at > 0.0 ? 1.0 : 0.0;
+    if (local->op == GHP_OP_ACTIVATION) return function_slope(&local->activation, at);
+    if (local->op == GHP_OP_GELU) return gelu_slope(local->norm.gelu, at);
+    if (local->op == GHP_OP_SILU) return silu_slope(at);
+    if (local->op == GHP_OP_HARD_SWISH) return at <= -3.0 ? 0.0 : at < 3.0 ? at / 3.0 + 0.5 : 1.0;
+    return curve_slope(&local->pointwise, at);
+}
+
+static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
     const double *x = args->at.x[0];
     double *y = args->at.y;
 
     for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
-        y[i] = curve_value(&local->pointwise, x[i]);
+        y[i] = value(local, x[i]);
 }
 
-static void pointwise_backward(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args)
+static void backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    const double *x = args->at.x[0], *dy = args->at.dy;
+    const double *at = follows_from_output(local) ? args->at.y : args->at.x[0], *dy = args->at.dy;
     double *dx = args->at.dx[0];
 
     for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
-        dx[i] = dy[i] * curve_slope(&local->pointwise, x[i]);
+        dx[i] = dy[i] * slope(local, at[i]);
 }
 
 const struct ghp_reference_kernel ghp_reference_activations[] = {
-    {GHP_OP_RELU, GHP_PASS_FORWARD, relu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
-    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, relu_backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
+    {GHP_OP_RELU, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
      GHP_REFERENCE_DX, NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, activation_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y,
-     NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, activation_backward,
-     GHP_REFERENCE_Y | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
-    {GHP_OP_GELU, GHP_PASS_FORWARD, gelu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
-    {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, gelu_backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
      GHP_REFERENCE_DX, NULL},
-    {GHP_OP_SILU, GHP_PASS_FORWARD, silu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
-    {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, silu_backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
+    {GHP_OP_GELU, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
      GHP_REFERENCE_DX, NULL},
-    {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, hard_swish_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y,
-     NULL},
-    {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, hard_swish_backward,
-     GHP_REFERENCE_X | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
-    {GHP_OP_POINTWISE, GHP_PASS_FORWARD, pointwise_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
-    {GHP_OP_POINTWISE, GHP_PASS_BACKWARD_DATA, pointwise_backward,
-     GHP_REFERENCE_X | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
+    {GHP_OP_SILU, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
+     GHP_REFERENCE_DX, NULL},
+    {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
+     GHP_REFERENCE_DX, NULL},
+    {GHP_OP_POINTWISE, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_POINTWISE, GHP_PASS_BACKWARD_DATA, backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
+     GHP_REFERENCE_DX, NULL},
     {.run = NULL},
 };
