@@ -9,42 +9,6 @@
 
 #include <string.h>
 
-static enum ghp_status read_conv(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
-{
-    struct ghp_layer like = {.op = GHP_OP_CONV2D, .n_inputs = 1};
-    struct ghp_onnx_source weight = {.scale = 1};
-    struct ghp_onnx_array *x, *w;
-    struct ghp_onnx_pixels p = {.axes = 0};
-    int64_t groups = ghp_onnx_int(node, "group", 1);
-    int layer;
-
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
-    if ((x->n != 3 && x->n != 4) || w->n != x->n)
-        return ghp_onnx_fail(im, node, "has %d axes of pixels and a kernel of %d; ghp has 1 and 2",
-                             x->n - 2, w->n - 2);
-    p.kernel[0] = x->n == 4 ? w->dims[2] : 1;
-    p.kernel[1] = w->dims[x->n - 1];
-    GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
-    if (p.kernel[1] != w->dims[x->n - 1] || (x->n == 4 && p.kernel[0] != w->dims[2]) ||
-        w->dims[0] < 1 || w->dims[0] > GHP_ONNX_MAX_SIZE || groups < 1 || groups > x->dims[1] ||
-        x->dims[1] % groups != 0 || w->dims[1] != x->dims[1] / groups)
-        return ghp_onnx_fail(im, node,
-                             "has weights that do not fit its kernel, groups or channels; "
-                             "repair the file");
-    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-    ghp_onnx_window_pad(im, &p, &like.inputs[0]);
-    like.window = ghp_onnx_window_of(&p);
-    like.window.groups = groups;
-    like.out.c = w->dims[0];
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &layer));
-    weight.array = *w;
-    weight.layer = layer;
-    GHP_TRY(ghp_onnx_weight_from(im, node, weight));
-    GHP_TRY(ghp_onnx_bias_in(im, node, 2, &layer));
-    return ghp_onnx_window_define(im, node, layer, x->n);
-}
-
 /* Takes output_padding off the padding at the end of each axis. */
 static enum ghp_status read_output_pads(struct ghp_onnx_import *im,
                                         const struct ghp_onnx_node *node, struct ghp_onnx_pixels *p)
@@ -67,11 +31,32 @@ static enum ghp_status read_output_pads(struct ghp_onnx_import *im,
     return GHP_OK;
 }
 
-static enum ghp_status read_conv_transpose(struct ghp_onnx_import *im,
-                                           const struct ghp_onnx_node *node)
+/* Whether the weights fit the node's kernel, groups and channels, [out][in / groups]... or [in][out / groups]... */
+static bool fits(const struct ghp_onnx_array *x, const struct ghp_onnx_array *w,
+                 const struct ghp_onnx_pixels *p, int64_t groups, bool transposed)
 {
-    const char *mode = ghp_onnx_text(node, "auto_pad", "NOTSET");
-    struct ghp_layer like = {.op = GHP_OP_CONV_TRANSPOSE, .n_inputs = 1};
+    int64_t outputs = w->dims[transposed ? 1 : 0];
+
+    return p->kernel[1] == w->dims[x->n - 1] && (x->n == 3 || p->kernel[0] == w->dims[2]) &&
+           outputs >= 1 && outputs <= GHP_ONNX_MAX_SIZE && groups >= 1 && groups <= x->dims[1] &&
+           x->dims[1] % groups == 0 &&
+           (transposed ? w->dims[0] == x->dims[1] : w->dims[1] == x->dims[1] / groups);
+}
+
+static enum ghp_status check_padding(const struct ghp_onnx_import *im,
+                                     const struct ghp_onnx_node *node)
+{
+    if (strcmp(ghp_onnx_text(node, "auto_pad", "NOTSET"), "NOTSET") != 0 ||
+        ghp_onnx_attribute(node, "output_shape") != NULL)
+        return ghp_onnx_fail(im, node, "leaves its padding open; say pads in the file");
+    return GHP_OK;
+}
+
+static enum ghp_status read_either(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   enum ghp_op op)
+{
+    bool transposed = op == GHP_OP_CONV_TRANSPOSE;
+    struct ghp_layer like = {.op = op, .n_inputs = 1};
     struct ghp_onnx_source weight = {.scale = 1};
     struct ghp_onnx_array *x, *w;
     struct ghp_onnx_pixels p = {.axes = 0};
@@ -80,30 +65,40 @@ static enum ghp_status read_conv_transpose(struct ghp_onnx_import *im,
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
-    if ((x->n != 3 && x->n != 4) || w->n != x->n || w->dims[0] != x->dims[1] || w->dims[1] < 1 ||
-        w->dims[1] > GHP_ONNX_MAX_SIZE || groups < 1 || groups > x->dims[1] ||
-        x->dims[1] % groups != 0)
-        return ghp_onnx_fail(im, node,
-                             "has weights that do not fit its groups or channels, or more than "
-                             "two axes of pixels; repair the file");
-    if (strcmp(mode, "NOTSET") != 0 || ghp_onnx_attribute(node, "output_shape") != NULL)
-        return ghp_onnx_fail(im, node, "leaves its padding open; say pads in the file");
+    if ((x->n != 3 && x->n != 4) || w->n != x->n)
+        return ghp_onnx_fail(im, node, "has %d axes of pixels and a kernel of %d; ghp has 1 and 2",
+                             x->n - 2, w->n - 2);
+    if (transposed) GHP_TRY(check_padding(im, node));
     p.kernel[0] = x->n == 4 ? w->dims[2] : 1;
     p.kernel[1] = w->dims[x->n - 1];
     GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
-    if (p.kernel[1] != w->dims[x->n - 1] || (x->n == 4 && p.kernel[0] != w->dims[2]))
-        return ghp_onnx_fail(im, node, "has weights that do not fit its kernel; repair the file");
-    GHP_TRY(read_output_pads(im, node, &p));
+    if (!fits(x, w, &p, groups, transposed))
+        return ghp_onnx_fail(im, node,
+                             "has weights that do not fit its kernel, groups or channels; "
+                             "repair the file");
+    if (transposed) GHP_TRY(read_output_pads(im, node, &p));
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    if (!transposed) ghp_onnx_window_pad(im, &p, &like.inputs[0]);
     like.window = ghp_onnx_window_of(&p);
     like.window.groups = groups;
-    like.out.c = w->dims[1] * groups;
+    like.out.c = transposed ? w->dims[1] * groups : w->dims[0];
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &layer));
     weight.array = *w;
     weight.layer = layer;
     GHP_TRY(ghp_onnx_weight_from(im, node, weight));
     GHP_TRY(ghp_onnx_bias_in(im, node, 2, &layer));
     return ghp_onnx_window_define(im, node, layer, x->n);
+}
+
+static enum ghp_status read_conv(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    return read_either(im, node, GHP_OP_CONV2D);
+}
+
+static enum ghp_status read_conv_transpose(struct ghp_onnx_import *im,
+                                           const struct ghp_onnx_node *node)
+{
+    return read_either(im, node, GHP_OP_CONV_TRANSPOSE);
 }
 
 static enum ghp_status write_conv(struct ghp_onnx_export *ex, int i)
