@@ -43,20 +43,25 @@ static enum ghp_status add_buffer(struct ghp_buffer_assignment *k, enum ghp_buff
     return ghp_buffer_assignment_demand(k, id, buffer);
 }
 
+static struct ghp_bucket empty_bucket(const struct ghp_bucket_range *range)
+{
+    return (struct ghp_bucket){.tp_size = range->tp_size,
+                               .bytes = range->bytes,
+                               .shard_bytes = range->cut_bytes,
+                               .cut_bytes = range->cut_bytes,
+                               .buffer = -1,
+                               .weights = -1,
+                               .weight_shard = -1,
+                               .gradient_shard = -1,
+                               .moment = {-1, -1}};
+}
+
 static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
                                    const struct ghp_bucket_range *range, struct ghp_bucket *bucket)
 {
     struct ghp_program *program = k->program;
 
-    *bucket = (struct ghp_bucket){.tp_size = range->tp_size,
-                                  .bytes = range->bytes,
-                                  .shard_bytes = range->cut_bytes,
-                                  .cut_bytes = range->cut_bytes,
-                                  .buffer = -1,
-                                  .weights = -1,
-                                  .weight_shard = -1,
-                                  .gradient_shard = -1,
-                                  .moment = {-1, -1}};
+    *bucket = empty_bucket(range);
     if (range->cut_bytes == 0) return GHP_OK;
     GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->weight_shard));
     GHP_TRY(
@@ -76,15 +81,7 @@ static enum ghp_status make_mixed(struct ghp_buffer_assignment *k,
     const struct ghp_mixing_facts *mixing = ghp_lowering_sync(k->lowering)->mixing;
     int workers = k->lowering->problem.workers, moments = k->program->optimizer->n_moments;
 
-    *bucket = (struct ghp_bucket){.tp_size = range->tp_size,
-                                  .bytes = range->bytes,
-                                  .shard_bytes = range->cut_bytes,
-                                  .cut_bytes = range->cut_bytes,
-                                  .buffer = -1,
-                                  .weights = -1,
-                                  .weight_shard = -1,
-                                  .gradient_shard = -1,
-                                  .moment = {-1, -1}};
+    *bucket = empty_bucket(range);
     GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->weight_shard));
     GHP_TRY(add_buffer(k, GHP_BUFFER_ARRIVALS, range, mixing->arrivals * workers, &bucket->buffer));
     if (mixing->server_sum)

@@ -109,7 +109,7 @@ static bool is_served(const struct ghp_server *s, int bucket)
     return s->program.buckets[bucket].cut_bytes > 0;
 }
 
-static void *at(const struct ghp_server *s, int buffer)
+static char *at(const struct ghp_server *s, int buffer)
 {
     return ghp_arena_at(&s->arena, &s->program, buffer);
 }
@@ -216,25 +216,22 @@ static void add_up(struct ghp_server *s, const struct ghp_bucket *bucket)
         ghp_summands_add(&summands, element_bytes, at(s, bucket->gradient_shard));
 }
 
-/* The piece of a parameter that lies in the server's cut, as an update of it; no elements: none does. */
-static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_bucket *cut,
-                                   const struct ghp_buffer *parameter)
+struct ghp_update ghp_server_piece(const struct ghp_program *program, int bucket,
+                                   const struct ghp_buffer *parameter,
+                                   struct ghp_hyperparameters given, int64_t *skipped)
 {
-    int64_t bytes = ghp_parameter_bytes(s->program.element_bytes);
-    int64_t cut_first = s->number * cut->cut_bytes, skipped,
+    const struct ghp_bucket *cut = &program->buckets[bucket];
+    int64_t bytes = ghp_parameter_bytes(program->element_bytes);
+    int64_t cut_first = (program->rank - program->problem.workers) * cut->cut_bytes,
             first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
             end = parameter->storage_offset + parameter->elements * bytes;
-    struct ghp_update update = {.optimizer = s->program.optimizer, .given = s->hyperparameters};
+    struct ghp_update update = {.optimizer = program->optimizer, .given = given};
 
     if (end > cut_first + cut->cut_bytes) end = cut_first + cut->cut_bytes;
     if (end <= first) return update;
-    skipped = first - cut_first;
+    *skipped = first - cut_first;
     update.elements = (end - first) / bytes;
-    update.w = (char *)at(s, cut->weight_shard) + skipped;
-    update.dw = (char *)at(s, cut->gradient_shard) + skipped;
-    for (int m = 0; m < update.optimizer->n_moments; m++)
-        update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
-    ghp_kernel_update_group(&s->program.model->layers[parameter->layer], parameter->slot, &update);
+    ghp_kernel_update_group(&program->model->layers[parameter->layer], parameter->slot, &update);
     return update;
 }
 
@@ -255,17 +252,24 @@ enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct gh
 
 static enum ghp_status update_all(struct ghp_server *s, int bucket)
 {
+    const struct ghp_bucket *cut = &s->program.buckets[bucket];
+
     for (int i = 0; i < s->layout.n_buffers; i++) {
         const struct ghp_buffer *parameter = &s->layout.buffers[i];
         struct ghp_update update;
+        int64_t skipped = 0;
 
         if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT ||
             parameter->storage != s->layout.buckets[bucket].buffer)
             continue;
-        update = update_of(s, &s->program.buckets[bucket], parameter);
-        if (update.elements > 0)
-            GHP_TRY(ghp_server_update(&s->exec, &update,
-                                      ghp_parameter_bytes(s->program.element_bytes)));
+        update = ghp_server_piece(&s->program, bucket, parameter, s->hyperparameters, &skipped);
+        if (update.elements == 0) continue;
+        update.w = at(s, cut->weight_shard) + skipped;
+        update.dw = at(s, cut->gradient_shard) + skipped;
+        for (int m = 0; m < update.optimizer->n_moments; m++)
+            update.moment[m] = at(s, cut->moment[m]) + skipped;
+        GHP_TRY(
+            ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->program.element_bytes)));
     }
     return GHP_OK;
 }

@@ -58,6 +58,11 @@ struct ghp_server_messages {
 enum ghp_status ghp_server_exchange(const struct ghp_server_messages *exchange,
                                     const struct ghp_p2p_message *messages, int n);
 
+/* The piece of a parameter (a buffer of the layout) that lies in the server's cut of a bucket, as an update without
+ * addresses: skipped receives where it begins in the cut [bytes]. No elements: none does. */
+struct ghp_update ghp_server_piece(const struct ghp_program *program, int bucket,
+                                   const struct ghp_buffer *parameter,
+                                   struct ghp_hyperparameters given, int64_t *skipped);
 /* An update. If weights or moments are not finite after it, a weight is NaN: workers see it in the weights that they
  * get, with the layer, and no message is needed. */
 enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct ghp_update *update,

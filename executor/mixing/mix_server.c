@@ -79,42 +79,26 @@ static struct ghp_flat arrival_of(const struct ghp_mix_server *s, int worker)
 
 /* ---- updates ---- */
 
-/* The piece of a parameter that lies in the server's cut, as an update by worker i's gradient; no elements: none. */
-static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
-                                   const struct ghp_buffer *parameter)
-{
-    const struct ghp_bucket *cut = cut_of(s);
-    int64_t bytes = ghp_parameter_bytes(s->program.element_bytes);
-    int64_t cut_first = s->number * cut->cut_bytes, skipped,
-            first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
-            end = parameter->storage_offset + parameter->elements * bytes;
-    struct ghp_update update = {.optimizer = s->program.optimizer,
-                                .given = s->clients[i].header.hyperparameters};
-
-    if (end > cut_first + cut->cut_bytes) end = cut_first + cut->cut_bytes;
-    if (end <= first) return update;
-    skipped = first - cut_first;
-    update.given.learning_rate /= s->workers;
-    update.elements = (end - first) / bytes;
-    update.w = (char *)x_of(s).at + skipped;
-    update.dw = (char *)arrival_of(s, i).at + skipped;
-    for (int m = 0; m < update.optimizer->n_moments; m++)
-        update.moment[m] = (char *)flat_at(s, cut->moment[m], i).at + skipped;
-    ghp_kernel_update_group(&s->program.model->layers[parameter->layer], parameter->slot, &update);
-    return update;
-}
-
+/* Applies what worker i has pushed, as an update by its gradient. */
 static enum ghp_status apply(struct ghp_mix_server *s, int i)
 {
+    struct ghp_hyperparameters given = s->clients[i].header.hyperparameters;
+
+    given.learning_rate /= s->workers;
     for (int b = 0; b < s->layout.n_buffers; b++) {
         const struct ghp_buffer *parameter = &s->layout.buffers[b];
         struct ghp_update update;
+        int64_t skipped = 0;
 
         if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        update = update_of(s, i, parameter);
-        if (update.elements > 0)
-            GHP_TRY(ghp_server_update(&s->exec, &update,
-                                      ghp_parameter_bytes(s->program.element_bytes)));
+        update = ghp_server_piece(&s->program, 0, parameter, given, &skipped);
+        if (update.elements == 0) continue;
+        update.w = (char *)x_of(s).at + skipped;
+        update.dw = (char *)arrival_of(s, i).at + skipped;
+        for (int m = 0; m < update.optimizer->n_moments; m++)
+            update.moment[m] = (char *)flat_at(s, cut_of(s)->moment[m], i).at + skipped;
+        GHP_TRY(
+            ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->program.element_bytes)));
     }
     s->count.versions++;
     return GHP_OK;

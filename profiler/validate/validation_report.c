@@ -49,13 +49,8 @@ struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *valida
 
 static int by_table(const void *a, const void *b)
 {
-    const struct ghp_worklist_comm *x = &((const struct ghp_validation_trial *)a)->comm;
-    const struct ghp_worklist_comm *y = &((const struct ghp_validation_trial *)b)->comm;
-
-    if (x->op != y->op) return (int)x->op - (int)y->op;
-    if (x->count != y->count) return x->count - y->count;
-    if (x->stride != y->stride) return x->stride - y->stride;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    return ghp_worklist_compare_comms(&((const struct ghp_validation_trial *)a)->comm,
+                                      &((const struct ghp_validation_trial *)b)->comm);
 }
 
 static void sort(struct ghp_validation *validation)

@@ -234,7 +234,7 @@ static int by_value(const void *a, const void *b)
     return by_key(a, b);
 }
 
-static int by_kind(const void *a, const void *b)
+int ghp_worklist_compare_comms(const void *a, const void *b)
 {
     const struct ghp_worklist_comm *x = a, *y = b;
 
@@ -251,7 +251,7 @@ static int by_bytes(const void *a, const void *b)
     const struct ghp_worklist_comm *x = a, *y = b;
 
     if (x->bytes != y->bytes) return x->bytes > y->bytes ? 1 : -1;
-    return by_kind(a, b);
+    return ghp_worklist_compare_comms(a, b);
 }
 
 static bool same_kind(const struct ghp_worklist_comm *x, const struct ghp_worklist_comm *y)
@@ -331,9 +331,10 @@ static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_byt
     if (worklist->n_comms == 0) return GHP_OK;
     for (int i = 0; i < worklist->n_comms; i++)
         if (worklist->comms[i].count < fewest) fewest = worklist->comms[i].count;
-    qsort(worklist->comms, (size_t)worklist->n_comms, sizeof *worklist->comms, by_kind);
+    qsort(worklist->comms, (size_t)worklist->n_comms, sizeof *worklist->comms,
+          ghp_worklist_compare_comms);
     for (int i = 1; i < worklist->n_comms; i++)
-        if (by_kind(&worklist->comms[kept], &worklist->comms[i]) != 0)
+        if (ghp_worklist_compare_comms(&worklist->comms[kept], &worklist->comms[i]) != 0)
             worklist->comms[++kept] = worklist->comms[i];
     worklist->n_comms = kept + 1;
     for (int i = 1; i <= worklist->n_comms && status == GHP_OK; i++) {

@@ -77,6 +77,9 @@ struct ghp_worklist_comm {
     struct ghp_samples samples;
 };
 
+/* The order of two collectives (struct ghp_worklist_comm), for qsort: by kind, then by bytes. */
+int ghp_worklist_compare_comms(const void *a, const void *b);
+
 struct ghp_worklist {
     int n_ops, max_ops;
     struct ghp_worklist_op *ops;
