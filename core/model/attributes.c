@@ -90,8 +90,9 @@ static enum ghp_status read_sizes(const struct ghp_node *object, const struct gh
     return GHP_OK;
 }
 
-enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const char *key,
-                                        int64_t *out, int *n)
+/* An array of at most GHP_MAX_VIEW whole numbers. */
+static enum ghp_status read_list(const struct ghp_node *object, const char *key, int64_t *out,
+                                 int *n)
 {
     struct ghp_node at, item;
     size_t items;
@@ -129,7 +130,7 @@ enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_a
     case GHP_ATTRIBUTE_CHOICE:
         return a->required ? ghp_json_choice(at, a->key, a->choices, to)
                            : ghp_json_opt_choice(at, a->key, a->choices, to);
-    case GHP_ATTRIBUTE_LIST: return ghp_attribute_read_list(at, a->key, to, field(layer, a, 1));
+    case GHP_ATTRIBUTE_LIST: return read_list(at, a->key, to, field(layer, a, 1));
     case GHP_ATTRIBUTE_SIZES: break;
     case GHP_ATTRIBUTE_OTHER: return GHP_OK;
     }

@@ -69,9 +69,6 @@ void ghp_attribute_put(struct ghp_json_object at, const char *key, json_t *value
  * Local */
 enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_attribute *attribute,
                                    struct ghp_layer *layer);
-/* An array of at most GHP_MAX_VIEW whole numbers. Returns as ghp_attribute_read. */
-enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const char *key,
-                                        int64_t *out, int *n);
 
 /* The keys of the layer's operation, whose facts these are, but for its name, op and inputs, which are there.
  *

@@ -32,9 +32,17 @@ enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, in
     return *slot < 0 ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k,
-                                                 enum ghp_buffer_kind buffer_kind, int layer,
-                                                 int64_t elements)
+/* Elements that this worker holds of a tensor, of which one sample has `shape`. */
+static int64_t elements_of(const struct ghp_buffer_assignment *k, struct ghp_layout layout,
+                           struct ghp_shape shape)
+{
+    return ghp_layout_samples(layout, k->placement.problem) *
+           ghp_layout_channels(layout, ghp_shape_columns(shape)) *
+           ghp_layout_positions(layout, shape.h) * shape.w;
+}
+
+static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
+                                  enum ghp_buffer_kind buffer_kind, int layer, int64_t elements)
 {
     return (struct ghp_buffer){.buffer_kind = buffer_kind,
                                .layer = layer,
@@ -49,8 +57,7 @@ struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignmen
                                                struct ghp_layout layout)
 {
     const struct ghp_shape shape = k->lowering->model->layers[layer].out;
-    struct ghp_buffer buffer = ghp_buffer_assignment_describe(
-        k, buffer_kind, layer, ghp_buffer_assignment_elements(k, layout, shape));
+    struct ghp_buffer buffer = describe(k, buffer_kind, layer, elements_of(k, layout, shape));
     buffer.bytes = buffer.elements * ghp_shape_element_bytes(shape, k->lowering->element_bytes);
     return buffer;
 }
@@ -60,7 +67,7 @@ struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buff
                                                            enum ghp_buffer_kind buffer_kind,
                                                            int layer, int64_t elements)
 {
-    struct ghp_buffer buffer = ghp_buffer_assignment_describe(k, buffer_kind, layer, elements);
+    struct ghp_buffer buffer = describe(k, buffer_kind, layer, elements);
     buffer.bytes = elements * ghp_parameter_bytes(k->lowering->element_bytes);
     return buffer;
 }
@@ -75,20 +82,12 @@ struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer
                                .bytes = bytes};
 }
 
-int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
-                                       struct ghp_layout layout, struct ghp_shape shape)
-{
-    return ghp_layout_samples(layout, k->placement.problem) *
-           ghp_layout_channels(layout, ghp_shape_columns(shape)) *
-           ghp_layout_positions(layout, shape.h) * shape.w;
-}
-
 static struct ghp_local local_of(const struct ghp_buffer_assignment *k, int layer)
 {
     return ghp_local_of(k->lowering->model, layer, k->splits[layer], k->placement.problem);
 }
 
-bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer)
+static bool owns(const struct ghp_buffer_assignment *k, int layer)
 {
     return ghp_placement_owns(&k->placement, layer);
 }
@@ -165,8 +164,7 @@ enum ghp_status ghp_buffer_assignment_gradients(struct ghp_buffer_assignment *k,
     struct ghp_assigned_tensors *t = k->now;
     while (t->named > layer) {
         t->named--;
-        if (ghp_buffer_assignment_owns(k, t->named) &&
-            ghp_lower_needs_gradient(k->lowering, t->named))
+        if (owns(k, t->named) && ghp_lower_needs_gradient(k->lowering, t->named))
             GHP_TRY(make_input_gradients(k, t->named));
     }
     return GHP_OK;
@@ -225,9 +223,8 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
                 ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements),
                 p));
         if (ghp_lower_has_bf16(k->lowering, layer, p))
-            GHP_TRY(demand_persistent(
-                k, &k->bf16[at],
-                ghp_buffer_assignment_describe(k, GHP_BUFFER_BF16_WEIGHT, layer, elements), p));
+            GHP_TRY(demand_persistent(k, &k->bf16[at],
+                                      describe(k, GHP_BUFFER_BF16_WEIGHT, layer, elements), p));
         for (int m = 0; m < n_moments; m++)
             GHP_TRY(demand_persistent(
                 k, &k->moments[m][at],
@@ -377,8 +374,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
     enum ghp_status status = GHP_OK;
     for (int layer = model->n_layers - 1; layer >= 0 && status == GHP_OK; layer--) {
         int held = ghp_lower_changed(k->lowering, layer);
-        if (held >= 0 && ghp_buffer_assignment_owns(k, layer))
-            status = carve_layer(k, held, filled);
+        if (held >= 0 && owns(k, layer)) status = carve_layer(k, held, filled);
     }
     free(filled);
     return status;
@@ -540,13 +536,13 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
         demand_persistent(k, &k->metrics, ghp_describe_bytes(GHP_BUFFER_METRICS, -1, metrics), -1));
     GHP_TRY(make_copies(k));
     if (!k->lowering->forward_only) GHP_TRY(make_squares(k));
-    if (k->lowering->prefetch && !k->lowering->forward_only && ghp_buffer_assignment_owns(k, 0)) {
+    if (k->lowering->prefetch && !k->lowering->forward_only && owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
         GHP_TRY(demand_persistent(
             k, &k->prefetch, ghp_buffer_assignment_tensor(k, GHP_BUFFER_PREFETCH, 0, layout), -1));
     }
     for (int layer = 0; layer < k->lowering->model->n_layers; layer++) {
-        if (!ghp_buffer_assignment_owns(k, layer)) continue;
+        if (!owns(k, layer)) continue;
         int held = ghp_lower_held(k->lowering, layer);
         GHP_TRY(make_parameters(k, held >= 0 ? held : layer));
     }

@@ -69,19 +69,11 @@ enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, in
 struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignment *k,
                                                enum ghp_buffer_kind buffer_kind, int layer,
                                                struct ghp_layout layout);
-struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k,
-                                                 enum ghp_buffer_kind buffer_kind, int layer,
-                                                 int64_t elements);
-/* The same for weights, their gradients or statistics, whose numbers may be wider than those of activations. */
+/* Describes a buffer for weights, their gradients or statistics, whose numbers may be wider than those of activations. */
 struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
                                                            enum ghp_buffer_kind buffer_kind,
                                                            int layer, int64_t elements);
 struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer, int64_t bytes);
-
-/* Elements that this worker holds of a tensor, of which one sample has `shape`. */
-int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
-                                       struct ghp_layout layout, struct ghp_shape shape);
-bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer);
 
 /* The buffers of tensors: the recomputed one if there is one, else the one that was made first. */
 int ghp_buffer_assignment_output(const struct ghp_buffer_assignment *k, int layer);

@@ -333,11 +333,6 @@ enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats)
     return GHP_OK;
 }
 
-int64_t ghp_opbench_scratch(const struct ghp_opbench *bench)
-{
-    return bench->ops->scratch_bytes(bench->kernel);
-}
-
 int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes)
 {
     int64_t bytes = ghp_operand_set_bytes(&task->local, element_bytes, 1u << task->pass);

@@ -55,7 +55,6 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
 /* Runs the pass `repeats` >= 0 times, one after the other. Local. */
 enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats);
 
-int64_t ghp_opbench_scratch(const struct ghp_opbench *bench); /* scratch of the kernel [bytes] */
 /* Bytes that a bench of this pass allocates at most, in addition to the scratch of one run. */
 int64_t ghp_opbench_bytes(const struct ghp_opbench_task *task, int element_bytes);
 const char *ghp_opbench_algorithm(const struct ghp_opbench *bench); /* borrowed until close */

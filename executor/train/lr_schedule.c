@@ -46,7 +46,8 @@ double ghp_lr_schedule_rate(struct ghp_lr_schedule s, int64_t step)
     return decayed(s, (double)(step - begin) / (double)(s.steps - begin));
 }
 
-bool ghp_lr_schedule_decays(enum ghp_lr_schedule_kind kind)
+/* Whether it decays to `least`. */
+static bool decays(enum ghp_lr_schedule_kind kind)
 {
     switch (kind) {
     case GHP_LR_SCHEDULE_CONSTANT:
@@ -87,7 +88,7 @@ enum ghp_status ghp_lr_schedule_check(struct ghp_lr_schedule s)
             GHP_ERR_USAGE,
             "--warmup-steps %lld is longer than the training of %lld steps; use at most that many",
             (long long)s.warmup_steps, (long long)s.steps);
-    if (s.least > 0 && !ghp_lr_schedule_decays(s.kind))
+    if (s.least > 0 && !decays(s.kind))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--lr-min is for schedules that decay to it, and '%s' does not; give "
                         "--lr-schedule cosine, linear, quadratic, exponential or wsd",

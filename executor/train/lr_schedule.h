@@ -52,9 +52,6 @@ double ghp_lr_schedule_rate(struct ghp_lr_schedule schedule, int64_t step);
 /* at, from "0.5,0.75"; NULL is that. Returns GHP_OK; GHP_ERR_USAGE. Local. */
 enum ghp_status ghp_lr_schedule_read_at(const char *text, struct ghp_lr_schedule *schedule);
 
-/* Whether it decays to `least`. */
-bool ghp_lr_schedule_decays(enum ghp_lr_schedule_kind kind);
-
 /* Whether its numbers go together. Returns GHP_OK; GHP_ERR_USAGE naming the option. Local. */
 enum ghp_status ghp_lr_schedule_check(struct ghp_lr_schedule schedule);
 

@@ -94,7 +94,7 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page, "</dl>\n");
 }
 
-void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
+static void put_head(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
     char bucket[32];
@@ -196,7 +196,7 @@ static void put_strategy_name(struct ghp_page *page, enum ghp_strategy strategy)
     ghp_page_add(page, "%s", names[strategy]);
 }
 
-void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *report)
+static void put_strategies(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
     struct bars bars = bars_of(plan);
@@ -247,7 +247,7 @@ static void put_hash(struct ghp_page *page, const char *name, const char *path, 
     ghp_page_add(page, " <code>%s</code></li>", text);
 }
 
-void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *report)
+static void put_certificate(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
     const struct ghp_certificate *c = &plan->certificate;
@@ -290,15 +290,15 @@ static enum ghp_status put_sections(struct ghp_page *page, const void *of)
 {
     const struct ghp_report *report = of;
 
-    ghp_report_put_head(page, report);
-    ghp_report_put_strategies(page, report);
+    put_head(page, report);
+    put_strategies(page, report);
     GHP_TRY(ghp_report_put_network(page, report));
     GHP_TRY(ghp_report_put_timeline(page, report));
     GHP_TRY(ghp_report_put_memory(page, report));
     ghp_report_put_machine(page, report);
     ghp_report_put_layers(page, report);
     ghp_report_put_limits(page, report);
-    ghp_report_put_certificate(page, report);
+    put_certificate(page, report);
     return GHP_OK;
 }
 

@@ -56,11 +56,6 @@ const char *ghp_report_layer_name(const struct ghp_report *report, int layer)
     return layer >= 0 ? report->plan->model.layers[layer].name : "";
 }
 
-const char *ghp_report_strategy(const struct ghp_plan *plan)
-{
-    return ghp_strategy_show(plan->strategy);
-}
-
 const char *ghp_report_reshard(const struct ghp_plan *plan, int edge)
 {
     const struct ghp_edge *e = &plan->model.edges[edge];

@@ -9,7 +9,6 @@
 enum ghp_status ghp_report_read_run(struct ghp_report *report, const char *path);
 
 const char *ghp_report_layer_name(const struct ghp_report *report, int layer); /* "" for -1 */
-const char *ghp_report_strategy(const struct ghp_plan *plan);                  /* "ghp" for auto */
 
 /* What an edge's change of layout does, on the way forward: a collective's name, "keep own part" if nothing is sent,
  * NULL if the layout stays. */
@@ -37,8 +36,6 @@ void ghp_report_put_figure(struct ghp_page *page, const char *name, const char *
 void ghp_report_put_rate(struct ghp_page *page, double samples_per_s, const char *more);
 
 /* Sections of the page, in its order. */
-void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report);
-void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *report);
 enum ghp_status ghp_report_put_network(struct ghp_page *page, const struct ghp_report *report);
 enum ghp_status ghp_report_put_timeline(struct ghp_page *page, const struct ghp_report *report);
 void ghp_report_put_phases(struct ghp_page *page, const struct ghp_report *report);
@@ -46,6 +43,5 @@ enum ghp_status ghp_report_put_memory(struct ghp_page *page, const struct ghp_re
 void ghp_report_put_machine(struct ghp_page *page, const struct ghp_report *report);
 void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *report);
 void ghp_report_put_limits(struct ghp_page *page, const struct ghp_report *report);
-void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *report);
 
 #endif

@@ -134,8 +134,8 @@ const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, doub
                             .name = name, .type = GHP_ONNX_FLOAT, .elements = 1, .values = copy});
 }
 
-enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_param *param,
-                                 int spread)
+static enum ghp_status export_param(struct ghp_onnx_export *ex, const struct ghp_param *param,
+                                    int spread)
 {
     struct ghp_onnx_tensor tensor = {.name = param->name,
                                      .type = GHP_ONNX_FLOAT,
@@ -185,7 +185,7 @@ enum ghp_status ghp_export_param_of(struct ghp_onnx_export *ex, const struct ghp
                                     int slot, int spread)
 {
     if (layer->tied > 0) return GHP_OK;
-    return ghp_export_param(
+    return export_param(
         ex, slot < GHP_MAX_PARAMS ? &layer->params[slot] : &layer->states[slot - GHP_MAX_PARAMS],
         spread);
 }

@@ -41,13 +41,10 @@ const char *ghp_export_floats(struct ghp_onnx_export *ex, const char *name, cons
                               int n, const float *values); /* borrowed */
 const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, double value);
 
-/* A parameter under its own name: its values, or a ConstantOfShape if there are none.
+/* The layer whose parameters a layer uses; one of these parameters under its own name (GHP_MAX_PARAMS + i: state i),
+ * unless its owner, which comes before, has written it: its values, or a ConstantOfShape if there are none.
  *
  * spread    axes of 1 after its own, >= 0 */
-enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_param *param,
-                                 int spread);
-/* The layer whose parameters a layer uses; one of these parameters (GHP_MAX_PARAMS + i: state i), unless its owner,
- * which comes before, has written it. */
 const struct ghp_layer *ghp_export_owner(const struct ghp_onnx_export *ex,
                                          const struct ghp_layer *layer);
 enum ghp_status ghp_export_param_of(struct ghp_onnx_export *ex, const struct ghp_layer *layer,

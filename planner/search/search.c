@@ -32,7 +32,8 @@ enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const i
     return status;
 }
 
-int ghp_search_split_layers(const struct ghp_instance *instance, const int *choice)
+/* Layers that are not split by data. */
+static int count_split_layers(const struct ghp_instance *instance, const int *choice)
 {
     int n = 0;
 
@@ -252,7 +253,7 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
             memcpy(trial, choice, (size_t)in->n_layers * sizeof *trial);
             for (int k = v; k < v + length; k++)
                 ghp_instance_choose(in, k, 0, trial); /* data comes first */
-            if (ghp_search_split_layers(in, trial) >= ghp_search_split_layers(in, choice)) continue;
+            if (count_split_layers(in, trial) >= count_split_layers(in, choice)) continue;
             if (!ghp_domain_has(j->job->domain, trial)) continue;
             ghp_accumulated_cost_set(in, trial, &accumulated);
             if (ghp_constraint_step_s(in, &coefficients, &accumulated) >

@@ -70,7 +70,4 @@ void ghp_search_release(struct ghp_search_result *result);
 enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
                                     int64_t bucket_bytes, double *step_s, int64_t *peak_bytes);
 
-/* Layers that are not split by data. */
-int ghp_search_split_layers(const struct ghp_instance *instance, const int *choice);
-
 #endif

@@ -148,7 +148,9 @@ static struct kind kind_of(const struct ghp_plan *plan)
     return kind;
 }
 
-void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n)
+/* "data", "fc6..fc8 split, TP size 16", "39 of 54 layers split, TP sizes 2-64 (and 104 others)": which conv2d and
+ * linear layers are not by data, and how many of the layers between them. */
+static void describe_splits(const struct ghp_plan *plan, char *text, size_t n)
 {
     struct kind kind = kind_of(plan);
     char tp_sizes[48];
@@ -224,7 +226,7 @@ static enum ghp_status take_plan(const struct ghp_plan *plan, const struct ghp_s
         else
             GHP_TRY(set_reason(&point->plan[b + 1], base->reason));
     }
-    ghp_sweep_kind(plan, kind, sizeof kind);
+    describe_splits(plan, kind, sizeof kind);
     point->splits = strdup(kind);
     point->proof = plan->certificate.proof;
     point->trial = plan->certificate.trial;

@@ -30,7 +30,7 @@ struct ghp_sweep_plan {
     bool feasible;
     char *reason; /* why not */
     struct ghp_prediction predicted;
-    struct ghp_range range; /* that holds a measured step with 90 % */
+    struct ghp_range range;                   /* that holds a measured step with 90 % */
     double images_per_s, speedup, efficiency; /* efficiency: speedup / workers */
 };
 
@@ -77,10 +77,6 @@ enum ghp_strategy ghp_sweep_strategy(int plan);
  *           model, profile and lowering other than batches that do not divide, missing costs and memory */
 enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep *sweep);
 void ghp_sweep_release(struct ghp_sweep *sweep);
-
-/* "data", "fc6..fc8 split, TP size 16", "39 of 54 layers split, TP sizes 2-64 (and 104 others)": which conv2d and
- * linear layers are not by data, and how many of the layers between them. */
-void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n);
 
 /* planner/sweep/sweep_show.c */
 enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out);

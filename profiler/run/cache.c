@@ -150,8 +150,10 @@ void ghp_cache_close(struct ghp_cache *cache)
 
 /* ---- what is kept ---- */
 
-void ghp_cache_op_key(const struct ghp_measure *m, const struct ghp_worklist_op *op,
-                      char key[GHP_CACHE_KEY_BYTES])
+/* What an operation is kept by: its key, what else it may find in the processor's caches, and its formats, each with
+ * what it fuses. */
+static void op_key(const struct ghp_measure *m, const struct ghp_worklist_op *op,
+                   char key[GHP_CACHE_KEY_BYTES])
 {
     const int64_t other_bytes = ghp_measure_op_task(m, op).other_bytes;
     int n = snprintf(key, GHP_CACHE_KEY_BYTES, "%s", op->key);
@@ -206,7 +208,7 @@ static enum ghp_status take_ops(const struct ghp_cache *cache, const struct ghp_
         const struct ghp_op_entry *known;
         struct ghp_op_entry entry;
 
-        ghp_cache_op_key(m, op, key);
+        op_key(m, op, key);
         known = ghp_profile_find(&cache->known, key, op->pass);
         if (known == NULL || ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
         entry = *known;
@@ -262,7 +264,7 @@ static enum ghp_status add_measured(const struct ghp_measure *m,
         struct ghp_op_entry entry;
 
         if (ghp_measure_is_fused(m, op) || !is_whole(op, own)) continue;
-        ghp_cache_op_key(m, op, key);
+        op_key(m, op, key);
         entry = *own;
         entry.key = key; /* copied */
         GHP_TRY(ghp_profile_add_op(kept, &entry));

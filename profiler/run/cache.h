@@ -20,7 +20,7 @@ struct ghp_cache {
     char *path; /* NULL: nothing is kept */
     char *key;
     int lock_wait_s;          /* how long another process's lock is waited for */
-    struct ghp_profile known; /* operations by ghp_cache_op_key; zeroed: nothing yet */
+    struct ghp_profile known; /* operations by keys of its own; zeroed: nothing yet */
 };
 
 /* Finds the folder in which measurements are kept.
@@ -60,10 +60,5 @@ enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure
                                const struct ghp_profile *profile);
 
 enum { GHP_CACHE_KEY_BYTES = GHP_KEY_BYTES + 128 };
-
-/* What an operation is kept by: its key, what else it may find in the processor's caches, and its formats, each with
- * what it fuses. */
-void ghp_cache_op_key(const struct ghp_measure *m, const struct ghp_worklist_op *op,
-                      char key[GHP_CACHE_KEY_BYTES]);
 
 #endif

@@ -196,7 +196,9 @@ static void keep_cores(struct ghp_machine *machine, int n)
     if (machine->packages > n) machine->packages = n;
 }
 
-void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_machine *machine)
+/* Leaves of a machine's cores those whose processors a batch system allotted this node's workers; all if none is
+ * among them. */
+static void allot(const struct ghp_processors *processors, struct ghp_machine *machine)
 {
     int n = 0;
 
@@ -205,7 +207,9 @@ void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_mach
     if (n > 0) keep_cores(machine, n);
 }
 
-void ghp_topology_limit(const struct ghp_limits *limits, struct ghp_machine *machine)
+/* Leaves of a machine's cores and memory what a container does: of processor time the first cores, as none in
+ * particular is meant. */
+static void limit(const struct ghp_limits *limits, struct ghp_machine *machine)
 {
     int n = ghp_limits_cores(limits, machine->cores);
 
@@ -259,9 +263,9 @@ enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, 
     struct ghp_limits limits;
 
     GHP_TRY(ghp_topology_read(NULL, nodes, machine));
-    if (processors != NULL) ghp_topology_allot(processors, machine);
+    if (processors != NULL) allot(processors, machine);
     ghp_limits_read("", &limits);
-    ghp_topology_limit(&limits, machine);
+    limit(&limits, machine);
     return GHP_OK;
 }
 

@@ -39,14 +39,6 @@ enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_mach
 enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, int nodes,
                                        struct ghp_machine *machine);
 
-/* Leaves of a machine's cores those whose processors a batch system allotted this node's workers; all if none is
- * among them. Local. */
-void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_machine *machine);
-
-/* Leaves of a machine's cores and memory what a container does: of processor time the first cores, as none in
- * particular is meant. Local. */
-void ghp_topology_limit(const struct ghp_limits *limits, struct ghp_machine *machine);
-
 /* The most cache that each of `workers` workers, spread evenly over this machine, has for itself among the first core's
  * caches [bytes]; 0 if hwloc does not know any. Local. */
 int64_t ghp_topology_cache_bytes(int workers);
