@@ -138,15 +138,15 @@ mistake cut-of-another executor/engine/server.c \
 # sharded weights: another worker's shard, a wait after the pass that reads what is gathered, weights that are kept from
 # one pass to the next, a gradient whose buffer may be another's before its reduction is over
 mistake weight-shard-of-another core/program/buffer_assignment_private.c \
-    's/bucket->shard_offset = offset;/bucket->shard_offset = 0 * offset;/' executor/train/sharding:np2
+    's/bucket->shard_offset = offset;/bucket->shard_offset = 0 * offset;/' executor/train/sharding:np3
 mistake gather-waited-late core/program/lower_gather.c \
     's/return put_wait(g, read, &copy, reader.point, use->gather);/return put_wait(g, i + 1, \&copy, reader.point, use->gather);/' \
-    executor/train/sharding:np2
+    executor/train/sharding:np3
 mistake gathered-not-freed core/program/lower_gather.c \
     's/return instr->sharding == GHP_SHARDING_MICRO_BATCH ||/return instr->sharding >= GHP_SHARDING_MICRO_BATCH ||/' \
-    executor/train/sharding:np2
+    executor/train/sharding:np3
 mistake gradient-freed-early core/program/kind/transfer.c \
-    's/instr->at.x\[0\] = what->at.x\[0\];/if (what->stream == GHP_STREAM_TRANSFER) &/' executor/train/sharding:np2
+    's/instr->at.x\[0\] = what->at.x\[0\];/if (what->stream == GHP_STREAM_TRANSFER) &/' executor/train/sharding:np3
 # samples by norms: weights of other chances, a sum that misses changes, chances without their floor, gradients
 # unweighted
 mistake chances-forget-uniform executor/data/sampler.c 's/ + s->uniform;$/;/' executor/data/sampler
@@ -205,7 +205,7 @@ mistake queries-of-first-positions core/model/attention.h \
 # a reader looks into the slot next to the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \
     's/ chunk % (uint32_t)shared->slots/ (chunk + (uint32_t)(rank != shared->index)) % (uint32_t)shared->slots/' \
-    executor/transport/mpi/transport:np2
+    executor/transport/transport:np2
 # files that belong to others
 mistake stale-hash core/plan/plan_io.c \
     's/if (said == found) return GHP_OK;/if (said == found || said != 0) return GHP_OK;/' core/plan/plan
