@@ -140,7 +140,8 @@ enum {
     GHP_FUSES_SUM = 1 << 5,         /* backward: it adds its gradient to those of other readers */
     /* the addition of two tensors right before it, which others read too */
     GHP_FUSES_ADD_BEFORE = 1 << 6,
-    GHP_FUSES_GRADIENT = 1 << 7 /* of a loss: its backward pass, where its output would be */
+    GHP_FUSES_GRADIENT = 1 << 7, /* of a loss: its backward pass, where its output would be */
+    GHP_FUSES_MASK = 1 << 8      /* backward: its gradient takes the mask of the ReLU before it */
 };
 
 #define GHP_TAKES(axes) (1u << GHP_AXES_##axes)
@@ -206,7 +207,7 @@ struct ghp_op_facts {
     /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS if it is divided */
     bool is_loss;
     bool takes_numbers; /* a loss: each output has a label, a real number (ghp_label_number) */
-    bool takes_ids; /* its input is token ids; others take numbers */
+    bool takes_ids;     /* its input is token ids; others take numbers */
     int ids_input; /* a further input of token ids, all of whose positions each worker has; 0: none */
     /* of its input it takes the number of samples alone, so ids and numbers are both right */
     bool takes_samples;

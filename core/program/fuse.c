@@ -1,46 +1,8 @@
 /* core/program/fuse.c - see fuse.h. Finds everything in the list as lowered, then changes its order. */
-#include "core/program/fuse.h"
+#include "core/program/fuse_private.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const struct ghp_epilogue nothing = {-1, -1, -1, -1, -1};
-static const unsigned forward_takers =
-    GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_ADD_BEFORE | GHP_FUSES_GRADIENT;
-
-static bool fuses(enum ghp_op op, unsigned what)
-{
-    return (ghp_op_of(op)->fuses & what) != 0;
-}
-
-static bool is_fused_as(enum ghp_op op, unsigned what)
-{
-    return ghp_op_of(op)->fused_as == what;
-}
-
-/* The only reader of a layer's output; else -1. */
-static int only_reader(const struct ghp_model *model, int layer)
-{
-    const struct ghp_layer *l = &model->layers[layer];
-
-    return l->n_consumers == 1 ? model->edges[l->out_edges[0]].to : -1;
-}
-
-/* The same, where it is that to the layer. */
-static int reader_of(const struct ghp_model *model, int layer, unsigned what)
-{
-    int next = only_reader(model, layer);
-
-    return next >= 0 && is_fused_as(model->layers[next].op, what) ? next : -1;
-}
-
-/* The same, if it takes the backward pass of a ReLU that the layer is. */
-static int pool_behind(const struct ghp_model *model, int layer)
-{
-    int next = only_reader(model, layer);
-
-    return next >= 0 && fuses(model->layers[next].op, GHP_FUSES_RELU_BEFORE) ? next : -1;
-}
 
 /* ---- in a program ---- */
 
@@ -83,7 +45,7 @@ static bool follows(const struct ghp_program *program, const struct ghp_instr *b
 {
     const struct ghp_instr *instr = &program->instrs[i];
 
-    return i < program->n_instrs && is_forward(instr) && is_fused_as(instr->local.op, what) &&
+    return i < program->n_instrs && is_forward(instr) && ghp_is_fused_as(instr->local.op, what) &&
            instr->micro == before->micro && same_place(program, before->at.y, instr->at.x[0]) &&
            same_place(program, before->at.y, instr->at.y);
 }
@@ -116,9 +78,9 @@ static int addition_behind(const struct ghp_program *program, const struct ghp_m
     int lone;
 
     if (taker + 1 >= program->n_instrs || !is_forward(add) ||
-        !is_fused_as(add->local.op, GHP_FUSES_ADD) || add->micro != norm->micro ||
+        !ghp_is_fused_as(add->local.op, GHP_FUSES_ADD) || add->micro != norm->micro ||
         model->layers[add->layer].n_inputs != 2 ||
-        reader_of(model, norm->layer, GHP_FUSES_ADD) != add->layer)
+        ghp_fuse_reader(model, norm->layer, GHP_FUSES_ADD) != add->layer)
         return -1;
     lone = same_place(program, norm->at.y, add->at.x[0]) +
            same_place(program, norm->at.y, add->at.x[1]);
@@ -132,7 +94,7 @@ static int addition_behind(const struct ghp_program *program, const struct ghp_m
 static struct ghp_epilogue behind_norm(const struct ghp_program *program,
                                        const struct ghp_model *model, int taker)
 {
-    struct ghp_epilogue found = nothing;
+    struct ghp_epilogue found = ghp_fuses_nothing;
     int last = taker;
 
     found.stats = local_stats(program, taker);
@@ -159,7 +121,7 @@ static int addition_before(const struct ghp_program *program, const struct ghp_m
     while (i >= 0 && makes_ready(&program->instrs[i]))
         i--;
     add = &program->instrs[i];
-    return i >= 0 && is_forward(add) && is_fused_as(add->local.op, GHP_FUSES_ADD) &&
+    return i >= 0 && is_forward(add) && ghp_is_fused_as(add->local.op, GHP_FUSES_ADD) &&
                    add->micro == norm->micro && add->recompute == norm->recompute &&
                    add->fusion.by < 0 && add->fusion.does.relu < 0 &&
                    model->layers[add->layer].n_inputs == 2 &&
@@ -174,21 +136,21 @@ static struct ghp_epilogue find_forward(const struct ghp_program *program,
                                         const struct ghp_model *model, int taker, int *update)
 {
     const struct ghp_instr *first = &program->instrs[taker];
-    struct ghp_epilogue found = nothing;
+    struct ghp_epilogue found = ghp_fuses_nothing;
     int next = taker + 1;
 
     *update = -1;
-    if (fuses(first->local.op, GHP_FUSES_STATS)) return behind_norm(program, model, taker);
-    if (fuses(first->local.op, GHP_FUSES_ADD_BEFORE))
+    if (ghp_fuses(first->local.op, GHP_FUSES_STATS)) return behind_norm(program, model, taker);
+    if (ghp_fuses(first->local.op, GHP_FUSES_ADD_BEFORE))
         found.add = addition_before(program, model, taker);
-    if (fuses(first->local.op, GHP_FUSES_BIAS)) {
+    if (ghp_fuses(first->local.op, GHP_FUSES_BIAS)) {
         if (next < program->n_instrs && makes_ready(&program->instrs[next])) *update = next++;
         if (follows(program, first, next, GHP_FUSES_BIAS))
             found.bias = next++;
         else if (*update >= 0)
             return found;
     }
-    if (fuses(first->local.op, GHP_FUSES_RELU) && follows(program, first, next, GHP_FUSES_RELU))
+    if (ghp_fuses(first->local.op, GHP_FUSES_RELU) && follows(program, first, next, GHP_FUSES_RELU))
         found.relu = next;
     return found;
 }
@@ -214,7 +176,7 @@ static int relu_behind(const struct ghp_program *program, int i, int gradient)
     const struct ghp_instr *next = &program->instrs[i + 1];
 
     if (i + 1 >= program->n_instrs || next->kind != GHP_INSTR_COMPUTE ||
-        !is_fused_as(next->local.op, GHP_FUSES_RELU) || next->pass != GHP_PASS_BACKWARD_DATA ||
+        !ghp_is_fused_as(next->local.op, GHP_FUSES_RELU) || next->pass != GHP_PASS_BACKWARD_DATA ||
         next->micro != program->instrs[i].micro)
         return -1;
     return same_place(program, gradient, next->at.dy) &&
@@ -280,7 +242,7 @@ static void fuse_forward(struct fusing *f, int i)
     int update;
     struct ghp_epilogue does;
 
-    if (!is_forward(first) || !fuses(first->local.op, forward_takers)) return;
+    if (!is_forward(first) || !ghp_fuses(first->local.op, GHP_FUSES_FORWARD)) return;
     if (first->fusion.by >= 0) return; /* an addition whose batch norm has the ReLU too */
     does = find_forward(f->program, f->model, i, &update);
     note(f, i, does);
@@ -306,7 +268,7 @@ static bool is_made_before(const struct fusing *f, int i)
 static void fuse_sum(struct fusing *f, int i)
 {
     const struct ghp_instr *sum = &f->program->instrs[i];
-    struct ghp_epilogue does = nothing;
+    struct ghp_epilogue does = ghp_fuses_nothing;
 
     if (sum->kind != GHP_INSTR_ACCUMULATE || sum->edge < 0) return;
     if (sum->joins && is_made_before(f, i)) {
@@ -323,19 +285,34 @@ static void fuse_pool(struct fusing *f, int data)
 {
     const struct ghp_program *program = f->program;
     const struct ghp_instr *pool = &program->instrs[data];
-    struct ghp_epilogue does = nothing;
+    struct ghp_epilogue does = ghp_fuses_nothing;
     int before, forward;
 
-    if (pool->kind != GHP_INSTR_COMPUTE || !fuses(pool->local.op, GHP_FUSES_RELU_BEFORE) ||
+    if (pool->kind != GHP_INSTR_COMPUTE || !ghp_fuses(pool->local.op, GHP_FUSES_RELU_BEFORE) ||
         pool->pass != GHP_PASS_BACKWARD_DATA)
         return;
     before = f->model->layers[pool->layer].inputs[0];
     does.relu = relu_behind(program, data, pool->at.dx[0]);
     if (does.relu < 0 || program->instrs[does.relu].layer != before ||
-        pool_behind(f->model, before) != pool->layer)
+        ghp_fuse_pool(f->model, before) != pool->layer)
         return;
     forward = earlier(program, data, pool->layer, GHP_PASS_FORWARD);
     if (forward >= 0) note(f, forward, does);
+}
+
+/* A convolution's gradient, and the backward pass of the ReLU that made its input right after it, in place. */
+static void fuse_mask(struct fusing *f, int data)
+{
+    const struct ghp_instr *conv = &f->program->instrs[data];
+    struct ghp_epilogue does = ghp_fuses_nothing;
+
+    if (conv->kind != GHP_INSTR_COMPUTE || !ghp_fuses(conv->local.op, GHP_FUSES_MASK) ||
+        conv->pass != GHP_PASS_BACKWARD_DATA)
+        return;
+    does.relu = relu_behind(f->program, data, conv->at.dx[0]);
+    if (does.relu >= 0 &&
+        f->program->instrs[does.relu].layer == ghp_fuse_masked(f->model, conv->layer))
+        note(f, data, does);
 }
 
 /* Whether the sums that instruction `stats` takes reach `data` as they are, and dx can be written where they are
@@ -354,7 +331,7 @@ static bool has_local_stats(const struct ghp_program *program, int stats, int da
 /* The ReLU after a batch norm whose backward pass writes the norm's dy; -1: none, or a sum has it. */
 static int relu_before(const struct fusing *f, int stats, const struct ghp_instr *norm)
 {
-    int relu = reader_of(f->model, norm->layer, GHP_FUSES_RELU);
+    int relu = ghp_fuse_reader(f->model, norm->layer, GHP_FUSES_RELU);
 
     if (relu >= 0) relu = earlier(f->program, stats, relu, GHP_PASS_BACKWARD_DATA);
     return relu >= 0 && f->program->instrs[relu].fusion.by < 0 &&
@@ -367,10 +344,10 @@ static int relu_before(const struct fusing *f, int stats, const struct ghp_instr
 static void fuse_norm(struct fusing *f, int data)
 {
     struct ghp_instr *norm = &f->program->instrs[data];
-    struct ghp_epilogue does = nothing;
+    struct ghp_epilogue does = ghp_fuses_nothing;
     int stats;
 
-    if (norm->kind != GHP_INSTR_COMPUTE || !fuses(norm->local.op, GHP_FUSES_STATS) ||
+    if (norm->kind != GHP_INSTR_COMPUTE || !ghp_fuses(norm->local.op, GHP_FUSES_STATS) ||
         norm->pass != GHP_PASS_BACKWARD_DATA)
         return;
     stats = earlier(f->program, data, norm->layer, GHP_PASS_BACKWARD_STATS);
@@ -391,10 +368,10 @@ static void fuse_norm(struct fusing *f, int data)
 static void fuse_loss(struct fusing *f, int data)
 {
     const struct ghp_instr *loss = &f->program->instrs[data];
-    struct ghp_epilogue does = nothing;
+    struct ghp_epilogue does = ghp_fuses_nothing;
     int forward;
 
-    if (loss->kind != GHP_INSTR_COMPUTE || !fuses(loss->local.op, GHP_FUSES_GRADIENT) ||
+    if (loss->kind != GHP_INSTR_COMPUTE || !ghp_fuses(loss->local.op, GHP_FUSES_GRADIENT) ||
         loss->pass != GHP_PASS_BACKWARD_DATA)
         return;
     forward = earlier(f->program, data, loss->layer, GHP_PASS_FORWARD);
@@ -457,143 +434,11 @@ enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_progr
         fuse_forward(&f, i);
         fuse_sum(&f, i);
         fuse_pool(&f, i);
+        fuse_mask(&f, i);
         fuse_norm(&f, i);
         fuse_loss(&f, i);
     }
     status = reorder(&f);
     free(f.order);
     return status;
-}
-
-/* ---- in a model ---- */
-
-/* The addition of two tensors that a norm right after it takes. */
-static int addition_of(const struct ghp_model *model, int taker)
-{
-    int before = model->layers[taker].inputs[0];
-
-    return before == taker - 1 && is_fused_as(model->layers[before].op, GHP_FUSES_ADD) &&
-                   model->layers[before].n_inputs == 2
-               ? before
-               : -1;
-}
-
-struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
-                                    struct ghp_fuse_scope scope)
-{
-    struct ghp_epilogue found = nothing;
-    enum ghp_op op = model->layers[taker].op;
-    int last = taker;
-
-    if (!fuses(op, forward_takers) || (scope.fuses != NULL && !scope.fuses[op])) return nothing;
-    if (fuses(op, GHP_FUSES_GRADIENT)) found.gradient = taker;
-    if (fuses(op, GHP_FUSES_BIAS)) found.bias = reader_of(model, taker, GHP_FUSES_BIAS);
-    if (fuses(op, GHP_FUSES_STATS) && scope.local_stats) {
-        found.stats = taker;
-        found.add = reader_of(model, taker, GHP_FUSES_ADD);
-        if (found.add != taker + 1 || model->layers[found.add].n_inputs != 2) found.add = -1;
-    }
-    if (fuses(op, GHP_FUSES_ADD_BEFORE)) found.add = addition_of(model, taker);
-    if (found.bias >= 0) last = found.bias;
-    if (found.add > taker) last = found.add;
-    if (fuses(op, GHP_FUSES_RELU)) found.relu = reader_of(model, last, GHP_FUSES_RELU);
-    return found;
-}
-
-static bool is_alike(const struct ghp_epilogue *x, const struct ghp_epilogue *y)
-{
-    return (x->bias >= 0) == (y->bias >= 0) && (x->relu >= 0) == (y->relu >= 0) &&
-           (x->stats >= 0) == (y->stats >= 0) && (x->add >= 0) == (y->add >= 0);
-}
-
-/* By Boyer and Moore's majority vote. */
-struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer,
-                                   struct ghp_fuse_scope scope)
-{
-    const struct ghp_layer *l = &model->layers[layer];
-    struct ghp_epilogue usual = ghp_fuse_layers(model, layer, scope);
-    int votes = 0;
-
-    if (!fuses(l->op, GHP_FUSES_STATS | GHP_FUSES_ADD_BEFORE)) return usual;
-    for (int i = 0; i < model->n_layers; i++) {
-        const struct ghp_layer *other = &model->layers[i];
-        struct ghp_epilogue one;
-
-        if (other->op != l->op || other->out.c != l->out.c || other->out.h != l->out.h ||
-            other->out.w != l->out.w)
-            continue;
-        one = ghp_fuse_layers(model, i, scope);
-        if (votes == 0) usual = one;
-        votes += is_alike(&usual, &one) ? 1 : -1;
-    }
-    return usual;
-}
-
-bool ghp_fuse_sum(const struct ghp_model *model, int edge)
-{
-    int from = model->edges[edge].from;
-    const struct ghp_layer *l = &model->layers[from];
-
-    return is_fused_as(l->op, GHP_FUSES_RELU) && l->n_consumers > 1 &&
-           model->edges[edge].to == from + 1;
-}
-
-static bool is_summed(const struct ghp_model *model, int layer)
-{
-    const struct ghp_layer *l = &model->layers[layer];
-    bool found = false;
-
-    for (int i = 0; i < l->n_consumers; i++)
-        found = found || ghp_fuse_sum(model, l->out_edges[i]);
-    return found;
-}
-
-static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pass pass,
-                          struct ghp_fuse_scope scope)
-{
-    const struct ghp_layer *l = &model->layers[layer];
-
-    if (fuses(l->op, GHP_FUSES_STATS)) return scope.local_stats;
-    if (fuses(l->op, GHP_FUSES_GRADIENT)) return scope.fuses == NULL || scope.fuses[l->op];
-    /* by the batch norm before it, or the max pool after it; or its last reader's gradient is added just before */
-    if (pass != GHP_PASS_FORWARD)
-        return pool_behind(model, layer) >= 0 ||
-               (fuses(model->layers[l->inputs[0]].op, GHP_FUSES_STATS) &&
-                reader_of(model, l->inputs[0], GHP_FUSES_RELU) == layer) ||
-               is_summed(model, layer);
-    for (int i = 0; i < model->n_layers; i++) {
-        struct ghp_epilogue epilogue = ghp_fuse_layers(model, i, scope);
-
-        if (epilogue.bias == layer || epilogue.relu == layer || epilogue.add == layer) return true;
-    }
-    return false;
-}
-
-/* Whether a pass of such layers can be another's work. */
-static bool can_be_taken(enum ghp_op op, enum ghp_pass pass)
-{
-    bool forward = pass == GHP_PASS_FORWARD;
-
-    if (fuses(op, GHP_FUSES_STATS))
-        return pass == GHP_PASS_STATS || pass == GHP_PASS_BACKWARD_STATS;
-    if (fuses(op, GHP_FUSES_GRADIENT)) return pass == GHP_PASS_BACKWARD_DATA;
-    if (is_fused_as(op, GHP_FUSES_RELU)) return forward || pass == GHP_PASS_BACKWARD_DATA;
-    return forward && (is_fused_as(op, GHP_FUSES_BIAS) || is_fused_as(op, GHP_FUSES_ADD));
-}
-
-bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass,
-                     struct ghp_fuse_scope scope)
-{
-    const struct ghp_layer *l = &model->layers[layer];
-    bool of_images = pass == GHP_PASS_FORWARD && !is_fused_as(l->op, GHP_FUSES_ADD);
-
-    if (!can_be_taken(l->op, pass)) return false;
-    for (int i = 0; i < model->n_layers; i++) {
-        const struct ghp_layer *other = &model->layers[i];
-        bool alike = other->op == l->op && other->out.h == l->out.h && other->out.w == l->out.w;
-
-        alike = alike && (of_images || other->out.c == l->out.c);
-        if (alike && !is_fused_away(model, i, pass, scope)) return false;
-    }
-    return true;
 }

@@ -14,6 +14,9 @@
  * ReLU's input. A ReLU whose last reader's gradient is added just before takes its mask with that sum. Another further
  * gradient is added by the kernel that makes it: a linear layer's product or a norm's data pass.
  *
+ * Likewise the gradient of a convolution's input takes the mask of the ReLU that made the input, if the convolution is
+ * its only reader and no batch norm is before it.
+ *
  * A loss writes its gradient in the forward pass already, where its output would be, which nothing else reads.
  *
  * An addition right before a layer norm or RMS norm is done where the norm is, which has the sum in registers.
@@ -42,14 +45,15 @@ struct ghp_fuse_scope {
     bool local_stats; /* no other worker shares a batch norm's statistics */
     /* [GHP_OP_COUNT] operations whose forward pass has such kernels; NULL: all */
     const bool *fuses;
+    bool masks; /* a convolution's BACKWARD_DATA has kernels that take a ReLU's mask */
 };
 
 /* The layers whose work one does in its forward pass (stats, gradient: the layer itself); -1: none. */
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int layer,
                                     struct ghp_fuse_scope scope);
 
-/* The same, of a norm what most layers of its size do: they share an entry in a profile. */
-struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer,
+/* What the kernels of a pass fuse, of a norm what most layers of its size do: they share an entry in a profile. */
+struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer, enum ghp_pass pass,
                                    struct ghp_fuse_scope scope);
 
 /* Whether the gradient that comes by the edge is the last that a ReLU's output gets, and is not its only one: then

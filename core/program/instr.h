@@ -104,7 +104,8 @@ struct ghp_nchw16c {
 
 /* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. A forward pass may do a bias, a
  * ReLU and an addition after it, a batch norm's statistics before it, and another norm's addition before it. In a sum
- * of gradients, a max pool's forward pass and a batch norm's backward passes, relu is the backward pass of a ReLU. In
+ * of gradients, a max pool's forward pass, a convolution's BACKWARD_DATA and a batch norm's backward passes, relu is the
+ * backward pass of a ReLU. In
  * other backward passes, add is the sum of gradients that follows. In a loss's forward pass, gradient is its own
  * backward pass. */
 struct ghp_epilogue {

@@ -77,7 +77,8 @@ struct ghp_tensors { /* NULL if the pass does not use it */
     void *saved; /* ghp_local_saved_bytes */
     /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
     double *stats;
-    const int32_t *labels; /* [n][h]; negative: ignored. A loss of numbers: in the shape of x (ghp_label_number) */
+    const int32_t *
+        labels; /* [n][h]; negative: ignored. A loss of numbers: in the shape of x (ghp_label_number) */
     /* softmax_cross_entropy of undivided classes: [n][h], in the tensors' memory; NULL: no row has one */
     const struct ghp_second_label *seconds;
     double *metrics; /* GHP_METRIC_COUNT, added to */
@@ -174,7 +175,8 @@ struct ghp_kernel_spec {
     bool w;    /* blocked: weights and their gradient */
     /* What a forward pass also does to y while it is in registers: adds the bias at w[1], then applies a ReLU.
      * Backward passes of a batch norm: dy is the gradient of that ReLU's output. A max pool's forward pass: x is a
-     * ReLU's output, and what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. */
+     * ReLU's output, and what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. A convolution's
+     * BACKWARD_DATA: x is a ReLU's output, and dx becomes the gradient of that ReLU's input. */
     bool bias, relu;
     /* A batch norm's forward pass and BACKWARD_DATA, if no other worker shares its statistics: they take the sums
      * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it

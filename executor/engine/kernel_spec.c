@@ -27,13 +27,14 @@ struct ghp_kernel_spec ghp_kernel_spec_likely(const struct ghp_backend_ops *ops,
         .w = ghp_backend_blocks_weights(ops, backend, local)};
 }
 
-struct ghp_kernel_spec ghp_kernel_spec_variant(struct ghp_kernel_spec likely, int i)
+struct ghp_kernel_spec ghp_kernel_spec_variant(struct ghp_kernel_spec likely, enum ghp_pass pass,
+                                               int i)
 {
     bool fused = (i & 4) != 0;
     return (struct ghp_kernel_spec){.x = likely.x && (i & 1) != 0,
                                     .y = likely.y && (i & 2) != 0,
                                     .w = likely.w,
-                                    .bias = fused,
+                                    .bias = fused && pass == GHP_PASS_FORWARD,
                                     .relu = fused};
 }
 
@@ -73,7 +74,7 @@ enum ghp_status ghp_kernel_spec_scratch(const struct ghp_backend_ops *ops,
     bool fuses = ghp_backend_fuses(ops, backend, task->local.op, task->pass);
     *bytes = 0;
     for (int i = 0; i < GHP_KERNEL_SPEC_MAX; i++) {
-        struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, i);
+        struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, task->pass, i);
         struct ghp_kernel *kernel = NULL;
         bool known = (spec.x ? 1 : 0) + (spec.y ? 2 : 0) != (i & 3);
         if (ghp_kernel_spec_is_fused(spec) && !fuses) break;

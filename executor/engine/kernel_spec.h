@@ -29,9 +29,10 @@ bool ghp_backend_fuses(const struct ghp_backend_ops *ops, const struct ghp_backe
 
 /* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is
  * the most that any of them takes: the i-th of GHP_KERNEL_SPEC_MAX, none with more blocks than `likely`; the second
- * half with a bias and a ReLU, for passes that take them along. */
+ * half with a ReLU and (forward) a bias, for passes that take them along. */
 enum { GHP_KERNEL_SPEC_MAX = 8 };
-struct ghp_kernel_spec ghp_kernel_spec_variant(struct ghp_kernel_spec likely, int i);
+struct ghp_kernel_spec ghp_kernel_spec_variant(struct ghp_kernel_spec likely, enum ghp_pass pass,
+                                               int i);
 
 /* That scratch, for the pass by the algorithms that an entry names (NULL: the likeliest).
  *

@@ -107,7 +107,7 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
 
     *bytes = 0;
     for (int i = 0; i < GHP_KERNEL_SPEC_MAX; i++) {
-        struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, i);
+        struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, pass, i);
 
         if (ghp_kernel_spec_is_fused(spec) && !fuses) break;
         GHP_TRY(ghp_kernels_find(kernels, local, pass, spec, &kernel));

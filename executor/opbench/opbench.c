@@ -26,7 +26,7 @@ struct ghp_opbench {
     void *bias;            /* that the kernel fuses; NULL: none yet */
     void *bias_bf16;       /* its copy; NULL: none */
     char *w_bf16;          /* each call's copy of its weights in bfloat16; NULL: none */
-    char *others;          /* each call's other half of the sum that it fuses; NULL: none */
+    char *others; /* each call's other half of the sum that it fuses, or its mask; NULL: none */
     /* of a device, after each call, as a step has them; NULL: none */
     struct ghp_device_event *moment;
 };
@@ -302,6 +302,26 @@ static enum ghp_status add_others(struct ghp_opbench *bench)
     return GHP_OK;
 }
 
+/* What the mask of a ReLU is read from: made in the forward pass, so each call has its own. */
+static enum ghp_status add_masks(struct ghp_opbench *bench)
+{
+    int64_t bytes = ghp_local_in_elements(&bench->set.local) * bench->element_bytes;
+
+    if (bench->others != NULL) return GHP_OK;
+    GHP_TRY(block(bench->device, bench->n_calls * bytes, &bench->others));
+    GHP_TRY(ghp_device_clear(bench->device, GHP_DEVICE_STREAM_COMPUTE, bench->others,
+                             bench->n_calls * bytes));
+    for (int i = 0; i < bench->n_calls; i++)
+        bench->calls[i].at.x[0] = bench->others + i * bytes;
+    return GHP_OK;
+}
+
+static bool takes_mask(const struct ghp_opbench *bench, struct ghp_kernel_spec spec)
+{
+    return spec.relu && bench->pass == GHP_PASS_BACKWARD_DATA &&
+           (ghp_op_of(bench->set.local.op)->fuses & GHP_FUSES_MASK) != 0;
+}
+
 enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend *backend,
                                    const char *algorithm, struct ghp_kernel_spec spec)
 {
@@ -318,6 +338,7 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
     }
     if (spec.bias) GHP_TRY(add_bias(bench));
     if (spec.add) GHP_TRY(add_others(bench));
+    if (takes_mask(bench, spec)) GHP_TRY(add_masks(bench));
     return place_scratch(bench);
 }
 

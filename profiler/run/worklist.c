@@ -132,7 +132,10 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
                                           .element_bytes = request->precision.element_bytes,
                                           .bucket_bytes = request->bucket_bytes,
                                           .speeds = &run->speeds,
-                                          .fuses = fuses};
+                                          .fuses = fuses,
+                                          .masks = ghp_backend_fuses(run->m.backend_ops,
+                                                                     run->m.backend, GHP_OP_CONV2D,
+                                                                     GHP_PASS_BACKWARD_DATA)};
     double unused = 0;
     bool taken;
 

@@ -68,14 +68,15 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
 {
     struct collecting *c = context;
     const struct ghp_fuse_scope scope = {.local_stats = own_statistics(c, &item->local),
-                                         .fuses = c->request->fuses};
-    struct ghp_worklist_op op = {.local = item->local,
-                                 .pass = item->pass,
-                                 .value = GHP_VALUE_REST,
-                                 .n_variants = 1,
-                                 .epilogue = ghp_fuse_usual(c->model, item->layer, scope),
-                                 .fused =
-                                     ghp_fuse_always(c->model, item->layer, item->pass, scope)};
+                                         .fuses = c->request->fuses,
+                                         .masks = c->request->masks};
+    struct ghp_worklist_op op = {
+        .local = item->local,
+        .pass = item->pass,
+        .value = GHP_VALUE_REST,
+        .n_variants = 1,
+        .epilogue = ghp_fuse_usual(c->model, item->layer, item->pass, scope),
+        .fused = ghp_fuse_always(c->model, item->layer, item->pass, scope)};
 
     if (c->shares)
         op.value = GHP_VALUE_DATA;

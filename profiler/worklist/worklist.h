@@ -102,6 +102,7 @@ struct ghp_worklist_request {
     const struct ghp_speeds *speeds;
     /* [GHP_OP_COUNT] operations whose forward pass may take others along; NULL: all (core/program/fuse.h) */
     const bool *fuses;
+    bool masks; /* a convolution's BACKWARD_DATA may take a ReLU's mask */
 };
 
 /* Collects and orders.

@@ -50,9 +50,11 @@ static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_candida
 {
     struct ghp_kernel *base = &t->kernel->base;
     struct ghp_device device = {&ghp_cuda_device, t->backend};
+    bool masks = base->pass == GHP_PASS_BACKWARD_DATA && t->kernel->fused.relu; /* by x */
 
     GHP_TRY(ghp_operand_set_init_to_time(device, &base->local, t->backend->config.element_bytes,
-                                         1u << base->pass, &t->set));
+                                         1u << base->pass | (masks ? 1u << GHP_PASS_FORWARD : 0),
+                                         &t->set));
     GHP_TRY(ghp_device_allocate(device, most_scratch(t->kernel, list), &t->set.args.at.scratch));
     if (t->kernel->fused.bias)
         GHP_TRY(ghp_device_allocate(device, base->local.k * (int64_t)sizeof(float),

@@ -143,6 +143,8 @@ static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fus
     if (!ghp_kernel_spec_is_fused(fused)) return true;
     if (pass == GHP_PASS_BACKWARD_DATA && fused.add)
         return takes_sum(op) && !fused.bias && !fused.relu && !fused.stats && !fused.gradient;
+    if (op == GHP_OP_CONV2D && pass == GHP_PASS_BACKWARD_DATA)
+        return !fused.bias && !fused.stats && !fused.add && !fused.gradient;
     if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
         return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add && !fused.gradient;
     return ghp_cuda_native_takes(op, pass, fused);

@@ -62,7 +62,8 @@ struct ghp_cuda_kernel {
     struct ghp_kernel base;
     char algorithm[GHP_CHOICE_NAME_BYTES];
     struct ghp_kernel_spec fused; /* what the pass fuses; of tensors' formats there is one */
-    /* of a convolution or linear layer, whether `run` leaves its bias and ReLU to a kernel after it */
+    /* of a convolution or linear layer, whether `run` leaves its bias and ReLU, or the ReLU's mask, to a kernel after
+     * it */
     bool epilogue;
     enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
@@ -112,6 +113,9 @@ enum ghp_status ghp_cuda_attention_prepare(struct ghp_cuda_kernel *kernel, const
 bool ghp_cuda_attention_suits(const struct ghp_local *local, int64_t version);
 bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass);
 enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel);
+/* Zeroes in dx what the ReLU that made x did not let through. */
+enum ghp_status ghp_cuda_native_mask(const struct ghp_cuda_kernel *kernel,
+                                     const struct ghp_kernel_arguments *args);
 /* Whether ghp's own kernels take so much along in a pass. */
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused);
 

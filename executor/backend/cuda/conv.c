@@ -1,7 +1,7 @@
 /* executor/backend/cuda/conv.c - convolutions by cuDNN: one graph a pass (cuda/graph.h), run by the engine that won.
  *
- * A bias and a ReLU that a forward pass fuses are part of a second graph, or left to ghp's own kernel after the first,
- * whichever was faster.
+ * A bias and a ReLU that a forward pass fuses, or the mask of a ReLU that a gradient takes, are part of a second graph,
+ * or left to ghp's own kernel after the first, whichever was faster.
  *
  * Scratch: in bf16 the weights, unless they have a copy, or their gradient, in that precision; then the engine's
  * workspace. */
@@ -55,6 +55,8 @@ static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel,
     ghp_graph_bind(&at, GHP_GRAPH_W, copy != NULL ? copy : is_bf16(kernel) ? scratch : w);
     ghp_graph_bind(&at, GHP_GRAPH_Y, pass == GHP_PASS_FORWARD ? args->at.y : args->at.dy);
     if (which == FUSED && kernel->fused.bias) ghp_graph_bind(&at, GHP_GRAPH_BIAS, args->at.w[1]);
+    if (which == FUSED && pass == GHP_PASS_BACKWARD_DATA)
+        ghp_graph_bind(&at, GHP_GRAPH_MASK, args->at.x[0]);
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT && copy == NULL)
         GHP_TRY(ghp_cuda_status(ghp_launch_to_bf16(stream, weights, w, scratch), "to bf16"));
     GHP_TRY(ghp_graph_run(conv->graphs[which], &conv->plan[which], &at));

@@ -127,24 +127,26 @@ static struct naming naming_of(enum ghp_pass pass)
     return pass == GHP_PASS_FORWARD ? forward : pass == GHP_PASS_BACKWARD_DATA ? data : weight;
 }
 
-/* y: where the convolution leaves its result, of the forward pass; read by the others. */
-static enum ghp_status make_conv_operation(struct ghp_graph *g, cudnnBackendDescriptor_t y,
+/* y: where the convolution leaves its result, of the forward pass; read by the others. x_id: of x, or its gradient,
+ * which is made. */
+static enum ghp_status make_conv_operation(struct ghp_graph *g, int64_t x_id,
+                                           cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *x,
                                            cudnnBackendDescriptor_t *operation)
 {
     const struct ghp_local *l = &g->request.local;
     struct naming names = naming_of(g->request.pass);
-    const struct tensor tx = {GHP_GRAPH_X, {l->n, l->c, l->h, l->w}};
+    const struct tensor tx = {x_id, {l->n, l->c, l->h, l->w}};
     const struct tensor tw = {GHP_GRAPH_W,
                               {l->k, l->c / l->window.groups, l->window.r, l->window.s}};
-    cudnnBackendDescriptor_t x, w, convolution;
+    cudnnBackendDescriptor_t w, convolution;
     float one = 1, zero = 0;
 
-    GHP_TRY(make_tensor(g, &tx, &x));
+    GHP_TRY(make_tensor(g, &tx, x));
     GHP_TRY(make_tensor(g, &tw, &w));
     GHP_TRY(make_convolution(g, &convolution));
     {
         const struct ghp_cudnn_attribute attributes[] = {
-            {names.x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
+            {names.x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, x},
             {names.w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w},
             {names.y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
             {names.convolution, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &convolution},
@@ -165,10 +167,9 @@ static enum ghp_status make_output(struct ghp_graph *g, int64_t id, cudnnBackend
     return make_tensor(g, &tensor, made);
 }
 
-/* y = mode(x, b); b NULL: of x alone. */
+/* An operation of each element, in float. */
 static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t mode,
-                                      cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
-                                      cudnnBackendDescriptor_t y,
+                                      const struct ghp_cudnn_attribute operands[3], int n,
                                       cudnnBackendDescriptor_t *operation)
 {
     cudnnDataType_t type = CUDNN_DATA_FLOAT;
@@ -176,37 +177,76 @@ static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t 
     const struct ghp_cudnn_attribute mode_attributes[] = {
         {CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode},
         {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type}};
-    const struct ghp_cudnn_attribute attributes[] = {
-        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-         &pointwise},
+    struct ghp_cudnn_attribute attributes[4] = {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &pointwise}};
+
+    memcpy(attributes + 1, operands, (size_t)n * sizeof *operands);
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise));
+    GHP_TRY(ghp_cudnn_fill(g->cudnn, pointwise, mode_attributes, GHP_COUNT_OF(mode_attributes)));
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
+    return ghp_cudnn_fill(g->cudnn, *operation, attributes, n + 1);
+}
+
+/* y = mode(x, b); b NULL: of x alone. */
+static enum ghp_status make_forward(struct ghp_graph *g, cudnnPointwiseMode_t mode,
+                                    cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
+                                    cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *operation)
+{
+    const struct ghp_cudnn_attribute operands[3] = {
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
         {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b}};
 
-    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise));
-    GHP_TRY(ghp_cudnn_fill(g->cudnn, pointwise, mode_attributes, GHP_COUNT_OF(mode_attributes)));
-    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, operation));
-    return ghp_cudnn_fill(g->cudnn, *operation, attributes, b != NULL ? 4 : 3);
+    return make_pointwise(g, mode, operands, b != NULL ? 3 : 2, operation);
+}
+
+/* dx: the gradient, where the mask is above 0. */
+static enum ghp_status make_mask(struct ghp_graph *g, cudnnBackendDescriptor_t gradient,
+                                 cudnnBackendDescriptor_t *operation)
+{
+    const struct ghp_local *l = &g->request.local;
+    const struct tensor tx = {GHP_GRAPH_X, {l->n, l->c, l->h, l->w}},
+                        tmask = {GHP_GRAPH_MASK, {l->n, l->c, l->h, l->w}};
+    cudnnBackendDescriptor_t dx, mask;
+    const struct ghp_cudnn_attribute operands[3] = {
+        {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &mask},
+        {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &gradient},
+        {CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &dx}};
+
+    GHP_TRY(make_tensor(g, &tx, &dx));
+    GHP_TRY(make_tensor(g, &tmask, &mask));
+    return make_pointwise(g, CUDNN_POINTWISE_RELU_BWD, operands, 3, operation);
+}
+
+static enum ghp_status make_backward(struct ghp_graph *g, struct ghp_graph_operations *o)
+{
+    cudnnBackendDescriptor_t y, x;
+
+    GHP_TRY(make_output(g, GHP_GRAPH_Y, &y));
+    GHP_TRY(make_conv_operation(g, g->request.relu ? GHP_GRAPH_PRODUCT : GHP_GRAPH_X, y, &x,
+                                &o->items[o->n++]));
+    return g->request.relu ? make_mask(g, x, &o->items[o->n++]) : GHP_OK;
 }
 
 static enum ghp_status make_operations(struct ghp_graph *g, struct ghp_graph_operations *o)
 {
     const struct ghp_graph_request *r = &g->request;
     const struct tensor bias_of = {GHP_GRAPH_BIAS, {1, r->local.k, 1, 1}};
-    cudnnBackendDescriptor_t product, sum, y, bias;
+    cudnnBackendDescriptor_t product, sum, x, y, bias;
 
+    if (r->pass != GHP_PASS_FORWARD) return make_backward(g, o);
     GHP_TRY(make_output(g, GHP_GRAPH_Y, &y));
     product = sum = y;
     if (r->bias || r->relu) GHP_TRY(make_output(g, GHP_GRAPH_PRODUCT, &product));
-    GHP_TRY(make_conv_operation(g, product, &o->items[o->n++]));
+    GHP_TRY(make_conv_operation(g, GHP_GRAPH_X, product, &x, &o->items[o->n++]));
     if (r->bias) {
         if (r->relu) GHP_TRY(make_output(g, GHP_GRAPH_SUM, &sum));
         GHP_TRY(make_tensor(g, &bias_of, &bias));
-        GHP_TRY(make_pointwise(g, CUDNN_POINTWISE_ADD, product, bias, sum, &o->items[o->n++]));
+        GHP_TRY(make_forward(g, CUDNN_POINTWISE_ADD, product, bias, sum, &o->items[o->n++]));
         product = sum;
     }
     if (!r->relu) return GHP_OK;
-    return make_pointwise(g, CUDNN_POINTWISE_RELU_FWD, product, NULL, y, &o->items[o->n++]);
+    return make_forward(g, CUDNN_POINTWISE_RELU_FWD, product, NULL, y, &o->items[o->n++]);
 }
 
 static enum ghp_status build(struct ghp_graph *g)

@@ -62,6 +62,23 @@ static enum ghp_status run_row(struct ghp_cuda_kernel *kernel,
     return ghp_cuda_native_status(kernel->row->launch(launch, &kernel->base.local, args), kernel);
 }
 
+enum ghp_status ghp_cuda_native_mask(const struct ghp_cuda_kernel *kernel,
+                                     const struct ghp_kernel_arguments *args)
+{
+    const struct ghp_cuda_row *relu = find_row(GHP_OP_RELU, GHP_PASS_BACKWARD_DATA);
+    const struct ghp_local *l = &kernel->base.local;
+    struct ghp_local local = {.op = GHP_OP_RELU, .n = l->n, .c = l->c, .h = l->h, .w = l->w};
+    struct ghp_kernel_arguments mask = {.at = {.y = (void *)(uintptr_t)args->at.x[0],
+                                               .dy = args->at.dx[0],
+                                               .dx = {args->at.dx[0]}}};
+
+    local.k = l->c;
+    local.p = l->h;
+    local.q = l->w;
+    return ghp_cuda_native_status(
+        relu->launch(ghp_cuda_launch(kernel->base.backend), &local, &mask), kernel);
+}
+
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused)
 {
     static const struct taker {

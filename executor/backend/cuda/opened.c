@@ -38,7 +38,7 @@ enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend)
     return GHP_OK;
 }
 
-/* Runs bias and ReLU after a convolution or linear layer, in place. */
+/* Runs bias and ReLU after a convolution or linear layer, or the ReLU's mask after its gradient, in place. */
 static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
                                     const struct ghp_kernel_arguments *args)
 {
@@ -50,6 +50,7 @@ static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
                                .relu = kernel->fused.relu,
                                .y = args->at.y};
 
+    if (kernel->base.pass == GHP_PASS_BACKWARD_DATA) return ghp_cuda_native_mask(kernel, args);
     return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
 }
 

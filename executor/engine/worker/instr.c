@@ -148,6 +148,16 @@ static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_a
     args->at.y = w->address[add->y];
 }
 
+/* Sets what the mask of a convolution's gradient is read from: the output of the ReLU that made its input. */
+static void take_mask(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+
+    if (instr->pass == GHP_PASS_BACKWARD_DATA &&
+        (ghp_op_of(instr->local.op)->fuses & GHP_FUSES_MASK) != 0)
+        args->at.x[0] = w->address[ghp_worker_instr(w, instr->fusion.does.relu)->at.y];
+}
+
 bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
 {
     int by = ghp_worker_instr(w, i)->fusion.by;
@@ -219,6 +229,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     args.mean_weight = w->mean_weight;
     if (p->fuses && does->bias >= 0) take_bias(w, does->bias, &args);
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
+    if (p->fuses && does->relu >= 0) take_mask(w, i, &args);
     args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);
     if (instr->pieces > 0) {

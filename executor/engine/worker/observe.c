@@ -107,12 +107,12 @@ static bool begins_backward(const struct ghp_worker *w, int i)
 enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    int relu = w->prepared[i].fuses ? instr->fusion.does.relu : -1;
+    int relu = w->prepared[i].fuses && instr->fusion.does.relu < i ? instr->fusion.does.relu : -1;
 
     if (instr->kind != GHP_INSTR_COMPUTE || !ghp_pass_is_backward(instr->pass) ||
         instr->at.dy < 0 || ghp_worker_done_by_another(w, i) || !begins_backward(w, i))
         return GHP_OK;
-    /* a kernel that leaves out what the ReLU after it does reads the gradient of the ReLU's output */
+    /* a kernel that does a ReLU's backward pass before its own reads the gradient of the ReLU's output */
     return show(w, relu >= 0 ? ghp_worker_instr(w, relu) : instr, GRADIENT);
 }
 

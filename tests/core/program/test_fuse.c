@@ -317,6 +317,37 @@ static void check_masks(struct ghp_split of_pool, int expected)
     release(&l);
 }
 
+/* The ReLU right before a convolution, unless the gradient changes its layout between the two. */
+static void check_masked_gradient(struct ghp_split split, bool expected)
+{
+    const struct ghp_fuse_scope masks = {.masks = true};
+    struct lowered l;
+    bool found = false;
+
+    lower(blocks, (struct ghp_problem){2, 8}, "second", split, &l);
+    check_names(&l.program);
+    int conv = layer_of(&l.model, "second"), relu = layer_of(&l.model, "relu1");
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l.program.instrs[i];
+        int done = instr->fusion.does.relu;
+
+        if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D ||
+            instr->pass != GHP_PASS_BACKWARD_DATA || done < 0)
+            continue;
+        CHECK(instr->layer == conv && l.program.instrs[done].layer == relu && done == i + 1);
+        CHECK_EQ(l.program.instrs[done].pass, GHP_PASS_BACKWARD_DATA);
+        found = true;
+    }
+    CHECK_EQ(found, expected);
+    CHECK_EQ(ghp_fuse_usual(&l.model, conv, GHP_PASS_BACKWARD_DATA, masks).relu, relu);
+    CHECK_EQ(ghp_fuse_usual(&l.model, conv, GHP_PASS_BACKWARD_DATA, shared).relu, -1);
+    CHECK_EQ(ghp_fuse_usual(&l.model, conv, GHP_PASS_BACKWARD_WEIGHT, masks).relu, -1);
+    CHECK_EQ(ghp_fuse_usual(&l.model, conv, GHP_PASS_FORWARD, masks).relu, relu + 3);
+    CHECK(ghp_fuse_always(&l.model, relu, GHP_PASS_BACKWARD_DATA, masks));
+    CHECK(!ghp_fuse_always(&l.model, relu, GHP_PASS_BACKWARD_DATA, shared));
+    release(&l);
+}
+
 /* Sums are priced with the mask where they take it, before any program is fused. */
 static void check_sums(void)
 {
@@ -419,7 +450,9 @@ static void check_residual(void)
         CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "ln_f")), "add bias update");
         CHECK(ghp_fuse_always(&l.model, layer_of(&l.model, "h.0.add_1"), GHP_PASS_FORWARD,
                               with_linear));
-        CHECK(ghp_fuse_usual(&l.model, layer_of(&l.model, "h.0.ln_1"), with_linear).add >= 0);
+        CHECK(
+            ghp_fuse_usual(&l.model, layer_of(&l.model, "h.0.ln_1"), GHP_PASS_FORWARD, with_linear)
+                .add >= 0);
         release(&l);
     }
 }
@@ -506,6 +539,8 @@ CHECK_TEST(fuse)
     check_norms((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, false);
     check_own();
     check_recomputed();
+    check_masked_gradient(data, true);
+    check_masked_gradient(in, false);
     check_sums();
     check_joined(data, 8);
     check_joined(out, 7);

@@ -446,7 +446,7 @@ static void check_kernels(void)
         CHECK(!ghp_backend_blocks_weights(ops, exact, &convs[i]));
         if (likely.w) check_weight_blocks(&convs[i]);
         for (int v = 0; v < GHP_KERNEL_SPEC_MAX; v++) {
-            struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, v);
+            struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, GHP_PASS_FORWARD, v);
             check_spec(&convs[i], spec);
             spec.w = false;
             if (likely.w) check_spec(&convs[i], spec);

@@ -3,7 +3,7 @@
  * What the cuda backend's kernels fuse (core/program/fuse.h) against the reference's passes one by one, in float, tf32
  * and bf16: bias and ReLU after a convolution and a linear layer, a bias after a layer norm, an addition before one or
  * before an RMS norm, a ReLU after an addition and a batch norm, a batch norm's own sums and the addition after it,
- * backward passes of all these, a max pool after a ReLU, a sum of gradients before one, a sum by the kernel that makes
+ * backward passes of all these, a max pool after a ReLU, a sum of gradients and a convolution's gradient before one, a sum by the kernel that makes
  * the gradient, a loss's gradient in its forward pass; and a batch norm whose statistics move apart. Every kernel gets
  * the reference's tensors, and no tensor but those that the passes write may change.
  *
@@ -380,6 +380,29 @@ static void check_added(const struct ghp_local *local)
     twin_case_close(&c);
 }
 
+/* The mask of the ReLU that made a convolution's input, on its gradient. */
+static void check_masked_gradient(const struct ghp_local *local)
+{
+    int64_t n = ghp_local_in_elements(local), closed = 0;
+    struct twin_case c;
+    float *x, *dx;
+
+    open_case(&c, local);
+    x = (float *)(uintptr_t)c.right.args.at.x[0];
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = x[i] > 0 ? x[i] : 0;
+        closed += !(x[i] > 0);
+    }
+    CHECK(closed > 0 && closed < n);
+    run(&c, GHP_PASS_BACKWARD_DATA, (struct ghp_kernel_spec){.relu = true}, NULL, NULL);
+    expect(&c, GHP_PASS_BACKWARD_DATA);
+    dx = c.right.args.at.dx[0];
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = x[i] > 0 ? dx[i] : 0;
+    compare(&c, op_case_text(local, GHP_PASS_BACKWARD_DATA), "");
+    twin_case_close(&c);
+}
+
 static void check_all_added(void)
 {
     struct ghp_local locals[] = {
@@ -449,7 +472,8 @@ static void check_refusals(struct ghp_backend *exact)
         enum ghp_op op;
         enum ghp_pass pass;
         struct ghp_kernel_spec fused;
-    } request[] = {{GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.relu = true}},
+    } request[] = {{GHP_OP_LINEAR, GHP_PASS_BACKWARD_DATA, {.relu = true}},
+                   {GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.bias = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
                    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
                    {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, {.bias = true}},
@@ -470,6 +494,8 @@ static void check_refusals(struct ghp_backend *exact)
     }
     CHECK(ghp_backend_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_FORWARD));
     CHECK(ghp_backend_fuses(ops, backend, GHP_OP_LINEAR, GHP_PASS_FORWARD));
+    CHECK(ghp_backend_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA));
+    CHECK(!ghp_backend_fuses(ops, exact, GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA));
     CHECK(!ghp_backend_fuses(ops, backend, GHP_OP_CONV2D, GHP_PASS_BACKWARD_WEIGHT));
     CHECK(!ghp_backend_fuses(ops, backend, GHP_OP_AVG_POOL, GHP_PASS_FORWARD));
     CHECK(ghp_backend_fuses(ops, backend, GHP_OP_RELU, GHP_PASS_BACKWARD_DATA));
@@ -495,6 +521,8 @@ static void check_setting(void)
         for (int fused = 1; fused < 4; fused++)
             check_product(&products[i], (struct ghp_kernel_spec){.bias = (fused & 1) > 0,
                                                                  .relu = (fused & 2) > 0});
+    check_masked_gradient(&products[0]);
+    check_masked_gradient(&products[1]);
     for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
         struct ghp_local rms = norms[i];
 
