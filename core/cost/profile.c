@@ -48,6 +48,7 @@ enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backen
 {
     *profile = (struct ghp_profile){.element_bytes = element_bytes,
                                     .overlap = {.compute = 1, .comm = 1, .link = 1}};
+    profile->overlap.joins = strcmp(backend, "cuda") == 0;
     profile->backend = strdup(backend);
     profile->numerics = strdup(numerics);
     profile->created = strdup("");

@@ -73,6 +73,8 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     /* how much longer than its entry a collective takes that follows computing */
     double arrival_delay_s;
     double launch_delay_s; /* how long computing stands still when a reduction starts during it */
+    /* steps that can be recorded (ghp_program.is_recordable) are: each ends when its last reduction has; not in files */
+    bool joins;
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */

@@ -534,7 +534,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     }
     GHP_TRY(ghp_json_opt_int(at, "reserved_bytes", 0, INT64_MAX, &profile->reserved_bytes));
     GHP_TRY(ghp_json_opt_bool(at, "prefetch", &profile->prefetch));
-    profile->on_device = strcmp(profile->backend, "cuda") == 0; /* files from before the key */
+    profile->on_device = profile->overlap.joins = strcmp(profile->backend, "cuda") == 0;
     GHP_TRY(ghp_json_opt_bool(at, "on_device", &profile->on_device));
     GHP_TRY(ghp_vocabulary_read(at, &profile->vocabulary_multiple));
     GHP_TRY(ghp_json_opt_text(at, "data", &profile->data));

@@ -115,6 +115,13 @@ static bool both_have_come(const struct machine_state *s, int step, const struct
     return true;
 }
 
+/* Whether the worker may begin a step: of recorded steps, the one before has ended with all its reductions. */
+static bool may_begin(const struct machine_state *s, const struct actor *a, int step)
+{
+    const struct stream_state *comm = &a->streams[GHP_STREAM_COMM];
+    return !s->overlap->joins || !a->program->is_recordable || comm->n == 0 || comm->step >= step;
+}
+
 /* Whether the stream's next instruction may start now. */
 static bool ready(const struct machine_state *s, const struct actor *a, enum ghp_stream stream)
 {
@@ -123,6 +130,7 @@ static bool ready(const struct machine_state *s, const struct actor *a, enum ghp
     int index = stream_state->list[stream_state->at];
     const struct ghp_instr *instr = &a->program->instrs[index];
     if (stream == GHP_STREAM_COMPUTE) {
+        if (stream_state->at == 0 && !may_begin(s, a, stream_state->step)) return false;
         if (instr->kind == GHP_INSTR_WAIT && a->done_step[instr->after] < stream_state->step)
             return false;
         if (instr->kind == GHP_INSTR_NORM_REDUCE && !all_have_come(s, stream_state->step))

@@ -95,6 +95,37 @@ static int greatest_cycle(const struct step *s)
     return best;
 }
 
+/* How long one step takes by itself, until its computing and its reductions are done. */
+static int joined(const struct step *s)
+{
+    int now = 0, reduced = 0;
+    for (int l = 0; l < s->layers; l++)
+        now += s->update[l] + s->forward[l];
+    for (int l = s->layers - 1; l >= 0; l--) {
+        now += s->weight[l];
+        if (s->reduce[l] > 0) reduced = (reduced > now ? reduced : now) + s->reduce[l];
+        now += s->data[l];
+    }
+    return reduced > now ? reduced : now;
+}
+
+/* No reduction of a recorded step hides behind the next forward pass. */
+static void check_joined(struct ghp_program *program, struct ghp_profile *profile,
+                         const struct step *s)
+{
+    struct ghp_timing timing;
+    profile->overlap.joins = true;
+    CHECK_STATUS(ghp_simulate(program, profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, greatest_cycle(s), 1e-9); /* it is not recorded */
+    ghp_timing_release(&timing);
+    program->is_recordable = true;
+    CHECK_STATUS(ghp_simulate(program, profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, joined(s), 1e-9);
+    CHECK(joined(s) >= greatest_cycle(s));
+    ghp_timing_release(&timing);
+    program->is_recordable = profile->overlap.joins = false;
+}
+
 static uint32_t state = 12345;
 
 static int draw(int below)
@@ -132,6 +163,7 @@ static void test_period(void)
             sum += timing.phase_s[p];
         CHECK_NEAR(sum, timing.step_s, 1e-9);
         ghp_timing_release(&timing);
+        if (i % 10 == 0) check_joined(&program, &profile, &s);
     }
     CHECK(stalled > 200 && stalled < 1900); /* the draw covers both kinds of step */
     ghp_profile_release(&profile);
