@@ -9,6 +9,7 @@
 // GHP_EMULATED_CAPTURE: the rank whose graphs cannot be made.
 // GHP_EMULATED_GPUS: how many there are, 0 for none; unset 1; "own": each rank sees one, its own.
 // GHP_EMULATED_OLD: they have compute capability 7.0.
+// GHP_EMULATED_MIG: each is an instance of a GPU.
 // GHP_EMULATED_COUNT=FILE: nothing is computed, so networks of any size run; at the end FILE gets a line with the
 // graphs that were launched, and their kernels, copies and timed events.
 #include "tests/emulated/grid.hpp"
@@ -212,7 +213,8 @@ cudaError_t cudaDriverGetVersion(int *version)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
     *properties = cudaDeviceProp();
-    std::snprintf(properties->name, sizeof(properties->name), "emulated GPU");
+    std::snprintf(properties->name, sizeof(properties->name), "emulated GPU%s",
+                  std::getenv("GHP_EMULATED_MIG") != nullptr ? " MIG 1g.10gb" : "");
     properties->uuid.bytes[0] = (char)(1 + (has_own() ? rank() : device));
     properties->l2CacheSize = 1 << 20;
     properties->major = std::getenv("GHP_EMULATED_OLD") != nullptr ? 7 : 9;
@@ -259,7 +261,10 @@ cudaError_t cudaMalloc(void **base, size_t bytes)
     if (bytes > kTotal - kContext - allocated) return result(cudaErrorMemoryAllocation);
     *base = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (*base == nullptr) return result(cudaErrorMemoryAllocation);
-    if (count_path == nullptr) std::memset(*base, 0xcb, bytes);
+    if (count_path == nullptr)
+        std::memset(*base, 0xcb, bytes);
+    else if (bytes < (size_t)1 << 20)
+        std::memset(*base, 0, bytes); // what was freed before; more is new, and zeroed when it is read
     device_blocks[*base] = bytes;
     allocated += bytes;
     return cudaSuccess;

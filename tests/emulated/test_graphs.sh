@@ -2,12 +2,14 @@
 # ghp-test: timeout=300 label=emulated
 # tests/emulated/test_graphs.sh - steps of several micro-batches are recorded as graphs and played, by one worker and by
 # two over NCCL, with parameters sharded too. They train to the loss that a processor reaches by the same plan, of
-# samples with two labels. Weights that are gathered in bf16 are those that products would have rounded.
+# samples with two labels. Weights that are gathered in bf16 are those that products would have rounded. Workers
+# on MIG instances go by MPI.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 cat >small.json <<'JSON'
 {"format": "ghp.model/1", "name": "small", "input": {"channels": 1, "height": 4, "width": 4},
- "layers": [{"name": "conv", "op": "conv2d", "channels": 8, "kernel": 3, "pad": 1}, {"name": "act", "op": "gelu"},
+ "layers": [{"name": "conv", "op": "conv2d", "channels": 8, "kernel": 3, "pad": 1}, {"name": "relu0", "op": "relu"},
+            {"name": "conv1", "op": "conv2d", "channels": 8, "kernel": 1}, {"name": "act", "op": "gelu"},
             {"name": "norm", "op": "layer_norm"}, {"name": "gate", "op": "silu"},
             {"name": "flat", "op": "flatten"}, {"name": "fc1", "op": "linear", "features": 6},
             {"name": "relu", "op": "relu"}, {"name": "fc2", "op": "linear", "features": 4},
@@ -64,6 +66,13 @@ gathered() {
 
 same 1 micro-batches --micro-batches 2
 same 2 "sharded for each pass" --micro-batches 2 --shard pass --strategy data
+# two instances of one GPU: NCCL would call it a duplicate
+what="MIG instances"
+GHP_EMULATED_MIG=1 GHP_EMULATED_CAPTURE=1 on 2
+grep -q 'enqueued one by one' err && fail "MIG instances use NCCL"
+GHP_EMULATED_MIG=1 GHP_EMULATED_GPUS=2 mpirun --oversubscribe --bind-to none -n 2 "$GHP_EMULATED_BIN/ghp-run" plan.json \
+    --backend cuda --transport nccl --steps 1 >out 2>err </dev/null && fail "NCCL takes MIG instances"
+grep -q 'some workers have a MIG instance; use --transport mpi' err || fail "MIG: $(cat err)"
 gathered 2 pass
 if full; then
     same 4 "sharded for each pass" --micro-batches 2 --shard pass --strategy data

@@ -12,35 +12,54 @@
 
 const char *const ghp_device_transport_names[] = {"auto", "nccl", "mpi", NULL};
 
-enum ghp_status ghp_device_transport_count(const struct ghp_exec_context *exec, int *devices)
+struct census {
+    int devices; /* that all workers use, each once */
+    bool slices; /* some are MIG instances: a part of a GPU each */
+};
+
+/* CUDA names a MIG instance after its GPU: "NVIDIA A100-SXM4-80GB MIG 1g.10gb". */
+static bool is_slice(const struct ghp_device_about *about)
+{
+    return strstr(about->name, " MIG ") != NULL;
+}
+
+static enum ghp_status count_devices(const struct ghp_exec_context *exec, struct census *census)
 {
     struct ghp_transport *t = exec->transport;
     struct ghp_device device = ghp_exec_context_device(exec);
     int size = t->control->size;
-    struct ghp_device_about mine = {0};
+    struct ghp_device_about mine = {0}, *all = ghp_alloc((size_t)size, sizeof *all);
     struct ghp_comm *world = NULL;
-    char(*all)[sizeof mine.identity] = ghp_alloc((size_t)size, sizeof *all);
     enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     device.ops->about(device.backend, &mine);
-    *devices = 0;
+    *census = (struct census){0};
     GHP_TRY_GOTO(status,
                  ghp_collectives_group(t->host, (struct ghp_ranks){.count = size, .stride = 1},
                                        GHP_STREAM_COMPUTE, &world),
                  done);
     world->label = "counting devices";
     GHP_TRY_GOTO(status, ghp_control_agree(t->control, world, status), done);
-    GHP_TRY_GOTO(status, world->ops->all_gather(world, mine.identity, all, sizeof mine.identity),
-                 done);
+    GHP_TRY_GOTO(status, world->ops->all_gather(world, &mine, all, sizeof mine), done);
     for (int i = 0; i < size; i++) {
         bool known = false;
 
         for (int j = 0; j < i; j++)
-            known = known || memcmp(all[i], all[j], sizeof *all) == 0;
-        *devices += !known;
+            known = known || memcmp(all[i].identity, all[j].identity, sizeof mine.identity) == 0;
+        census->devices += !known;
+        census->slices = census->slices || is_slice(&all[i]);
     }
 done:
     free(all);
+    return status;
+}
+
+enum ghp_status ghp_device_transport_count(const struct ghp_exec_context *exec, int *devices)
+{
+    struct census census;
+    enum ghp_status status = count_devices(exec, &census);
+
+    *devices = census.devices;
     return status;
 }
 
@@ -58,8 +77,8 @@ static enum ghp_status open_nccl(struct ghp_exec_context *exec)
 enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
                                           enum ghp_device_transport_choice choice)
 {
-    int devices = 0;
     bool shared, told = getenv("NCCL_HOSTID") != NULL; /* says that they are apart */
+    struct census census;
 
     if (exec->backend_ops->device == NULL) {
         if (choice != GHP_DEVICE_TRANSPORT_NCCL) return GHP_OK;
@@ -69,8 +88,12 @@ enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
                         exec->backend_ops->name);
     }
     if (exec->transport->control->size == 1) return GHP_OK;
-    GHP_TRY(ghp_device_transport_count(exec, &devices));
-    shared = devices < exec->transport->control->size;
+    GHP_TRY(count_devices(exec, &census));
+    shared = census.devices < exec->transport->control->size || census.slices;
+    if (choice == GHP_DEVICE_TRANSPORT_NCCL && census.slices && !told)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "NCCL takes whole GPUs, and some workers have a MIG instance; "
+                        "use --transport mpi, or turn MIG off by nvidia-smi -mig 0");
     if (choice == GHP_DEVICE_TRANSPORT_NCCL && shared && !told)
         return GHP_FAIL(GHP_ERR_USAGE, "NCCL takes one GPU for each worker, and some share one; "
                                        "use --transport mpi, or fewer workers");

@@ -2,7 +2,7 @@
  * execution context whose backend is open.
  *
  * Tensors in host memory go by the transport's collectives. Tensors on devices go by NCCL if every rank has
- * a device of its own, else through pinned host memory. */
+ * a device of its own and none is a MIG instance, which NCCL takes for the same GPU as the next one; else through pinned host memory. */
 #ifndef GHP_EXECUTOR_TRANSPORT_DEVICE_DEVICE_TRANSPORT_H
 #define GHP_EXECUTOR_TRANSPORT_DEVICE_DEVICE_TRANSPORT_H
 
