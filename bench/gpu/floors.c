@@ -3,7 +3,8 @@
  *     floor = max(FLOPs / measured matmul rate, least bytes / measured copy rate)
  *
  * of every instruction, summed over the instructions of a kind (operation and pass). Bytes are what an operation must
- * read and write at least; the copy rate counts both ways too. A phase's gap is what it takes above its floor. */
+ * read and write at least; the copy rate counts both ways too. A phase's gap is what it takes above its floor. The first
+ * line also has the bytes of all instructions by themselves, and with what kernels do together (core/program/fuse.h). */
 #include "core/program/lower.h"
 #include "core/plan/plan.h"
 #include "core/model/precision.h"
@@ -25,6 +26,7 @@ struct kind {
 
 struct floors {
     double flops_per_s, copy_Bps;
+    double alone_bytes, saved_bytes; /* of all instructions; of those, by fusion */
     int n;
     struct kind kinds[MOST_KINDS];
 };
@@ -61,6 +63,16 @@ static double floor_of(const struct floors *f, const struct ghp_instr *instr, in
     return fmax(flops / f->flops_per_s, traffic(instr, element_bytes) / f->copy_Bps);
 }
 
+/* The part of an instruction's bytes that is not moved if another's kernel does it. */
+static double saved_share(const struct ghp_instr *instr)
+{
+    bool backward = instr->backward || ghp_pass_is_backward(instr->pass);
+
+    if (instr->kind == GHP_INSTR_ACCUMULATE) return 2.0 / 3; /* what is added to is still read */
+    if (instr->local.op == GHP_OP_ADD) return 1.0 / 3;       /* the norm reads the sum no more */
+    return instr->local.op == GHP_OP_RELU && backward ? 2.0 / 3 : 1; /* its output is the mask */
+}
+
 static struct kind *kind_of(struct floors *f, const char *name)
 {
     for (int i = 0; i < f->n; i++)
@@ -95,6 +107,10 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
         kind->n++;
         kind->measured_s += run->instrs[i].measured_s;
         kind->floor_s += floor_of(f, &program.instrs[i], element_bytes);
+        f->alone_bytes += traffic(&program.instrs[i], element_bytes);
+        if (program.instrs[i].fusion.by >= 0)
+            f->saved_bytes +=
+                saved_share(&program.instrs[i]) * traffic(&program.instrs[i], element_bytes);
     }
     ghp_program_release(&program);
     return status;
@@ -116,6 +132,9 @@ static enum ghp_status print(struct floors *f, const struct ghp_record *run)
     qsort(f->kinds, (size_t)f->n, sizeof f->kinds[0], by_gap);
     ghp_table_note(table, "%s: step %.3f ms; matmul %.1f TFLOP/s, copy %.0f GB/s", run->model,
                    1e3 * run->measured_step_s, 1e-12 * f->flops_per_s, 1e-9 * f->copy_Bps);
+    ghp_table_note(table,
+                   "bytes of a step: %.3f MB one by one, %.3f MB as kernels do them together",
+                   1e-6 * f->alone_bytes, 1e-6 * (f->alone_bytes - f->saved_bytes));
     ghp_table_column(table, "phase", "", 'l');
     ghp_table_column(table, "times", "", 'r');
     ghp_table_column(table, "measured", "ms", 'r');

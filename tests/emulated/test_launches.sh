@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=emulated
 # tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
-# printed, and no more than they were. One step of 16 has its instructions timed. In full: of GPT-2 124M.
+# printed, and no more than they were; and the bytes of its instructions, one by one and as kernels do them together.
+# One step of 16 has its instructions timed. In full: of GPT-2 124M.
 #
 # Kernels are counted on an emulated GPU, where linear layers and attention take ghp's own: one each. Like cuBLASLt's,
 # the products would cast weights that have no copy in bfloat16.
@@ -17,9 +18,14 @@ counted() {
         -o plan.json >out 2>&1 || fail "planning: $(cat out)"
     rm -f count
     GHP_EMULATED_COUNT=$PWD/count mpirun --oversubscribe --bind-to none -n 1 "$GHP_EMULATED_BIN/ghp-run" plan.json \
-        --backend cuda --precision bf16 --steps "$steps" >out 2>err </dev/null || fail "$network: $(tail -3 err)"
+        --backend cuda --precision bf16 --steps "$steps" --run run.json >out 2>err </dev/null || fail "$network: $(tail -3 err)"
     read -r _ graphs _ kernels _ copies _ events <count
     echo "$network, $graphs steps: $kernels kernels, $copies copies, $events events"
+    "$GHP_EMULATED_BIN/ghp-gpu-floors" plan.json run.json 1e14 1e12 >out 2>err || fail "bytes: $(cat err)"
+    sed -n 's/.*bytes of a step: \([0-9.]*\) MB one by one, \([0-9.]*\) MB as.*/\1 \2/p' out >bytes
+    read -r alone together <bytes
+    echo "bytes of a step: $alone MB one by one, $together MB as kernels do them together"
+    awk -v a="$alone" -v t="$together" 'BEGIN { exit !(t > 0 && t < 0.95 * a) }' || fail "nothing is saved: $(cat out)"
 }
 
 # of a step
