@@ -173,6 +173,8 @@ static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const stru
                                      .parts = 1,
                                      .algorithm = made->algorithm};
     made->fused = fused;
+    if (pass == GHP_PASS_BACKWARD_DATA && fused.relu)
+        made->mask = ghp_cuda_native_row(GHP_OP_RELU, GHP_PASS_BACKWARD_DATA);
     status = fill_in(made, algorithm);
     if (status == GHP_OK)
         *kernel = &made->base;

@@ -69,7 +69,8 @@ struct ghp_cuda_kernel {
     void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
     void *data;                                      /* owned; the file's that made the kernel */
     const struct ghp_cuda_row *row;                  /* of a pass that is a launch alone */
-    int64_t workspace_at;                            /* in scratch */
+    const struct ghp_cuda_row *mask; /* a ReLU's backward pass, which it takes along */
+    int64_t workspace_at;            /* in scratch */
 };
 
 /* Scratch is asked for in pieces. */
@@ -113,9 +114,8 @@ enum ghp_status ghp_cuda_attention_prepare(struct ghp_cuda_kernel *kernel, const
 bool ghp_cuda_attention_suits(const struct ghp_local *local, int64_t version);
 bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass);
 enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel);
-/* Zeroes in dx what the ReLU that made x did not let through. */
-enum ghp_status ghp_cuda_native_mask(const struct ghp_cuda_kernel *kernel,
-                                     const struct ghp_kernel_arguments *args);
+/* The row of a pass that is a launch alone; NULL: it has none. */
+const struct ghp_cuda_row *ghp_cuda_native_row(enum ghp_op op, enum ghp_pass pass);
 /* Whether ghp's own kernels take so much along in a pass. */
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused);
 

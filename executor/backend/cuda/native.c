@@ -39,7 +39,7 @@ static const struct ghp_cuda_native *find(enum ghp_op op, enum ghp_pass pass)
     return NULL;
 }
 
-static const struct ghp_cuda_row *find_row(enum ghp_op op, enum ghp_pass pass)
+const struct ghp_cuda_row *ghp_cuda_native_row(enum ghp_op op, enum ghp_pass pass)
 {
     for (const struct ghp_cuda_row *const *table = ghp_cuda_row_tables; *table != NULL; table++)
         for (const struct ghp_cuda_row *row = *table; row->launch != NULL; row++)
@@ -49,7 +49,7 @@ static const struct ghp_cuda_row *find_row(enum ghp_op op, enum ghp_pass pass)
 
 bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass)
 {
-    return find(op, pass) != NULL || find_row(op, pass) != NULL;
+    return find(op, pass) != NULL || ghp_cuda_native_row(op, pass) != NULL;
 }
 
 static enum ghp_status run_row(struct ghp_cuda_kernel *kernel,
@@ -60,23 +60,6 @@ static enum ghp_status run_row(struct ghp_cuda_kernel *kernel,
     launch.adds = kernel->fused.add;
     launch.gradient = kernel->fused.gradient;
     return ghp_cuda_native_status(kernel->row->launch(launch, &kernel->base.local, args), kernel);
-}
-
-enum ghp_status ghp_cuda_native_mask(const struct ghp_cuda_kernel *kernel,
-                                     const struct ghp_kernel_arguments *args)
-{
-    const struct ghp_cuda_row *relu = find_row(GHP_OP_RELU, GHP_PASS_BACKWARD_DATA);
-    const struct ghp_local *l = &kernel->base.local;
-    struct ghp_local local = {.op = GHP_OP_RELU, .n = l->n, .c = l->c, .h = l->h, .w = l->w};
-    struct ghp_kernel_arguments mask = {.at = {.y = (void *)(uintptr_t)args->at.x[0],
-                                               .dy = args->at.dx[0],
-                                               .dx = {args->at.dx[0]}}};
-
-    local.k = l->c;
-    local.p = l->h;
-    local.q = l->w;
-    return ghp_cuda_native_status(
-        relu->launch(ghp_cuda_launch(kernel->base.backend), &local, &mask), kernel);
 }
 
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fused)
@@ -110,7 +93,7 @@ enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel)
 {
     const struct ghp_local *l = &kernel->base.local;
     const struct ghp_cuda_native *own = find(l->op, kernel->base.pass);
-    const struct ghp_cuda_row *row = find_row(l->op, kernel->base.pass);
+    const struct ghp_cuda_row *row = ghp_cuda_native_row(l->op, kernel->base.pass);
 
     memcpy(kernel->algorithm, "own", sizeof("own"));
     if (row != NULL) {

@@ -38,6 +38,27 @@ enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend)
     return GHP_OK;
 }
 
+/* Zeroes in dx what the ReLU that made x did not let through. */
+static enum ghp_status run_mask(const struct ghp_cuda_kernel *kernel,
+                                const struct ghp_kernel_arguments *args)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    const struct ghp_local relu = {.op = GHP_OP_RELU,
+                                   .n = l->n,
+                                   .c = l->c,
+                                   .h = l->h,
+                                   .w = l->w,
+                                   .k = l->c,
+                                   .p = l->h,
+                                   .q = l->w};
+    const struct ghp_kernel_arguments mask = {.at = {.y = (void *)(uintptr_t)args->at.x[0],
+                                                     .dy = args->at.dx[0],
+                                                     .dx = {args->at.dx[0]}}};
+
+    return ghp_cuda_status(
+        kernel->mask->launch(ghp_cuda_launch(kernel->base.backend), &relu, &mask), "mask");
+}
+
 /* Runs bias and ReLU after a convolution or linear layer, or the ReLU's mask after its gradient, in place. */
 static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
                                     const struct ghp_kernel_arguments *args)
@@ -50,7 +71,7 @@ static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
                                .relu = kernel->fused.relu,
                                .y = args->at.y};
 
-    if (kernel->base.pass == GHP_PASS_BACKWARD_DATA) return ghp_cuda_native_mask(kernel, args);
+    if (kernel->base.pass == GHP_PASS_BACKWARD_DATA) return run_mask(kernel, args);
     return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
 }
 
