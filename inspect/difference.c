@@ -7,7 +7,7 @@
 
 #include "core/base/units.h"
 #include "core/plan/range.h"
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "core/plan/plan_json.h"
 #include "core/plan/range.h"
 #include "core/plan/staging_text.h"
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 
 #include <inttypes.h>
 #include <math.h>

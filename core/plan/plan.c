@@ -7,7 +7,7 @@
 #include "core/base/hash.h"
 #include "core/plan/plan_private.h"
 #include "core/program/lower_scaling.h"
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "core/model/model_private.h"
 #include "core/plan/plan_json.h"
 #include "core/plan/plan_private.h"
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 
 #include <math.h>
 #include <stdlib.h>

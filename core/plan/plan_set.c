@@ -3,7 +3,7 @@
 
 #include "core/base/json_lines.h"
 #include "core/plan/plan_private.h"
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "core/cost/named_machine.h"
 #include "core/plan/plan_set.h"
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 #include "onnx/network.h"
 
 #include <limits.h>

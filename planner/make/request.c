@@ -2,10 +2,8 @@
 #include "planner/make/request.h"
 
 #include "core/model/vocabulary.h"
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 #include "onnx/network.h"
-
-#include <string.h>
 
 enum ghp_status ghp_request_check(const struct ghp_plan_request *w)
 {
@@ -66,5 +64,5 @@ bool ghp_request_may_recompute(const struct ghp_plan_request *w)
 bool ghp_request_may_recompute_given(const struct ghp_plan_request *w)
 {
     return w->memory_bytes > 0 && w->recompute == GHP_RECOMPUTE_MODE_AUTO &&
-           w->solver != GHP_SOLVER_HEURISTIC && strcmp(w->profile->backend, "cuda") != 0;
+           w->solver != GHP_SOLVER_HEURISTIC && !w->profile->on_device;
 }

@@ -1,5 +1,5 @@
-/* core/program/method_io.c - see program/method_io.h. */
-#include "core/program/method_io.h"
+/* core/plan/method_io.c - see plan/method_io.h. */
+#include "core/plan/method_io.h"
 
 #include "core/base/units.h"
 

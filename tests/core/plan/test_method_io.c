@@ -1,6 +1,6 @@
-/* tests/core/program/test_method_io.c - each choice of a method is written, read back as it was, and named where two
+/* tests/core/plan/test_method_io.c - each choice of a method is written, read back as it was, and named where two
  * methods differ, with the one's method but for that part. */
-#include "core/program/method_io.h"
+#include "core/plan/method_io.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* core/program/method_io.h - a method as plans have it, and as people are told it: its keys, and how two differ.
+/* core/plan/method_io.h - a method as plans have it, and as people are told it: its keys, and how two differ.
  * Another choice of training is said here once, and plans, summaries and comparisons have it.
  *
- * Tested   tests/core/program/test_method_io.c */
-#ifndef GHP_CORE_PROGRAM_METHOD_IO_H
-#define GHP_CORE_PROGRAM_METHOD_IO_H
+ * Tested   tests/core/plan/test_method_io.c */
+#ifndef GHP_CORE_PLAN_METHOD_IO_H
+#define GHP_CORE_PLAN_METHOD_IO_H
 
 #include "core/base/json.h"
 #include "core/program/method.h"
