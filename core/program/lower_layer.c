@@ -2,8 +2,8 @@
  * reductions. */
 #include "core/program/lower_layer.h"
 #include "core/program/lower_points.h"
-#include "core/program/lower_ring.h"
 #include "core/program/lower_scaling.h"
+#include "core/program/ring.h"
 #include "core/model/precision.h"
 
 /* What a plan says of a layer holds wherever the tensor lies in whole blocks, whatever its layout. */
@@ -160,6 +160,74 @@ enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
     return ghp_emit_layer_update(e, layer, split, ghp_emitter_point(e, layer, false));
 }
 
+/* ---- attentions in pieces (program/ring.h) ---- */
+
+static struct ghp_instr *add_piece(const struct ghp_emitter *e, enum ghp_instr_kind kind,
+                                   const struct ghp_instr *piece)
+{
+    struct ghp_instr *instr = ghp_emitter_add(e, kind, piece->point);
+
+    if (instr == NULL) return NULL;
+    instr->layer = piece->layer;
+    instr->backward = piece->backward;
+    instr->local = piece->local;
+    instr->layouts = piece->layouts;
+    instr->pieces = piece->pieces;
+    instr->piece = piece->piece;
+    return instr;
+}
+
+/* Another worker's piece lies wholly before the own positions, or is left out: no part of it is hidden. */
+static enum ghp_status emit_piece(const struct ghp_emitter *e, const struct ghp_instr *piece)
+{
+    struct ghp_instr *instr = add_piece(e, GHP_INSTR_COMPUTE, piece);
+
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->pass = piece->pass;
+    instr->copy_bytes = ghp_ring_piece_bytes(instr, e->lowering->element_bytes);
+    if (piece->piece > 0) instr->local.heads.causal = false;
+    return GHP_OK;
+}
+
+/* Brings the piece; backward with the sums of its gradients, which alone go home at last. */
+static enum ghp_status emit_shift(const struct ghp_emitter *e, const struct ghp_instr *piece)
+{
+    struct ghp_instr *instr = add_piece(e, GHP_INSTR_SHIFT, piece);
+    bool home = piece->piece == piece->pieces;
+    int64_t both = ghp_ring_tensor_bytes(piece, GHP_RING_KEYS, e->lowering->element_bytes) +
+                   ghp_ring_tensor_bytes(piece, GHP_RING_VALUES, e->lowering->element_bytes);
+
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->ranks =
+        ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(e->placement.number, piece->pieces));
+    instr->bytes = piece->backward && !home ? 2 * both : both;
+    return GHP_OK;
+}
+
+/* One pass of an attention whose keys and values come in pieces: its forward pass or its data gradients. */
+static enum ghp_status emit_ring(const struct ghp_emitter *e, int layer, struct ghp_split split,
+                                 enum ghp_pass pass)
+{
+    bool backward = ghp_pass_is_backward(pass);
+    struct ghp_instr piece = {
+        .layer = layer,
+        .point = ghp_emitter_point(e, layer, backward),
+        .backward = backward,
+        .pass = pass,
+        .local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem),
+        .layouts = ghp_split_layouts(split),
+        .pieces = split.tp_size};
+
+    GHP_TRY(emit_piece(e, &piece));
+    for (piece.piece = 1; piece.piece < piece.pieces; piece.piece++) {
+        GHP_TRY(emit_shift(e, &piece));
+        GHP_TRY(emit_piece(e, &piece));
+    }
+    return backward ? emit_shift(e, &piece) : GHP_OK;
+}
+
+/* ---- passes ---- */
+
 enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split)
 {
@@ -176,7 +244,7 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
         GHP_TRY(emit_stats(e, layer, split, false));
         GHP_TRY(emit_stat_reduce(e, layer, split, false));
     }
-    if (split.kind == GHP_SPLIT_RING) return ghp_emit_ring(e, layer, split, GHP_PASS_FORWARD);
+    if (split.kind == GHP_SPLIT_RING) return emit_ring(e, layer, split, GHP_PASS_FORWARD);
     return emit_compute(e, layer, split, GHP_PASS_FORWARD);
 }
 
@@ -348,6 +416,6 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (!makes_gradient(e->lowering, layer) || !ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))
         return GHP_OK;
-    if (split.kind == GHP_SPLIT_RING) return ghp_emit_ring(e, layer, split, GHP_PASS_BACKWARD_DATA);
+    if (split.kind == GHP_SPLIT_RING) return emit_ring(e, layer, split, GHP_PASS_BACKWARD_DATA);
     return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
 }
