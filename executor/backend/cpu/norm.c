@@ -11,7 +11,7 @@
  * ghp-options: -O3 */
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "core/model/precision.h"
-#include "executor/backend/cpu/streaming_store.h"
+#include "executor/platform/streaming_store.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * its backward pass along, and would let nothing through: if the greatest value is not above 0. */
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "core/model/precision.h"
-#include "executor/backend/cpu/streaming_store.h"
+#include "executor/platform/streaming_store.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
  *
  * ghp-options: -O3 -ffp-contract=fast */
 #include "executor/backend/cpu/kernels_cpu.h"
-#include "executor/backend/cpu/streaming_store.h"
+#include "executor/platform/streaming_store.h"
 
 #include <string.h>
 

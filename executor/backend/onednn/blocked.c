@@ -6,7 +6,7 @@
  *
  * Tested  tests/executor/backend/test_kernel_spec.c, against the plain loops */
 #include "executor/backend/onednn/backend_onednn_private.h"
-#include "executor/backend/cpu/streaming_store.h"
+#include "executor/platform/streaming_store.h"
 
 #include <string.h>
 

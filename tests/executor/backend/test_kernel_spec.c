@@ -10,7 +10,7 @@
 #include "tests/executor/op_case.h"
 
 #include "core/program/lower.h"
-#include "executor/backend/cpu/streaming_store.h"
+#include "executor/platform/streaming_store.h"
 #include "executor/engine/kernel_spec.h"
 #include "executor/state/weight_blocks.h"
 

@@ -1,11 +1,11 @@
-/* executor/backend/cpu/streaming_store.h - tensors that the caches do not hold: stores of whole lines that pass them
+/* executor/platform/streaming_store.h - tensors that the caches do not hold: stores of whole lines that pass them
  * by, and how far ahead loads are asked for.
  *
  * A store to a line that is in no cache reads the line first, which costs as much as to write it; a tensor that the
  * caches cannot hold until somebody reads it is better written straight to memory. A processor that sees where loads
  * go asks for lines itself, but only to the end of a page (docs/explanation/cpu.md has figures). */
-#ifndef GHP_EXECUTOR_BACKEND_CPU_STREAMING_STORE_H
-#define GHP_EXECUTOR_BACKEND_CPU_STREAMING_STORE_H
+#ifndef GHP_EXECUTOR_PLATFORM_STREAMING_STORE_H
+#define GHP_EXECUTOR_PLATFORM_STREAMING_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
