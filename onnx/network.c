@@ -2,6 +2,7 @@
 #include "onnx/network.h"
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/model/statistics.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/onnx.h"
@@ -122,6 +123,24 @@ static enum ghp_status tune(struct ghp_model *model)
     return ghp_model_lora(model, &ghp_network_lora, &freeze->except);
 }
 
+/* Says of batch norms whose scale and shift are fixed that their running statistics change, which `--freeze` stops. */
+static void say_statistics(const char *path, const struct ghp_model *model)
+{
+    const char *first = NULL;
+    int n = 0;
+
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct ghp_layer *layer = &model->layers[i];
+
+        if (layer->op == GHP_OP_BATCH_NORM && layer->fixed && n++ == 0) first = layer->name;
+    }
+    if (n > 0)
+        ghp_note("%s: batch norm '%s' and %d more keep scale and shift, and their running "
+                 "statistics change, as with requires_grad=False in PyTorch's train mode; to keep "
+                 "the statistics too, as module.eval() does, name the batch norms: --freeze '%s'",
+                 path, first, n - 1, first);
+}
+
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
 {
     enum ghp_status status;
@@ -132,6 +151,7 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
     status = ghp_network_batch_norm == NULL ? GHP_OK
                                             : set_statistics(path, ghp_network_batch_norm, model);
     if (status == GHP_OK) status = tune(model);
+    if (status == GHP_OK) say_statistics(path, model);
     if (status != GHP_OK) ghp_model_release(model);
     return status;
 }

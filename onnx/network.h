@@ -75,7 +75,7 @@ extern struct ghp_lora ghp_network_lora;
      .argument = "PATTERN",                                                                        \
      .help = "parameters that keep their first weights, such as 'layer1.*' or the name of a "      \
              "module; nothing computes their gradients, and batch norms among them stay on their " \
-             "running statistics"},                                                                \
+             "running statistics, also those exported with requires_grad=False"},                  \
         {.name = "freeze-except",                                                                  \
          .kind = GHP_OPT_LIST,                                                                     \
          .target = &ghp_network_freeze.except,                                                     \

@@ -23,9 +23,9 @@ static enum ghp_status check_patterns(const struct ghp_model *model, const char 
     return GHP_OK;
 }
 
-/* Whether all tensors of a layer are frozen; refuses some alone. */
+/* Whether all tensors of a layer are named; refuses some alone. */
 static enum ghp_status decide(const struct ghp_layer *layer, const struct ghp_freeze *freeze,
-                              bool *fixed)
+                              bool *named)
 {
     int frozen[2] = {-1, -1}; /* a tensor that stays, or trains */
 
@@ -35,7 +35,7 @@ static enum ghp_status decide(const struct ghp_layer *layer, const struct ghp_fr
 
         frozen[is ? 0 : 1] = p;
     }
-    *fixed = frozen[0] >= 0;
+    *named = frozen[0] >= 0;
     if (frozen[0] < 0 || frozen[1] < 0) return GHP_OK;
     return GHP_FAIL(
         GHP_ERR_INPUT,
@@ -45,30 +45,29 @@ static enum ghp_status decide(const struct ghp_layer *layer, const struct ghp_fr
 }
 
 enum ghp_status ghp_freeze_choose(const struct ghp_model *model, const struct ghp_freeze *freeze,
-                                  bool *fixed)
+                                  bool *named)
 {
     GHP_TRY(check_patterns(model, "freeze", &freeze->patterns));
     GHP_TRY(check_patterns(model, "freeze-except", &freeze->except));
-    for (int i = 0; i < model->n_layers; i++) {
-        const struct ghp_layer *layer = &model->layers[i];
-
-        GHP_TRY(decide(layer, freeze, &fixed[i]));
-        fixed[i] = fixed[i] || layer->fixed;
-    }
+    for (int i = 0; i < model->n_layers; i++)
+        GHP_TRY(decide(&model->layers[i], freeze, &named[i]));
     return GHP_OK;
 }
 
 static enum ghp_status decide_all(const struct ghp_model *model, const struct ghp_freeze *freeze,
-                                  bool *fixed)
+                                  bool *named)
 {
-    GHP_TRY(ghp_freeze_choose(model, freeze, fixed));
-    for (int i = 0; i < model->n_layers; i++)
-        if (model->layers[i].n_params > 0 && !fixed[i]) return GHP_OK;
+    GHP_TRY(ghp_freeze_choose(model, freeze, named));
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct ghp_layer *layer = &model->layers[i];
+
+        if (layer->n_params > 0 && !layer->fixed && !named[i]) return GHP_OK;
+    }
     return GHP_FAIL(GHP_ERR_INPUT, "--freeze leaves nothing to train; give fewer patterns, or keep "
                                    "some by --freeze-except PATTERN");
 }
 
-enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *fixed, bool norms,
+enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *named, bool norms,
                                  char **text)
 {
     struct ghp_layer *kept =
@@ -78,9 +77,10 @@ enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *fixed, boo
     if (kept == NULL) return GHP_NO_MEMORY();
     memcpy(kept, model->layers, (size_t)model->n_layers * sizeof *kept);
     for (int i = 0; i < model->n_layers; i++) {
-        if (norms && fixed[i] && !kept[i].fixed && kept[i].op == GHP_OP_BATCH_NORM)
+        if (!named[i]) continue;
+        if (norms && kept[i].op == GHP_OP_BATCH_NORM)
             model->layers[i].op = GHP_OP_FROZEN_BATCH_NORM;
-        model->layers[i].fixed = fixed[i];
+        model->layers[i].fixed = true;
     }
     status = ghp_model_write(model, text);
     memcpy(model->layers, kept, (size_t)model->n_layers * sizeof *kept);
@@ -91,18 +91,18 @@ enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *fixed, boo
 enum ghp_status ghp_model_freeze(struct ghp_model *model, const struct ghp_freeze *freeze)
 {
     char *text = NULL;
-    bool *fixed;
+    bool *named;
     enum ghp_status status;
 
     if (freeze->patterns.n == 0 && freeze->except.n == 0) return GHP_OK;
     if (freeze->patterns.n == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "--freeze-except keeps some of what --freeze names; add "
                                        "--freeze PATTERN, or leave it out");
-    fixed = ghp_alloc((size_t)model->n_layers, sizeof *fixed);
-    status = fixed == NULL ? GHP_NO_MEMORY() : decide_all(model, freeze, fixed);
-    if (status == GHP_OK) status = ghp_freeze_write(model, fixed, true, &text);
+    named = ghp_alloc((size_t)model->n_layers, sizeof *named);
+    status = named == NULL ? GHP_NO_MEMORY() : decide_all(model, freeze, named);
+    if (status == GHP_OK) status = ghp_freeze_write(model, named, true, &text);
     if (status == GHP_OK) status = ghp_model_replace(model, text);
     free(text);
-    free(fixed);
+    free(named);
     return status;
 }

@@ -15,8 +15,8 @@ struct ghp_freeze {
     struct ghp_opt_list patterns, except;
 };
 
-/* Fixes all layers whose tensors the patterns name, less those that `except` names. The network is another one then,
- * with another hash.
+/* Fixes all layers whose tensors the patterns name, less those that `except` names. A batch norm among them that the
+ * file has fixed already becomes a `frozen_batch_norm` too. The network is another one then, with another hash.
  *
  * Returns   GHP_OK (also without patterns); GHP_ERR_INPUT: a pattern names nothing, only some of the tensors of a
  *           layer are named, or nothing is left to train; GHP_ERR_NO_MEMORY. The model is as before then
@@ -25,16 +25,16 @@ enum ghp_status ghp_model_freeze(struct ghp_model *model, const struct ghp_freez
 
 /* ---- its steps ---- */
 
-/* Which layers the patterns fix, or the model has fixed already; one flag a layer. Returns as ghp_model_freeze. */
+/* Which layers the patterns name; one flag a layer. Returns as ghp_model_freeze. */
 enum ghp_status ghp_freeze_choose(const struct ghp_model *model, const struct ghp_freeze *freeze,
-                                  bool *fixed);
-/* The description with these layers fixed; the model itself is as before.
+                                  bool *named);
+/* The description with these layers fixed, next to those that are; the model itself is as before.
  *
  * norms   batch norms among them stay on their running statistics
  * text    the caller frees it
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *fixed, bool norms,
+enum ghp_status ghp_freeze_write(struct ghp_model *model, const bool *named, bool norms,
                                  char **text);
 
 #endif

@@ -212,7 +212,7 @@ enum ghp_status ghp_model_lora(struct ghp_model *model, const struct ghp_lora *l
 {
     struct ghp_freeze rest = {.patterns = {.item = {"*"}, .n = 1}, .except = *trained};
     struct adding adding = {0};
-    bool *targets, *fixed;
+    bool *targets, *named;
     char *text = NULL;
     enum ghp_status status;
 
@@ -222,14 +222,14 @@ enum ghp_status ghp_model_lora(struct ghp_model *model, const struct ghp_lora *l
     if (lora->rank == NULL) return GHP_OK;
     GHP_TRY(parse_rank(lora->rank, &adding.rank, &adding.scale));
     targets = ghp_alloc((size_t)model->n_layers, sizeof *targets);
-    fixed = ghp_alloc((size_t)model->n_layers, sizeof *fixed);
-    status = targets != NULL && fixed != NULL ? GHP_OK : GHP_NO_MEMORY();
+    named = ghp_alloc((size_t)model->n_layers, sizeof *named);
+    status = targets != NULL && named != NULL ? GHP_OK : GHP_NO_MEMORY();
     if (status == GHP_OK) status = find_targets(model, lora, targets);
-    if (status == GHP_OK) status = ghp_freeze_choose(model, &rest, fixed);
-    if (status == GHP_OK) status = ghp_freeze_write(model, fixed, false, &text);
+    if (status == GHP_OK) status = ghp_freeze_choose(model, &rest, named);
+    if (status == GHP_OK) status = ghp_freeze_write(model, named, false, &text);
     if (status == GHP_OK) status = add_layers(model, &adding, text, targets);
     free(text);
-    free(fixed);
+    free(named);
     free(targets);
     return status;
 }

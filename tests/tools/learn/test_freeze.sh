@@ -20,7 +20,7 @@ plan() {
 
 plan 1 full.json --optimizer adamw
 plan 1 frozen.json --optimizer adamw --freeze '*' --freeze-except 'fc*'
-holds frozen.json '"frozen_batch_norm" in str(o) and "\"batch_norm\"" not in str(o)'
+holds frozen.json '"frozen_batch_norm" in str(o) and "\"batch_norm" not in json.dumps(o)'
 "$GHP_BIN/ghp-inspect" frozen.json | grep -q "^# frozen: .* weights; 'fc1' is the first layer that is trained" ||
     fail "ghp-inspect does not say what is frozen: $("$GHP_BIN/ghp-inspect" frozen.json | grep frozen)"
 "$GHP_BIN/ghp-inspect" full.json | grep -q "^# frozen" && fail "ghp-inspect calls something frozen that is trained"
@@ -28,6 +28,17 @@ for key in predicted_step_s peak_bytes; do
     awk -v a="$(number $key frozen.json)" -v b="$(number $key full.json)" 'BEGIN { exit !(a > 0 && a < 0.6 * b) }' ||
         fail "frozen up to its head: $key $(number $key frozen.json), of a full training $(number $key full.json)"
 done
+# requires_grad=False of batch norms alone: as PyTorch in train mode, unless --freeze names them
+sed -E 's/("op": *"batch_norm")/\1, "fixed": true/' "$model" >fixed.json
+learned=$model model=$PWD/fixed.json
+plan 1 still.json
+holds still.json '"frozen_batch_norm" not in json.dumps(o)'
+grep -q "batch norm 'bn1' and 5 more keep scale and shift, and their running .*--freeze 'bn1'" err ||
+    fail "nothing is said of running statistics that change: $(cat err)"
+plan 1 fixed.plan --freeze '*' --freeze-except 'fc*'
+holds fixed.plan '"\"batch_norm" not in json.dumps(o)'
+grep -q "statistics change" err && fail "statistics that stay are said to change"
+model=$learned
 not_planned 1 "names no parameter of the network" 1 8 --freeze 'norm.*'
 not_planned 1 "nothing to train" 1 8 --freeze '*'
 not_planned 1 "without 'bn1.bias'" 1 8 --freeze bn1.weight
@@ -99,32 +110,39 @@ for layer in net["layers"]:
     if layer["name"] == "fc":
         layer["features"] = 10
 json.dump(net, open("net.json", "w"))
+for layer in net["layers"]: # as a module with requires_grad=False below layer4 is exported
+    if layer["name"].startswith(("conv1", "bn1", "layer1", "layer2", "layer3")) and ("norm" in layer["op"] or "conv" in layer["op"]):
+        layer["fixed"] = True
+json.dump(net, open("fixed.json", "w"))
 PYTHON
 model=net.json
 warm "$script" data || exit 1
 analytic "$model" profile.json
 init=(--data npy:. --normalise none --eval off --init base.safetensors --init-except 'fc.*')
 
-# as_torch STEPS FROZEN SCALED PLAN-OPTION... -- RUN-OPTION...
+# as_torch STEPS FROZEN EVALUATED SCALED PLAN-OPTION... -- RUN-OPTION...
 as_torch() {
-    local steps=$1 frozen=$2 scaled=$3 options=()
-    shift 3
+    local steps=$1 frozen=$2 evaluated=$3 scaled=$4 options=()
+    shift 4
     while [ "$1" != -- ]; do options+=("$1") && shift; done
     shift
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 4 --no-break-even "${options[@]}" \
         -o plan.json >out 2>err || { fail "${options[*]}: $(tail -1 err)"; return; }
-    rm -rf first metrics.jsonl
+    rm -rf first last metrics.jsonl
     ranks 1 run plan.json "${init[@]}" --steps 1 --lr 0 --checkpoint first || { fail "first: $(tail -1 err)"; return; }
-    ranks 1 run plan.json "${init[@]}" --steps "$steps" --lr 0.001 --weight-decay 0.01 --metrics metrics.jsonl "$@" ||
-        { fail "$*: $(tail -1 err)"; return; }
-    warm "$script" check first/checkpoint.safetensors metrics.jsonl "$steps" 0.001 0.01 "$frozen" "$scaled" ||
-        fail "${options[*]} $*: is not PyTorch's"
+    ranks 1 run plan.json "${init[@]}" --steps "$steps" --lr 0.001 --weight-decay 0.01 --metrics metrics.jsonl \
+        --checkpoint last "$@" || { fail "$*: $(tail -1 err)"; return; }
+    warm "$script" check {first,last}/checkpoint.safetensors metrics.jsonl "$steps" 0.001 0.01 "$frozen" "$evaluated" \
+        "$scaled" || fail "${options[*]} $*: is not PyTorch's"
 }
 below=conv1.,bn1.,layer1.,layer2.,layer3.
 frozen=(--freeze conv1 --freeze bn1 --freeze layer1 --freeze layer2 --freeze layer3)
-as_torch 20 $below "" "${frozen[@]}" --
-as_torch 20 conv1.,bn1.,layer1.,layer2. layer3. --freeze conv1 --freeze bn1 --freeze 'layer[12]*' -- --lr-scale layer3=0.1
-as_torch 20 "" $below -- --lr-scale 'conv1=.1' --lr-scale bn1=0.1 --lr-scale 'layer[123]*=.1'
+as_torch 20 conv1.,bn1.,layer1.,layer2. conv1.,bn1.,layer1.,layer2. layer3. \
+    --freeze conv1 --freeze bn1 --freeze 'layer[12]*' -- --lr-scale layer3=0.1
+as_torch 20 "" "" $below -- --lr-scale 'conv1=.1' --lr-scale bn1=0.1 --lr-scale 'layer[123]*=.1'
+model=fixed.json # requires_grad=False alone, and with evaluation mode
+as_torch 20 $below layer2. "" --freeze layer2 --
+as_torch 20 $below $below "" "${frozen[@]}" --
 
 [ "$failures" = 0 ] && echo "frozen parameters stay, and the others train as PyTorch's"
 exit $((failures > 0))
