@@ -89,6 +89,26 @@ enum ghp_status ghp_network_check_name(const char *path)
     return GHP_OK;
 }
 
+/* Whether a file is a description of ghp's, by its first bytes. */
+static bool is_description(const char *path)
+{
+    char head[64] = "";
+    int fd = -1;
+    ssize_t n = ghp_file_open(path, &fd) == GHP_OK ? read(fd, head, sizeof head - 1) : 0;
+
+    if (fd >= 0) close(fd);
+    return n > 0 && strstr(head, "\"ghp.model/") != NULL;
+}
+
+enum ghp_status ghp_network_check_plan(const char *path)
+{
+    if (!ghp_network_names(path) && !is_description(path)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is a network, not a plan; 'ghp-train %s --workers N --batch B' makes a "
+                    "plan of it and trains by that, and ghp-plan makes the plan alone",
+                    path, path);
+}
+
 /* ---- loading ---- */
 
 const char *ghp_network_batch_norm;

@@ -39,6 +39,12 @@ enum ghp_status ghp_network_has_weights(const char *path, bool *has);
  * Tested    tests/tools/together/test_mistakes.sh */
 enum ghp_status ghp_network_check_name(const char *path);
 
+/* Refuses a network given in place of a plan, with the command that plans it.
+ *
+ * Returns   GHP_OK (also if the file cannot be read); GHP_ERR_INPUT
+ * Tested    tests/tools/together/test_mistakes.sh */
+enum ghp_status ghp_network_check_plan(const char *path);
+
 /* The row of a tool's option table that sets it. */
 #define GHP_NETWORK_OPTION                                                                         \
     {                                                                                              \

@@ -1,6 +1,8 @@
 /* executor/launcher/ladder.c - see executor/launcher/ladder.h. */
 #include "executor/launcher/ladder.h"
 
+#include "onnx/network.h"
+
 #include <stdlib.h>
 
 /* One more plan, of one training with the first and for fewer workers than the last. */
@@ -44,8 +46,9 @@ static enum ghp_status take_file(struct ghp_ladder *l, const char *file,
 enum ghp_status ghp_ladder_load(const char *const *files, int n, struct ghp_ladder *ladder)
 {
     struct ghp_plan_set *set = ghp_alloc(1, sizeof *set);
-    enum ghp_status status = set != NULL ? ghp_plan_set_load(files[0], set) : GHP_NO_MEMORY();
+    enum ghp_status status = set != NULL ? ghp_network_check_plan(files[0]) : GHP_NO_MEMORY();
 
+    if (status == GHP_OK) status = ghp_plan_set_load(files[0], set);
     ladder->n = 0;
     for (int i = 0; status == GHP_OK && i < n; i++)
         status = take_file(ladder, files[i], &set->plans[0]);

@@ -107,6 +107,7 @@ static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp
 
 static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_plan *e)
 {
+    GHP_TRY(ghp_network_check_plan(e->path));
     GHP_TRY(ghp_plan_load_for(e->path, s->size, &e->plan));
     GHP_TRY(check_servers(s, e));
     GHP_TRY(check_verify(s, e));
