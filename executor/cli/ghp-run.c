@@ -28,7 +28,7 @@ static const char *const optimizer_names[] = {"plan",
 static const char *const on_off_names[] = {"on", "off", NULL};
 
 static struct ghp_session_options chosen = {
-    .data = "synthetic",
+    .data = ghp_session_data_unset,
     .steps = GHP_NOT_SET,
     .epochs = GHP_NOT_SET,
     .checkpoint_epochs = 1,

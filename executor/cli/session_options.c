@@ -9,6 +9,8 @@
 #include "executor/state/init.h"
 #include "onnx/network.h"
 
+const char ghp_session_data_unset[] = "synthetic";
+
 /* Several plans and what goes with them. */
 static enum ghp_status check_comparison(const struct ghp_session_options *o)
 {
@@ -85,7 +87,10 @@ static enum ghp_status check_evaluation(const struct ghp_session_options *o)
                             "--evaluate trains nothing, and %s is of a training; leave one of them "
                             "out",
                             of_training[i].option);
-    return GHP_OK;
+    if (o->data != ghp_session_data_unset) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--evaluate needs the samples to evaluate; give the --data of the training, or "
+                    "--data synthetic, whose samples are drawn at random");
 }
 
 /* A dry run without a plan: the weights that a training of this network would begin with, all of them. */

@@ -104,7 +104,7 @@ not_run 1 'is of a training with --ema 0.9.*; resume with it' 2 --data npy:data 
     --precision double
 not_run 2 '--verify trains several; leave one of them out' 2 --ema 0.9 --verify 1
 run 2 plan.json --steps 3 --lr 0.1 --ema 0.5 --eval on --checkpoint evaluated --metrics evaluated.metrics &&
-    run 2 plan.json --evaluate --json --init evaluated/checkpoint.safetensors || fail "evaluation: $(tail -1 err)"
+    run 2 plan.json --evaluate --data synthetic --json --init evaluated/checkpoint.safetensors || fail "evaluation: $(tail -1 err)"
 loss=$(grep -o '"test_loss":[^,]*' evaluated.metrics | tail -n 1)
 [ -n "$loss" ] && [ "$(number loss out)" = "${loss#*:}" ] || fail "evaluated: $loss, then $(number loss out)"
 warm "$script" check "${checks[@]}" || fail "losses are not PyTorch's"

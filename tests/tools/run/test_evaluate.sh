@@ -18,7 +18,7 @@ ranks 1 run plan.json "${numerics[@]}" --steps 12 --lr 0.05 --eval on --checkpoi
 cp kept/checkpoint.safetensors weights.safetensors
 for way in "1 plan.json" "2 two.json" "2 stages.json"; do
     set -- $way
-    ranks "$1" run "$2" "${numerics[@]}" --evaluate --init weights.safetensors --json --metrics "$2.metrics" || fail "$2: $(cat err)"
+    ranks "$1" run "$2" "${numerics[@]}" --evaluate --data synthetic --init weights.safetensors --json --metrics "$2.metrics" || fail "$2: $(cat err)"
     python3 - "$2.metrics" <<'END' || fail "$2: not the training's loss"
 import json, sys
 then = [line for line in map(json.loads, open("metrics")) if "test_loss" in line][-1]
@@ -28,7 +28,7 @@ assert (now["top1"], now["samples"], now["set"]) == (then["test_top1"], then["te
 assert line["test_loss"] == now["loss"] and line["test_top1"] == now["top1"] and line["step"] == 0, (line, now)
 END
 done
-ranks 1 run plan.json --evaluate --init weights.safetensors || fail "text: $(cat err)"
+ranks 1 run plan.json --evaluate --data synthetic --init weights.safetensors || fail "text: $(cat err)"
 grep -qE '^loss [0-9.]+, accuracy [0-9.]+ on [0-9]+ test samples$' out || fail "text: $(cat out)"
 cmp -s weights.safetensors kept/checkpoint.safetensors || fail "an evaluation writes weights"
 
@@ -80,13 +80,14 @@ for c in range(256):
 assert line["test_top5"] == o["top5"] and line["test_class_top1"] == o["class_top1"], line
 END
 done
-ranks 1 run plan.json --evaluate --init weights.safetensors --eval-metrics classes || fail "classes: $(cat err)"
+ranks 1 run plan.json --evaluate --data synthetic --init weights.safetensors --eval-metrics classes || fail "classes: $(cat err)"
 grep -qE '^loss [0-9.]+, accuracy [0-9.]+, top-5 [0-9.]+ on' out && grep -qE '^ +9 +[0-9]+ +[0-9.]+ +[0-9.]+$' out ||
     fail "classes: $(cat out)"
 
-not_run 1 'no weights to evaluate.*give --init FILE' 1 --evaluate
-not_run 2 '--evaluate trains nothing, and --lr is of a training' 1 --evaluate --init weights.safetensors --lr 0.1
-not_run 2 '--evaluate trains nothing, and --steps is' 1 --evaluate --init weights.safetensors --steps 3
+not_run 1 'no weights to evaluate.*give --init FILE' 1 --evaluate --data synthetic
+not_run 2 'needs the samples to evaluate; give the --data of the training, or --data synthetic' 1 --evaluate --init random
+not_run 2 '--evaluate trains nothing, and --lr is of a training' 1 --evaluate --data synthetic --init weights.safetensors --lr 0.1
+not_run 2 '--evaluate trains nothing, and --steps is' 1 --evaluate --data synthetic --init weights.safetensors --steps 3
 not_run 2 'give --init kept/checkpoint.safetensors in place of' 1 --evaluate --checkpoint kept --resume
 
 # ---- early stopping: with a rate of 0 nothing ever becomes better ----
