@@ -1,6 +1,7 @@
 /* executor/cli/session.c - see session.h. */
 #include "executor/cli/session.h"
 
+#include "core/base/folder.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/base/text.h"
@@ -19,7 +20,6 @@
 #include "onnx/network.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DEFAULT_STEPS = 20 };
@@ -160,7 +160,7 @@ static enum ghp_status plan_training(struct parts *p)
 static enum ghp_status open_run_folder(const char *folder)
 {
     if (folder == NULL) return GHP_OK;
-    mkdir(folder, 0777);
+    GHP_TRY(ghp_folder_make(folder, NULL));
     if (access(folder, W_OK | X_OK) == 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_IO,
                     "cannot write run files into '%s'; name a folder that exists or can be made, "

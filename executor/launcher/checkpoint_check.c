@@ -9,7 +9,27 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = GHP_CHECKPOINT_PATH_BYTES };
+
+bool ghp_launcher_find_checkpoint(const char *folder, char path[PATH_BYTES], struct stat *about)
+{
+    snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", folder);
+    if (stat(path, about) == 0) return true;
+    snprintf(path, PATH_BYTES, "%s/checkpoint.previous.safetensors", folder);
+    return stat(path, about) == 0;
+}
+
+enum ghp_status ghp_launcher_check_resumable(const char *folder)
+{
+    char path[PATH_BYTES];
+    struct stat about;
+
+    if (ghp_launcher_find_checkpoint(folder, path, &about)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "there is no checkpoint in '%s' to continue from; leave --resume out to begin "
+                    "the training there",
+                    folder);
+}
 
 static enum ghp_status check(const char *path)
 {

@@ -1,5 +1,5 @@
-/* executor/launcher/checkpoint_check.h - whether a training's checkpoints can still be read. It is called if an attempt
- * could not continue from them, since a restart does not mend a damaged one.
+/* executor/launcher/checkpoint_check.h - whether a training's checkpoints can still be read. A restart does
+ * not mend a damaged one, nor one that is missing.
  *
  * Tested   tests/tools/launch/test_launch.sh */
 #ifndef GHP_EXECUTOR_LAUNCHER_CHECKPOINT_CHECK_H
@@ -8,6 +8,22 @@
 #include "core/base/status.h"
 
 #include <stdbool.h>
+#include <sys/stat.h>
+
+enum { GHP_CHECKPOINT_PATH_BYTES = 4096 };
+
+/* Finds the newest checkpoint of a folder; the one before it if a kill has come between its two names.
+ *
+ * path, about   receive it
+ *
+ * Returns   false: there is none */
+bool ghp_launcher_find_checkpoint(const char *folder, char path[GHP_CHECKPOINT_PATH_BYTES],
+                                  struct stat *about);
+
+/* Refuses a folder without a checkpoint, from which every attempt to continue would fail.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT */
+enum ghp_status ghp_launcher_check_resumable(const char *folder);
 
 /* folder   of checkpoints
  * first    the training's first steps are the damaged checkpoint's: there never was another one, so beginning again

@@ -3,6 +3,7 @@
  *
  * It is outside of MPI, so that nothing that ends a run ends it. It restarts and does not repair. */
 #include "core/base/clock.h"
+#include "core/base/folder.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/base/units.h"
@@ -18,7 +19,6 @@
 #include "executor/launcher/scratch.h"
 #include "executor/platform/folder_lock.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OWN_ARGS = 16, PATH_BYTES = 4096, EXIT_USAGE = 2 };
+enum { OWN_ARGS = 16, PATH_BYTES = GHP_CHECKPOINT_PATH_BYTES, EXIT_USAGE = 2 };
 
 static struct {
     const char *checkpoint, *mpirun, *workers_left, *replan;
@@ -195,15 +195,6 @@ static enum ghp_status check_run_options(const struct launch *l)
     return GHP_OK;
 }
 
-/* Finds the newest checkpoint; the one before it if a kill has come between its two names. False: there is none. */
-static bool find_checkpoint(char path[PATH_BYTES], struct stat *about)
-{
-    snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", chosen.checkpoint);
-    if (stat(path, about) == 0) return true;
-    snprintf(path, PATH_BYTES, "%s/checkpoint.previous.safetensors", chosen.checkpoint);
-    return stat(path, about) == 0;
-}
-
 static enum ghp_status prepare(struct launch *l)
 {
     char path[PATH_BYTES];
@@ -216,9 +207,8 @@ static enum ghp_status prepare(struct launch *l)
                                        "--checkpoint DIR");
     GHP_TRY(check_run_options(l));
     GHP_TRY(ghp_ladder_load(l->files, l->n_files, &l->plans));
-    if (mkdir(chosen.checkpoint, 0777) != 0 && errno != EEXIST)
-        return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name a folder that may be written",
-                        chosen.checkpoint, strerror(errno));
+    if (chosen.resume) GHP_TRY(ghp_launcher_check_resumable(chosen.checkpoint));
+    GHP_TRY(ghp_folder_make(chosen.checkpoint, NULL));
     GHP_TRY(ghp_folder_lock_take(chosen.checkpoint, ghp_folder_lock_usual, &l->lock));
     snprintf(l->heartbeat, sizeof l->heartbeat, "%s/heartbeat", chosen.checkpoint);
     ghp_tool_path("ghp-run", l->tool_path);
@@ -232,7 +222,8 @@ static enum ghp_status prepare(struct launch *l)
     l->replan = (struct ghp_replan){.command = chosen.replan, .folder = chosen.checkpoint};
     l->replanned.plan = -1;
     l->kept = chosen.resume ? 0 : -1;
-    if (!chosen.resume && !find_checkpoint(path, &l->foreign)) l->foreign = (struct stat){0};
+    if (!chosen.resume && !ghp_launcher_find_checkpoint(chosen.checkpoint, path, &l->foreign))
+        l->foreign = (struct stat){0};
     return ghp_process_tree_adopt();
 }
 
@@ -408,7 +399,7 @@ static void find_kept(struct launch *l)
     char path[PATH_BYTES];
     struct stat is;
 
-    if (!find_checkpoint(path, &is)) return;
+    if (!ghp_launcher_find_checkpoint(chosen.checkpoint, path, &is)) return;
     if (is.st_ino == l->foreign.st_ino && is.st_mtim.tv_sec == l->foreign.st_mtim.tv_sec &&
         is.st_mtim.tv_nsec == l->foreign.st_mtim.tv_nsec)
         return;
@@ -444,7 +435,8 @@ static enum ghp_status check_checkpoints(struct launch *l, const struct ghp_job 
 
     if (l->kept < 0 || job->trains_s > 0) return GHP_OK;
     GHP_TRY(ghp_launcher_check_checkpoints(chosen.checkpoint, !chosen.resume));
-    if (!find_checkpoint(path, &about) && !chosen.resume) l->kept = -1;
+    if (!ghp_launcher_find_checkpoint(chosen.checkpoint, path, &about) && !chosen.resume)
+        l->kept = -1;
     return GHP_OK;
 }
 
@@ -474,6 +466,9 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
 
     describe(job, why, sizeof why);
     find_kept(l);
+    if (ghp_job_is_lasting(job) && l->worker_count.command == NULL) /* which may mend the machine */
+        return GHP_FAIL(GHP_ERR_COMM, "gave up, as trying again would end the same: %s; then %s",
+                        why, continue_hint(l));
     ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
              (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
     GHP_TRY(check_checkpoints(l, job));

@@ -4,6 +4,7 @@
  * choice may still change by, and ghp-profile measures that, until there is nothing more. ghp-plan makes the plan, and
  * ghp-run trains by it. It decides nothing itself, and each command that it starts can be given by hand. */
 #include "core/base/clock.h"
+#include "core/base/folder.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/cost/missing.h"
@@ -11,11 +12,9 @@
 #include "executor/launcher/tool_path.h"
 #include "onnx/network.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Options of ghp-plan as they were given; NULL: not. The last one is ghp-profile's too. */
@@ -185,9 +184,11 @@ struct way {
     int n_run; /* ghp-run's options */
     char **run;
     char folder[PATH_BYTES - 32];
+    bool made_folder; /* it was not there before */
     char profile[PATH_BYTES], missing[PATH_BYTES], plan[PATH_BYTES];
-    char *mpirun;     /* cut into words */
-    const char *tool; /* the last that was run */
+    char tried[PATH_BYTES]; /* a profile of formulas, for the check alone */
+    char *mpirun;           /* cut into words */
+    const char *tool;       /* the last that was run */
     double measuring_s, planning_s;
 };
 
@@ -330,27 +331,48 @@ static enum ghp_status check_plan(struct way *way, int *code)
     ghp_command_add(&profile, path);
     ghp_command_add_option(&profile, "--analytic", "F=1e11,bandwidth=1e9,latency=1e-5");
     ghp_command_add_option(&profile, "--model", way->model);
-    ghp_command_add_option(&profile, "--output", way->profile);
+    ghp_command_add_option(&profile, "--output", way->tried);
     GHP_TRY(ghp_command_run(&profile, code));
     if (*code != 0) return GHP_OK;
-    add_plan(&command, way, way->profile, plan_path);
+    add_plan(&command, way, way->tried, plan_path);
     ghp_command_add_option(&command, "--strategy", "data");
     ghp_command_add_option(&command, "--time-limit", "1");
     status = ghp_command_run(&command, code);
-    unlink(way->profile);
+    unlink(way->tried);
     if (*code == NO_PLAN) *code = 0;
     return status;
 }
 
+/* Whether the network can be read as the tools will be told to; they say its warnings themselves. */
+static enum ghp_status check_network(const struct way *way)
+{
+    struct ghp_model model;
+    enum ghp_status status;
+
+    ghp_network_takes_folded_norms = chosen.folded_batch_norm;
+    ghp_network_batch_norm = chosen.plan[BATCH_NORM];
+    ghp_log_open(tool.name, false);
+    status = ghp_network_load(way->model, &model);
+    ghp_log_open(tool.name, true);
+    if (status == GHP_OK) ghp_model_release(&model);
+    return status;
+}
+
+/* Leaves the folder as it was found if anything is refused. */
 static enum ghp_status check(struct way *way, int *code)
 {
     bool given = chosen.optimizer != NULL;
+    enum ghp_status status = GHP_OK;
 
     for (int i = 0; i < PLAN_OPTIONS; i++)
         given = given || chosen.plan[i] != NULL;
+    GHP_TRY(check_network(way));
     if (!chosen.plan_only) GHP_TRY(check_run(way, code));
-    if (*code == 0 && given) GHP_TRY(check_plan(way, code));
-    return GHP_OK;
+    if (*code != 0) return GHP_OK;
+    GHP_TRY(ghp_folder_make(way->folder, &way->made_folder));
+    if (given) status = check_plan(way, code);
+    if ((status != GHP_OK || *code != 0) && way->made_folder) rmdir(way->folder);
+    return status;
 }
 
 /* ---- the way ---- */
@@ -411,8 +433,10 @@ static enum ghp_status prepare(struct way *way, int *code)
                  "a larger --budget",
                  n);
     if (*code == 0)
-        ghp_note("'%s' is made in %.3g s: %.3g s of measuring, in %d turns, and %.3g s of planning",
-                 way->plan, ghp_now_s() - began_s, way->measuring_s, turns + 1, way->planning_s);
+        ghp_note(
+            "'%s' is made in %.3g s: %.3g s of measuring, in %d turn%s, and %.3g s of planning",
+            way->plan, ghp_now_s() - began_s, way->measuring_s, turns + 1, turns == 0 ? "" : "s",
+            way->planning_s);
     return GHP_OK;
 }
 
@@ -441,9 +465,7 @@ static enum ghp_status begin(struct way *way, int n_models)
         snprintf(way->folder, sizeof way->folder, "%s", chosen.folder);
     else
         name_folder(way->model, way->folder, sizeof way->folder);
-    if (mkdir(way->folder, 0777) != 0 && errno != EEXIST)
-        return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name another folder by --folder",
-                        way->folder, strerror(errno));
+    snprintf(way->tried, sizeof way->tried, "%s/tried.json", way->folder);
     snprintf(way->profile, sizeof way->profile, "%s/profile.json", way->folder);
     snprintf(way->missing, sizeof way->missing, "%s/wanted.json", way->folder);
     snprintf(way->plan, sizeof way->plan, "%s/plan.json", way->folder);

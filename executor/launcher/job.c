@@ -68,32 +68,45 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 /* What tells more comes later in this list: any failure that ghp-run or ghp-launch reports; from mpirun, that it starts
  * nothing for want of cores, cannot run the program, lost a host, or which rank exited before its time or died; the
  * watchdog's sentence, which names worker, layer and instruction; which workers MPI's start lacks, which only workers
- * of one host may see; and numbers that are not finite, which the same training would come to again. Among lines of one
- * kind the first counts. For the first kind the last counts, since a failure comes after notes. */
+ * of one host may see; what is wrong with the command or the machine; and numbers that are not finite, which the same
+ * training would come to again. Among lines of one kind the first counts. For the first kind the last counts, since a
+ * failure comes after notes. */
 static const struct {
     const char *words; /* of the line */
     const char *after; /* which its word of interest follows; NULL: there is not one */
     const char *say;   /* instead of the line, with that word; NULL: the line itself */
+    bool lasting;      /* trying again does not mend it */
 } telling[] = {
-    {"ghp-", NULL, NULL},
+    {"ghp-", NULL, NULL, false},
     {"not enough slots available", NULL,
      "mpirun has too few slots for the workers; give --mpirun 'mpirun --oversubscribe', or hosts "
-     "with more slots"},
+     "with more slots",
+     false},
     {"unable to reliably start one or more daemons", NULL,
-     "mpirun lost a host, or cannot start its daemon on one"},
+     "mpirun lost a host, or cannot start its daemon on one", false},
     {"Executable: ", "Executable: ",
      "mpirun cannot run '%.*s' on a host; install ghp there under the same name, or name another "
-     "program with --mpirun"},
+     "program with --mpirun",
+     false},
     {"Application name: ", "Application name: ",
-     "mpirun cannot run '%.*s' on a host; see that it is a program"},
-    {"Remote daemon: ", " on node ", "mpirun lost host '%.*s'"},
+     "mpirun cannot run '%.*s' on a host; see that it is a program", false},
+    {"Remote daemon: ", " on node ", "mpirun lost host '%.*s'", false},
     {"has exited due to process rank ", "due to process rank ",
-     "process rank %.*s exited before the training's end"},
-    {"noticed that process rank", NULL, NULL},
-    {" waited ", NULL, NULL},
-    {"cannot start without rank", NULL, NULL},
-    {"not finite", NULL, NULL},
-    {"training diverged", NULL, NULL}};
+     "process rank %.*s exited before the training's end", false},
+    {"noticed that process rank", NULL, NULL, false},
+    {" waited ", NULL, NULL, false},
+    {"cannot start without rank", NULL, NULL, false},
+    {"unable to open the hostfile", NULL,
+     "mpirun cannot open the host file; give --mpirun one that is there", true},
+    {"unable to open host file: ", "host file: ",
+     "mpirun cannot open the host file '%.*s'; give --mpirun one that is there", true},
+    {"mpirun: Error: unknown option", NULL, NULL, true},
+    {"; name another one with --mpirun", NULL, NULL, true},
+    {", and each is alone: ", NULL, NULL, true},
+    {"use --backend onednn", NULL, NULL, true}, /* no GPU, or no driver */
+    {"this build has no backend", NULL, NULL, true},
+    {"not finite", NULL, NULL, false},
+    {"training diverged", NULL, NULL, false}};
 enum { N_TELLING = sizeof telling / sizeof telling[0], REPEATS = 2 /* the last ones */ };
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
@@ -114,6 +127,7 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
     while (word != NULL && *word == ' ')
         word++;
     if (strncmp(line, "ghp-run: ", 9) == 0) line += 9;
+    if (strncmp(line, "ghp-launch: ", 12) == 0) line += 12;
     if (telling[rank - 1].say == NULL || word == NULL)
         snprintf(job->said, sizeof job->said, "%s", line);
     else
@@ -123,6 +137,11 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
 bool ghp_job_diverged(const struct ghp_job *job)
 {
     return job->rank_of_said > N_TELLING - REPEATS;
+}
+
+bool ghp_job_is_lasting(const struct ghp_job *job)
+{
+    return job->rank_of_said > 0 && telling[job->rank_of_said - 1].lasting && job->trains_s <= 0;
 }
 
 bool ghp_job_tells(const struct ghp_job *job)

@@ -3,6 +3,7 @@
 #include "executor/state/checkpoint_private.h"
 
 #include "core/base/file.h"
+#include "core/base/folder.h"
 #include "core/model/orientation.h"
 
 #include <inttypes.h>
@@ -177,8 +178,10 @@ enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, boo
 enum ghp_status ghp_checkpoint_prepare(const char *folder)
 {
     char path[GHP_CHECKPOINT_PATH_BYTES];
+    bool made = false;
 
-    if (mkdir(folder, 0777) == 0) ghp_file_sync_folder(folder);
+    GHP_TRY(ghp_folder_make(folder, &made));
+    if (made) ghp_file_sync_folder(folder);
     if (access(folder, W_OK | X_OK) != 0)
         return GHP_FAIL(GHP_ERR_IO,
                         "cannot write checkpoints into '%s'; name a folder that exists or can be "

@@ -78,12 +78,23 @@ static void check_words(void)
     ghp_job_hear(&job, "ghp-run: worker 2 waited 5 s in 'starting MPI': MPI cannot start without "
                        "rank(s) 3 stopped");
     CHECK(strstr(job.said, "worker 2 waited") == job.said);
-    CHECK(!ghp_job_diverged(&job));
+    CHECK(!ghp_job_diverged(&job) && !ghp_job_is_lasting(&job));
+    ghp_job_hear(&job, "Open RTE was unable to open the hostfile:");
+    CHECK(strstr(job.said, "mpirun cannot open the host file; give") == job.said);
+    CHECK(ghp_job_is_lasting(&job));
+    ghp_job_hear(&job, "[mpiexec@a] HYDU_parse_hostfile (args.c:319): unable to open host file: x");
+    CHECK(strstr(job.said, "mpirun cannot open the host file 'x'; give") == job.said);
+    ghp_job_hear(&job, "ghp-launch: cannot run 'x': No such file or directory; name another one "
+                       "with --mpirun");
+    CHECK(strstr(job.said, "cannot run 'x'") == job.said && ghp_job_is_lasting(&job));
+    ghp_job_hear(&job, "ghp-run: 2 workers were started, and each is alone: their launcher is");
+    ghp_job_hear(&job, "ghp-run: no NVIDIA driver was found; install it, or use --backend onednn");
+    CHECK(strstr(job.said, "no NVIDIA driver") == job.said && ghp_job_is_lasting(&job));
     ghp_job_hear(&job, "ghp-run: warning: the training diverged"); /* no failure */
     CHECK(!ghp_job_diverged(&job));
     ghp_job_hear(&job, "ghp-run: the weights of 'fc' are not finite after step 3: lower --lr");
     ghp_job_hear(&job, "mpirun has exited due to process rank 1 with PID 0 on");
-    CHECK(ghp_job_diverged(&job));
+    CHECK(ghp_job_diverged(&job) && !ghp_job_is_lasting(&job));
     CHECK_TEXT(job.said, "the weights of 'fc' are not finite after step 3: lower --lr");
 }
 

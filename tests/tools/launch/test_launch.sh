@@ -195,6 +195,12 @@ says "3 workers continue with '3.json' from step 0" 'a second failure'
 launch 4.json --restarts 5 --workers-left 'echo 2' -- --data idx:nowhere
 ends 1 'too few workers'
 says 'gave up: 2 workers are left, and the smallest plan is for 4' 'too few workers'
+"$GHP_BIN/ghp-launch" 4.json --mpirun ./nosuch --checkpoint kept -- "${options[@]}" >out 2>err && fail 'no launcher: it trains'
+last "gave up, as trying again would end the same: cannot run './nosuch': .*; name another one with --mpirun; then \
+start it again, as it has no checkpoint yet" 'a launcher that is not there'
+mkdir -p empty
+denied 1 "no checkpoint in 'empty' to continue from; leave --resume out" "$GHP_BIN/ghp-launch" 4.json --resume \
+    --checkpoint empty -- "${options[@]}"
 launch 4.json -- --nonsense
 ends 2 'an option that ghp-run has not'
 last "ghp-run refuses its options: unknown option '--nonsense'.*" 'an option that ghp-run has not'

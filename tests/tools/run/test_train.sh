@@ -45,7 +45,7 @@ early() { # early CODE TEXT ARGS...
     [ $? = "$1" ] || fail "${*:3}: exit code not $1: $(cat err)"
     grep -q "$2" err || fail "${*:3}: not the reason: $(cat err)"
     grep -q 'measuring' err && fail "${*:3}: refused only after measuring"
-    [ -e fresh/profile.json ] && fail "${*:3}: leaves a profile"
+    [ -e fresh ] && fail "${*:3}: leaves a folder"
     [ -s out ] && fail "${*:3}: chatter on stdout"
 }
 early 2 "^ghp-run: unknown option '--nonsense'" -- --nonsense
@@ -69,6 +69,18 @@ early 1 "^ghp-run: 'net/model.safetensors'.*Git LFS" -- --data bytes:tiny.json
 tiny[1]=tiny.json
 early 2 "there is no synchroniser 'none'" --sync none
 early 2 "bad value 'much' for '--clip-norm'" --clip-norm much -- --steps 3
+# neither a network that cannot be read nor a plan that is refused touches what a folder has
+echo kept >again/profile.json
+touch net.py
+tiny[1]=net.py
+early 1 "^ghp-train: 'net.py' is PyTorch's"
+tiny[1]=tiny.json
+for wrong in "net.py" "tiny.json --sync none" "tiny.json --freeze no.such"; do
+    # shellcheck disable=SC2086
+    "$GHP_BIN/ghp-train" $wrong --workers 2 --batch 8 --folder again >out 2>err && fail "$wrong is taken"
+    [ "$(cat again/profile.json)" = kept ] || fail "$wrong: the profile is gone"
+    [ ! -e again/tried.json ] || fail "$wrong: leaves a file"
+done
 # options of ghp-plan reach the plan, and a memory that no plan fits is not taken for a bad option
 train --folder again --clip-norm 1 --micro-batches 2 --plan-only
 grep -q '"clip_norm": *1' again/plan.json || fail "no --clip-norm in the plan"
