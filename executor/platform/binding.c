@@ -1,6 +1,7 @@
 /* executor/platform/binding.c - see binding.h. */
 #include "executor/platform/binding.h"
 
+#include "core/base/log.h"
 #include "executor/platform/numa.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/limits.h"
@@ -171,4 +172,12 @@ done:
     hwloc_bitmap_free(set);
     hwloc_topology_destroy(node.topology);
     return status;
+}
+
+void ghp_binding_check_threads(int threads, int n_cores)
+{
+    if (threads > n_cores)
+        ghp_warn("a worker has %d threads on %d core(s): they take turns, and a step may take many "
+                 "times as long; give --threads %d",
+                 threads, n_cores, n_cores);
 }

@@ -40,4 +40,9 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine,
                                 struct ghp_binding_request request, enum ghp_bind_mode mode,
                                 struct ghp_binding *binding);
 
+/* Warns if a worker has more threads than cores, which then take turns.
+ *
+ * Tested    tests/tools/profile/test_threads.sh */
+void ghp_binding_check_threads(int threads, int n_cores);
+
 #endif

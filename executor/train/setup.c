@@ -505,6 +505,8 @@ static void say_setup(const struct ghp_setup *s)
     ghp_limits_note();
     if (s->binding.oversubscribed)
         ghp_note("workers share cores: this node has fewer than its %d workers", s->here);
+    if (s->exec.backend_ops->device == NULL)
+        ghp_binding_check_threads(s->threads, s->binding.n_cores);
     if (s->options->fault != GHP_FAULT_NONE)
         ghp_warn("the fault '%s' is on: this training is wrong on purpose",
                  ghp_fault_names[s->options->fault]);

@@ -136,7 +136,10 @@ enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
         ghp_machine_place(&run->profile->machine, run->result->workers, 0).n_cores;
 
     GHP_TRY(ghp_binding_set(&run->profile->machine, request, run->request->bind, &binding));
-    if (config.threads == 0) config.threads = binding.n_cores < planned ? binding.n_cores : planned;
+    if (binding.n_cores < planned) planned = binding.n_cores;
+    if (config.threads == 0) config.threads = planned;
+    if (run->request->backend_ops->device == NULL)
+        ghp_binding_check_threads(config.threads, planned);
     run->result->threads = run->m.threads = run->profile->threads = config.threads;
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
