@@ -13,6 +13,9 @@
 /* Layers with shapes, weights and forward operations, and their sums. */
 void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model);
 
+/* Notes which parameters stay as they are; nothing if all are trained. */
+void ghp_inspect_frozen(struct ghp_sheet *sheet, const struct ghp_model *model);
+
 /* Nodes, cores, memory, links. */
 void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *machine);
 

@@ -41,6 +41,24 @@ static const char *window_text(const struct ghp_layer *layer, char text[128])
     return text;
 }
 
+void ghp_inspect_frozen(struct ghp_sheet *sheet, const struct ghp_model *model)
+{
+    int64_t frozen = 0, all = 0;
+    int first = -1;
+
+    for (int v = model->n_layers - 1; v >= 0; v--) {
+        const struct ghp_layer *l = &model->layers[v];
+
+        all += ghp_layer_weights(l);
+        if (l->fixed) frozen += ghp_layer_weights(l);
+        if (!l->fixed && l->n_params > 0) first = v;
+    }
+    if (frozen > 0 && first >= 0)
+        ghp_sheet_note(sheet,
+                       "frozen: %lld of %lld weights; '%s' is the first layer that is trained",
+                       (long long)frozen, (long long)all, model->layers[first].name);
+}
+
 void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model)
 {
     static const struct ghp_column columns[] = {
@@ -82,6 +100,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
                    "sample",
                    (long long)weights, ghp_count_format((double)weights, total, sizeof total),
                    (long long)matrices, (double)flops * 1e-9, (long long)outputs);
+    ghp_inspect_frozen(sheet, model);
     ghp_display_text(report, "name", model->name);
     ghp_display_int(report, "weights", weights);
     ghp_display_int(report, "weights_without_biases", matrices);

@@ -103,31 +103,12 @@ static const char *period_text(struct ghp_sync sync, char text[48])
     return text;
 }
 
-/* Which parameters stay as they are; nothing if all are trained. */
-static void put_frozen(struct ghp_sheet *sheet, const struct ghp_model *model)
-{
-    int64_t frozen = 0, all = 0;
-    int first = -1;
-
-    for (int v = model->n_layers - 1; v >= 0; v--) {
-        const struct ghp_layer *l = &model->layers[v];
-
-        all += ghp_layer_weights(l);
-        if (l->fixed) frozen += ghp_layer_weights(l);
-        if (!l->fixed && l->n_params > 0) first = v;
-    }
-    if (frozen > 0 && first >= 0)
-        ghp_sheet_note(sheet,
-                       "frozen: %lld of %lld weights; '%s' is the first layer that is trained",
-                       (long long)frozen, (long long)all, model->layers[first].name);
-}
-
 /* Which layers differ from others: those that stay, and those whose outputs lie in blocks. */
 static void put_layers(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
     char layers[512];
 
-    put_frozen(sheet, &plan->model);
+    ghp_inspect_frozen(sheet, &plan->model);
     if (plan->nchw16c != NULL)
         ghp_sheet_note(sheet, "outputs stored in blocks of channels: %s",
                        nchw16c_text(plan, layers, sizeof layers));
@@ -291,7 +272,6 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
         {"measured_share", "measured", "%", 'r', 100, 1},
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "strategies", columns);
-    const char *mine = ghp_strategy_show(plan->strategy);
     char name[GHP_BASELINE_TEXT_SIZE];
 
     ghp_sheet_note(sheet, "a step; from, to: with 90 %%; compute: the compute stream alone, "
@@ -306,7 +286,7 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
         if (plan->baselines[i].sync.ops != NULL || plan->baselines[i].recompute != NULL ||
             plan->baselines[i].sharding != NULL)
             ghp_sheet_note(sheet, "%s", ghp_baseline_format(plan, &plan->baselines[i], name));
-    put_prediction(sheet, mine, &plan->predicted, plan);
+    put_prediction(sheet, ghp_baseline_format(plan, NULL, name), &plan->predicted, plan);
     for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].feasible)
             put_prediction(sheet,

@@ -331,8 +331,8 @@ static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
     GHP_TRY(read_loss(im, &loss, name));
     GHP_TRY(find_places(im, &loss));
     vector.c = ghp_onnx_elements(&im->output);
-    if (is_image(im, &loss) || (im->output.base == NULL && im->output.lead == 0 &&
-                                ghp_onnx_are_rows(im, &im->output))) {
+    if (is_image(im, &loss) ||
+        (im->output.base == NULL && im->output.lead == 0 && ghp_onnx_are_rows(im, &im->output))) {
         *last = im->output.layer;
     } else {
         GHP_TRY(ghp_onnx_part_axes(im, &im->output));
@@ -389,13 +389,21 @@ static void make_text(char *name)
     }
 }
 
+/* The graph's name; of a graph without one of its own, as PyTorch writes it, the file's without folder and ending. */
+static char *name_of(const struct ghp_onnx_file *file)
+{
+    const char *slash = strrchr(file->path, '/'), *base = slash != NULL ? slash + 1 : file->path;
+    const char *dot = strrchr(base, '.');
+
+    if (file->name[0] != '\0' && strcmp(file->name, "main_graph") != 0) return strdup(file->name);
+    return dot != NULL && dot > base ? strndup(base, (size_t)(dot - base)) : strdup(base);
+}
+
 enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,
                                 const struct ghp_onnx_options *options, struct ghp_onnx_import *im)
 {
-    const char *name = file->name[0] != '\0' ? file->name : "onnx";
-
     *im = (struct ghp_onnx_import){.file = file, .options = *options};
-    im->model.name = strdup(name);
+    im->model.name = name_of(file);
     if (im->model.name == NULL) return GHP_NO_MEMORY();
     make_text(im->model.name);
     GHP_TRY(walk(im));

@@ -97,8 +97,8 @@ enum ghp_status ghp_plan_make_data(struct ghp_plan *plan);
 /* Whether it is that already: every layer by data, without stages and micro-batches, shares alike. */
 bool ghp_plan_is_data(const struct ghp_plan *plan);
 
-/* What a table calls a baseline: its strategy, and how it updates and recomputes, such as "data, sharded update".
- * Returns text. */
+/* What a table calls a baseline: its strategy, and how it shards, updates and recomputes: "data, sharded update";
+ * NULL: the plan's own row. Returns text. */
 enum { GHP_BASELINE_TEXT_SIZE = 96 };
 const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_baseline *baseline,
                                 char text[GHP_BASELINE_TEXT_SIZE]);

@@ -23,16 +23,27 @@ static const struct ghp_baseline *data_baseline(const struct ghp_plan *plan)
     return NULL;
 }
 
-/* Bits of enum ghp_param_sharding: how a baseline's plan shards the layers that can be. */
+/* How a layer's parameters are sharded. baseline NULL: by the plan itself */
+static enum ghp_param_sharding sharding_at(const struct ghp_plan *plan,
+                                           const struct ghp_baseline *baseline, int layer)
+{
+    if (baseline == NULL) return plan->splits[layer].sharding;
+    return baseline->sharding != NULL ? baseline->sharding[layer] : GHP_SHARDING_NONE;
+}
+
+/* Bits of enum ghp_param_sharding: how the layers that can be are sharded. */
 static unsigned shardings_of(const struct ghp_plan *plan, const struct ghp_baseline *baseline)
 {
     struct ghp_split split = {.tp_size = 1, .sharding = GHP_SHARDING_PASS};
     unsigned found = 0;
 
-    for (int v = 0; baseline->sharding != NULL && v < plan->model.n_layers; v++)
-        if (baseline->sharding[v] != GHP_SHARDING_NONE ||
+    for (int v = 0; v < plan->model.n_layers; v++) {
+        enum ghp_param_sharding sharding = sharding_at(plan, baseline, v);
+
+        if (sharding != GHP_SHARDING_NONE ||
             ghp_sharding_check(&plan->model.layers[v], split, plan->problem) == GHP_OK)
-            found |= 1u << baseline->sharding[v];
+            found |= 1u << sharding;
+    }
     return found;
 }
 
@@ -56,13 +67,22 @@ static const char *sharding_text(const struct ghp_plan *plan, const struct ghp_b
     }
 }
 
+/* The planner's own choice is of any shards; another strategy is called by what its layers have. */
+static const char *own_row(const struct ghp_plan *plan, char text[GHP_BASELINE_TEXT_SIZE])
+{
+    snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s", ghp_strategy_show(plan->strategy),
+             plan->strategy == GHP_STRATEGY_AUTO ? "" : sharding_text(plan, NULL));
+    return text;
+}
+
 const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_baseline *baseline,
                                 char text[GHP_BASELINE_TEXT_SIZE])
 {
-    const struct ghp_sync_ops *own = ghp_sync_ops_of(plan->method.sync);
-    const struct ghp_sync_ops *ops = baseline->sync.ops != NULL ? baseline->sync.ops : own;
+    const struct ghp_sync_ops *own = ghp_sync_ops_of(plan->method.sync), *ops;
     int recomputed = 0, used;
 
+    if (baseline == NULL) return own_row(plan, text);
+    ops = baseline->sync.ops != NULL ? baseline->sync.ops : own;
     for (int v = 0; baseline->recompute != NULL && v < plan->model.n_layers; v++)
         recomputed += baseline->recompute[v];
     used = snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s%s%s", ghp_strategy_show(baseline->strategy),

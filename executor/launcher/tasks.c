@@ -1,8 +1,11 @@
 /* executor/launcher/tasks.c - see tasks.h. */
 #include "executor/launcher/tasks.h"
 
+#include "executor/launcher/tool_path.h"
+
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* name, what one wants to do, a command, the page under docs/ */
 #define TASK_LIST(X)                                                                               \
@@ -86,13 +89,32 @@ static const struct {
 
 enum { TASKS = sizeof tasks / sizeof tasks[0] };
 
+/* In an installed ghp the page's own path: PREFIX/share/doc/ghp, next to PREFIX/bin. */
+static void print_page(const char *page)
+{
+    char path[GHP_TOOL_PATH_BYTES], *slash;
+    size_t n = 0;
+
+    ghp_tool_path("ghp", path);
+    for (int up = 0; up < 2; up++) {
+        slash = strrchr(path, '/');
+        n = slash != NULL ? (size_t)(slash - path) : 0;
+        path[n] = '\0';
+    }
+    snprintf(path + n, sizeof path - n, "/share/doc/ghp/%s", page);
+    if (access(path, R_OK) == 0)
+        printf("Page: %s\n", path);
+    else
+        printf("Page: docs/%s\n", page);
+}
+
 bool ghp_task_print(const char *name)
 {
     for (int i = 0; i < TASKS; i++) {
         if (strcmp(tasks[i].name, name) != 0) continue;
         printf("To %s:\n\n", tasks[i].purpose);
         if (tasks[i].command[0] != '\0') printf("    %s\n\n", tasks[i].command);
-        printf("Page: docs/%s\n", tasks[i].page);
+        print_page(tasks[i].page);
         return true;
     }
     return false;

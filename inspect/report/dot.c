@@ -59,10 +59,10 @@ enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char 
     ghp_page_quote(&page, plan->model.name);
     ghp_page_add(
         &page,
-        "\" {\n  label=\"%d workers = %d groups of %d, global batch %lld, step %.3f ms\";\n"
+        "\" {\n  label=\"%d workers = %d group%s of %d, global batch %lld, step %.3f ms\";\n"
         "  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
         "  edge [fontname=\"sans-serif\", fontsize=10];\n",
-        plan->problem.workers, plan->groups, plan->group_size,
+        plan->problem.workers, plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
         (long long)plan->problem.global_batch, plan->predicted.step_s * 1e3);
     for (int i = 0; i < ghp_staging_stages(&plan->staging); i++)
         put_stage(&page, plan, i);

@@ -23,6 +23,8 @@ done
 for file in LICENSE README.md index.md developers/tour.md reference/formats.md schema/model.json schema/layer.json examples/library/plan.c examples/mnist-mlp/run.sh; do
     [ -s "$root/share/doc/ghp/$file" ] || fail "doc/ghp/$file is not installed"
 done
+[ "$(ghp help words | sed -n 's/^Page: //p')" = "$root/share/doc/ghp/reference/glossary.md" ] ||
+    fail "ghp help names no installed page: $(ghp help words)"
 for folder in machines machines/network models plans; do
     [ "$(cd "$GHP_SOURCE/$folder" && ls ./*.json)" = "$(cd "$data/$folder" && ls ./*.json)" ] ||
         fail "$folder are not all installed"
