@@ -120,7 +120,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                    plan->profile_path, plan->profile.backend, plan->profile.numerics);
     if (ghp_profile_is_peak(&plan->profile)) ghp_table_note(t, "%s", ghp_peak_sentence());
     ghp_summary_splits(&plan->model, plan->splits, splits, sizeof splits);
-    ghp_table_note(t, "%d groups of %d: %s", plan->groups, plan->group_size, splits);
+    ghp_table_note(t, "%d group%s of %d: %s", plan->groups, plan->groups == 1 ? "" : "s",
+                   plan->group_size, splits);
     if (ghp_staging_format(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
         ghp_table_note(t, "stages of a group: %s", splits);
     if (ghp_shares_format(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
@@ -192,6 +193,7 @@ static void add_baselines(struct ghp_table *t, const struct ghp_plan *plan,
 static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
 {
     struct ghp_table *t = ghp_table_open();
+    char name[GHP_BASELINE_TEXT_SIZE];
     bool tokens = ghp_model_tokens(&plan->model) > 0;
     enum ghp_status status;
 
@@ -209,7 +211,7 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     ghp_table_column(t, "reduce", "ms", 'r');
     ghp_table_column(t, "memory", "a worker", 'r');
     ghp_table_column(t, "sent", "a worker", 'r');
-    add_prediction(t, plan, ghp_strategy_show(plan->strategy), &plan->predicted);
+    add_prediction(t, plan, ghp_baseline_format(plan, NULL, name), &plan->predicted);
     for (int s = 0; s < GHP_STRATEGY_COUNT; s++)
         add_baselines(t, plan, (enum ghp_strategy)s);
     status = ghp_table_print(t, out);
@@ -282,6 +284,29 @@ static void print_parts(const struct ghp_prediction *p, FILE *out)
         fprintf(out, "; reductions (%.3f ms) run while it computes", 1e3 * p->comm_s);
 }
 
+/* Whether a machine was measured without a collective: its links' speed is then what the profiler assumed or was
+ * given. */
+static bool assumes_links(const struct ghp_plan *plan)
+{
+    const struct ghp_profile *profile = &plan->profile;
+
+    return plan->problem.workers > 1 && profile->workers > 0 && profile->n_comms == 0 &&
+           !(profile->analytic.comm_spread > 0) && plan->what_if.n == 0;
+}
+
+static void print_assumed(const struct ghp_machine *machine, FILE *out)
+{
+    bool crosses = machine->nodes > 1;
+    const char *link = crosses ? "inter" : "intra";
+
+    fprintf(out,
+            "# assumed: %.3g GB/s %s, as no collective was measured; all that is said of plans "
+            "depends on it: profile with as many ranks as workers, or give --set "
+            "%s.bandwidth_Bps=RATE\n",
+            1e-9 * (crosses ? machine->inter : machine->intra).bandwidth_Bps,
+            crosses ? "between nodes" : "between workers", link);
+}
+
 /* What to change to get a faster step. */
 static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
 {
@@ -290,8 +315,9 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
 
     fputs("# what binds: ", out);
     print_parts(p, out);
-    fputc('\n', out);
+    fputs(assumes_links(plan) ? " (the links' seconds are assumed)\n" : "\n", out);
     if (plan->certificate.margin != NULL) fprintf(out, "# verdict: %s\n", plan->certificate.margin);
+    if (assumes_links(plan)) print_assumed(&plan->profile.machine, out);
     if (plan->memory_limit_bytes > 0)
         fprintf(out, "# memory: %s of the %s allowed\n",
                 ghp_bytes_format((double)p->peak_bytes, peak, sizeof peak),

@@ -212,6 +212,14 @@ static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_workl
     return false;
 }
 
+/* Whether a collective's seconds are known, from which all links' follow. */
+static bool knows_some(const struct ghp_worklist *worklist)
+{
+    for (int i = 0; i < worklist->n_comms; i++)
+        if (worklist->comms[i].kept || worklist->comms[i].samples.n > 0) return true;
+    return false;
+}
+
 enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                   struct ghp_comm_limits limits, struct ghp_profile *profile)
 {
@@ -223,8 +231,9 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
     if (worklist->n_comms > 0) ghp_progress_begin("collectives", 0, worklist->n_comms);
     for (int i = 0; i < worklist->n_comms; i++) {
         struct ghp_worklist_comm *what = &worklist->comms[i];
-        unsigned char leave = ghp_now_s() > limits.deadline_s ||
-                              3 * what->bytes > limits.memory_bytes || is_clear(worklist, what);
+        bool late = ghp_now_s() > limits.deadline_s && knows_some(worklist);
+        unsigned char leave =
+            late || 3 * what->bytes > limits.memory_bytes || is_clear(worklist, what);
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
         if (what->kept || what->left) continue;
@@ -331,8 +340,7 @@ static void fit_solve(const struct fit *fit, double long_Bps, struct ghp_link *l
         return;
     }
     link->asymptotic_Bps = link->bandwidth_Bps = long_Bps;
-    link->latency_s =
-        brief->n > 0 ? fmax(0, (brief->at - brief->ab / long_Bps) / brief->aa) : 0;
+    link->latency_s = brief->n > 0 ? fmax(0, (brief->at - brief->ab / long_Bps) / brief->aa) : 0;
 }
 
 /* The two longest collectives of a kind, the longer one long, and what it is ahead by. */

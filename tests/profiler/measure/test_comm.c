@@ -136,6 +136,13 @@ static void test_measured(void)
     limits.deadline_s = 0;
     CHECK_STATUS(ghp_measure_comms(&m, &worklist, limits, &profile), GHP_OK); /* no time */
     CHECK_EQ(comms[5].samples.n, 4);
+    for (int i = 0; i < worklist.n_comms; i++) {
+        comms[i].kept = false;
+        comms[i].samples.n = 0;
+    }
+    CHECK_STATUS(ghp_measure_comms(&m, &worklist, limits, &profile), GHP_OK); /* one all the same */
+    for (int i = 0; i < worklist.n_comms; i++)
+        CHECK_EQ(comms[i].samples.n, i == 0 ? 2 : 0);
     ghp_profile_release(&profile);
 }
 

@@ -36,6 +36,9 @@ grep -q 'data, parameters sharded (FSDP)' shown || fail "FSDP is not shown: $(ca
 plans "$lenet" --workers 2 --shard gradients --force '*=data'
 grep -q '^data, gradients sharded (ZeRO-2)' out || fail "no row of ZeRO-2: $(cat out)"
 
+plans "$lenet" --workers 2 --strategy data --shard gradients
+[ "$(grep -c '^data, gradients sharded (ZeRO-2)' out)" = 1 ] || fail "the plan's own row does not say its shards: $(cat out)"
+
 # no parameters; frozen; batch norm; no two workers with the same; not offered
 one=("$lenet" --workers 2 --shard auto)
 refuses "'relu1' has no parameters to shard by 'pass'; leave its \"shard\" or '+pass' out" \

@@ -21,10 +21,16 @@ holds profile.json 'o["threads"] == 2'
 grep -q '2 threads' out || fail "ghp-inspect does not say the threads: $(head -5 out)"
 cp profile.json two-threads.json
 plan two.json
+# one rank has measured no collective for two workers
+grep -q '^# assumed: [0-9.]* GB/s between workers, as no collective was measured' out || fail "links are not said to be assumed: $(cat out)"
+grep -qE '^# what binds: .*assumed' out || fail "what binds is not said to be assumed: $(grep binds out)"
 ranks 2 run two.json --steps 2 --threads 1 || fail "another number of threads is refused: $(head -3 err)"
 grep -qE "$said.* have 1: .*--threads 1" err || fail "the numbers of threads are not said: $(cat err)"
 ranks 2 run two.json --steps 2 --threads 2 || fail "the same number of threads: $(head -3 err)"
 grep -q "$said" err && fail "equal numbers of threads are said: $(cat err)"
+
+ranks 2 run two.json --dry-run --threads 64
+grep -qE 'a worker has 64 threads on [0-9]+ core.*; give --threads [0-9]+$' err || fail "threads that take turns are not said: $(cat err)"
 
 # a kernel that asks for more than was profiled takes it, unless that oversteps the plan's limit of memory
 change() { # EXPRESSION: of each entry e of the profile
