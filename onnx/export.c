@@ -53,7 +53,8 @@ static enum ghp_status make_room(struct ghp_onnx_export *ex)
 {
     size_t layers = (size_t)ex->model->n_layers;
 
-    ex->max_nodes = (int)(layers * 12 + (size_t)ex->model->n_edges); /* a view has 8, a norm 5 */
+    /* a view has 8, attention within windows 17 */
+    ex->max_nodes = (int)(layers * 18 + (size_t)ex->model->n_edges);
     ex->max_tensors = (int)(layers * 16 + (size_t)ex->model->n_edges);
     ex->file.nodes = ghp_export_keep(ex, (size_t)ex->max_nodes, sizeof *ex->file.nodes);
     ex->file.tensors = ghp_export_keep(ex, (size_t)ex->max_tensors, sizeof *ex->file.tensors);
@@ -64,14 +65,17 @@ static enum ghp_status make_room(struct ghp_onnx_export *ex)
     return ex->failed ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-static bool has_fixed(const struct ghp_model *model)
+/* Whether a reader has to be told what is trained: not all is, or a file computes with it. */
+static bool names_parameters(const struct ghp_model *model)
 {
     for (int i = 0; i < model->n_layers; i++)
-        if (model->layers[i].fixed && model->layers[i].n_params > 0) return true;
+        if ((model->layers[i].fixed && model->layers[i].n_params > 0) ||
+            model->layers[i].op == GHP_OP_WINDOW_ATTENTION)
+            return true;
     return false;
 }
 
-/* The names of what is trained, as JSON in the metadata, if some layers are fixed. A file without weights has no
+/* The names of what is trained, as JSON in the metadata, if a reader has to be told. A file without weights has no
  * tensors that could be named. */
 static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
 {
@@ -79,7 +83,7 @@ static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
     json_t *names;
     bool failed = false;
 
-    if (ex->weights == NULL || !has_fixed(model)) return GHP_OK;
+    if (ex->weights == NULL || !names_parameters(model)) return GHP_OK;
     names = json_array();
     for (int i = 0; i < model->n_layers; i++)
         for (int k = 0; k < model->layers[i].n_params && !model->layers[i].fixed; k++)

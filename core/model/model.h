@@ -219,6 +219,7 @@ struct ghp_pointwise {
 struct ghp_heads {   /* rotary, attention, rms_norm */
     int64_t size;    /* channels of a head; rms_norm: 0: all channels are normed together */
     int64_t n, n_kv; /* attention: heads of queries, and of keys and values; n_kv divides n */
+    int64_t keys;    /* attention: positions of keys and values; 0: as many as of queries */
     bool causal;     /* attention: a position sees itself and those before it */
     int64_t window;  /* attention, causal: how many of these it sees, the last ones; 0: all */
     double scale;    /* attention: of products of queries and keys; 0: 1 over the root of size */

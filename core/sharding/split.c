@@ -162,11 +162,11 @@ const char *ghp_comm_name(enum ghp_comm_op op)
 }
 
 /* Whether the operation reads whole inputs that pieces can stand for in turn: what a score is must not depend on where
- * its key is. */
+ * its key is, and each worker's queries have as many keys. */
 static bool takes_pieces(const struct ghp_layer *layer)
 {
     return ghp_op_of(layer->op)->whole_inputs != 0 && layer->heads.window == 0 &&
-           layer->heads.dropout == 0 && layer->n_inputs < 4;
+           layer->heads.keys == 0 && layer->heads.dropout == 0 && layer->n_inputs < 4;
 }
 
 /* Channels, or positions, that a split divides, 0 if the layer does not take that kind of split. */

@@ -205,10 +205,10 @@ void *ghp_operand_set_block(int64_t bytes)
 }
 
 /* The first position of the queries. If positions are divided it is the last worker's, whose causal queries see
- * most. */
+ * most. Keys of another sequence may be fewer. */
 static int64_t first_position_of(const struct ghp_local *local)
 {
-    return local->keys > 0 ? local->keys - local->h : 0;
+    return local->keys > local->h ? local->keys - local->h : 0;
 }
 
 /* Everything but memory. */

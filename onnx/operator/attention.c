@@ -1,4 +1,4 @@
-/* onnx/operator/attention.c - attention of a sequence to itself, causal or not. */
+/* onnx/operator/attention.c - attention of a sequence to itself, causal or not, or to another. */
 #include "onnx/operator/attention.h"
 
 #include "core/model/window_attention.h"
@@ -24,7 +24,7 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
     /* PyTorch's multi-head attention has samples and heads as one axis */
     bool by_head = x->n == 4 && x->joined == 2u;
     bool one = x->n == 4 && x->dims[1] > 1 && x->strides[1] == 0; /* repeated, and no other */
-    bool windows = x->n == 5 && x->joined == 2u; /* samples and windows are one axis */
+    bool windows = x->n == 5 && (x->joined & ~2u) == 0; /* samples and windows may be one axis */
     int head = windows ? 2 : 1, at = x->n - 2, channel = x->n - 1;
     int64_t size, step; /* step: from one channel to the next */
     bool sound;
@@ -68,9 +68,9 @@ static int sees(double value, enum ghp_onnx_mask kind)
     return value == 0 ? 1 : value <= hidden ? 0 : -1;
 }
 
-/* The mask with its repetitions taken out, and then its last two axes made positions by positions. */
+/* The mask with its repetitions taken out, and then its last two axes made `sides`: queries and keys. */
 static enum ghp_status spread(struct ghp_onnx_import *im, const struct ghp_onnx_array *mask,
-                              int64_t positions, struct ghp_onnx_array *planes,
+                              const int64_t sides[2], struct ghp_onnx_array *planes,
                               const double **values, bool *fits)
 {
     struct ghp_onnx_array once = *mask;
@@ -85,29 +85,30 @@ static enum ghp_status spread(struct ghp_onnx_import *im, const struct ghp_onnx_
     for (int64_t d = once.n - 1, stride = 1; d >= 0; stride *= once.dims[d], --d)
         planes->strides[d] = stride;
     for (int d = 0; d < n; d++)
-        dims[d] = d >= n - 2 ? positions : once.dims[d];
+        dims[d] = d >= n - 2 ? sides[d - (n - 2)] : once.dims[d];
     *fits = ghp_onnx_expand(planes, n, dims);
     return GHP_OK;
 }
 
 enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *mask, enum ghp_onnx_mask kind,
-                                   int64_t positions, bool *causal)
+                                   const int64_t sides[2], bool *causal)
 {
+    int64_t queries = sides[0], keys = sides[1];
     int64_t index[GHP_ONNX_MAX_DIMS] = {0}, at = 0, elements;
-    bool all = true, before = true, fits;
+    bool all = true, before = queries == keys, fits;
     struct ghp_onnx_array planes;
     const double *values;
 
-    if (positions > 1 << 15)
+    if (queries > 1 << 15 || keys > 1 << 15)
         return ghp_onnx_fail(im, node, "has a mask of more than 2^15 positions; use is_causal");
-    GHP_TRY(spread(im, mask, positions, &planes, &values, &fits));
+    GHP_TRY(spread(im, mask, sides, &planes, &values, &fits));
     elements = fits ? ghp_onnx_elements(&planes) : 0;
     for (int64_t i = 0; i < elements; i++) {
         int said = sees(values[at], kind);
 
         all = all && said == 1;
-        before = before && said == (i % positions <= i / positions % positions);
+        before = before && said == (i % keys <= i / keys % queries);
         ghp_onnx_next_element(&planes, index, &at);
     }
     *causal = !all;
@@ -256,14 +257,16 @@ enum ghp_status ghp_onnx_windows_mask(struct ghp_onnx_import *im, const struct g
     return GHP_OK;
 }
 
+/* Whether the mask is that of these tiles. The last window, which has both seams, tells most of them apart. */
 static bool hides(const struct ghp_tiles *tiles, int64_t windows, const double *mask)
 {
     int64_t pixels = tiles->h * tiles->w;
 
-    for (int64_t window = 0; window < windows; window++)
+    for (int64_t window = windows - 1; window >= 0; --window)
         for (int64_t query = 0; query < pixels; query++)
             for (int64_t key = 0; key < pixels; key++)
-                if (ghp_window_sees(tiles, window, windows, query, key) != (*mask++ >= 0))
+                if (ghp_window_sees(tiles, window, windows, query, key) !=
+                    (mask[(window * pixels + query) * pixels + key] >= 0))
                     return false;
     return true;
 }
@@ -278,18 +281,35 @@ static bool find_shift(const double *mask, int64_t windows, struct ghp_tiles *ti
     return false;
 }
 
+/* The table of windows that have none: zeros that stay so, for windows of any sides. */
+static enum ghp_status no_table(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                int64_t pixels, struct ghp_layer *like,
+                                struct ghp_onnx_array *table)
+{
+    struct ghp_tiles *tiles = &like->tiles;
+
+    for (tiles->h = GHP_WINDOW_MOST; pixels % tiles->h != 0;)
+        --tiles->h;
+    tiles->w = pixels / tiles->h;
+    if (tiles->w > GHP_WINDOW_MOST)
+        return ghp_onnx_fail(im, node,
+                             "attends within windows of %" PRId64
+                             " pixels, which are not at most %d x %d; use smaller ones",
+                             pixels, GHP_WINDOW_MOST, GHP_WINDOW_MOST);
+    like->fixed = true;
+    return ghp_onnx_of_values(
+        im, false,
+        (struct ghp_onnx_sizes){2, (int64_t[]){ghp_window_offsets(tiles), like->heads.n}}, NULL,
+        table);
+}
+
 /* The window_attention layer of queries, keys and values. */
 static enum ghp_status attend_within(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      const struct ghp_onnx_attended *of, struct ghp_layer *like,
-                                     int64_t windows, int *layer)
+                                     const struct ghp_onnx_heads *queries, int *layer)
 {
     struct ghp_onnx_source source = {.array = of->table, .scale = 1};
 
-    if (of->table.name == NULL)
-        return ghp_onnx_fail(
-            im, node,
-            "attends within windows without a table of numbers by relative places; "
-            "add one to the module, which may be a buffer");
     if (of->causal || of->softcap > 0 || of->dropout > 0 || like->heads.n != like->heads.n_kv)
         return ghp_onnx_fail(im, node,
                              "has windows with a causal mask, capped scores, dropped weights or "
@@ -298,14 +318,17 @@ static enum ghp_status attend_within(struct ghp_onnx_import *im, const struct gh
     like->op = GHP_OP_WINDOW_ATTENTION;
     like->deviation = ghp_onnx_usual_deviation(GHP_OP_WINDOW_ATTENTION);
     like->tiles = of->tiles;
-    like->tiles.across = windows;
-    if (of->hidden != NULL && !find_shift(of->hidden, windows, &like->tiles))
+    if (of->table.name == NULL)
+        GHP_TRY(no_table(im, node, queries->positions, like, &source.array));
+    like->tiles.across = queries->windows;
+    if (of->hidden != NULL && !find_shift(of->hidden, queries->windows, &like->tiles))
         return ghp_onnx_fail(
             im, node,
             "hides pixels of windows otherwise than an image that was rolled up and "
             "to the left does; ghp has no other masks of windows");
     like->heads = (struct ghp_heads){.n = like->heads.n, .scale = like->heads.scale};
-    GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(im, node, &of->table), layer));
+    GHP_TRY(ghp_onnx_emit(
+        im, like, ghp_onnx_hint(im, node, of->table.name != NULL ? &of->table : NULL), layer));
     source.layer = *layer;
     return ghp_onnx_weight_from(im, node, source);
 }
@@ -382,7 +405,7 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     for (int i = 0; i < 3; i++)
         GHP_TRY(ghp_onnx_cut(im, node, heads[i].channels, parts[i], &like.inputs[i]));
     if (of->table.name != NULL || heads[0].windows > 1)
-        GHP_TRY(attend_within(im, node, of, &like, heads[0].windows, &layer));
+        GHP_TRY(attend_within(im, node, of, &like, &heads[0], &layer));
     else
         GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_sequence(im, layer);
@@ -424,6 +447,7 @@ static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct g
                                    .scale = ghp_onnx_real(node, "scale", 0),
                                    .softcap = ghp_onnx_real(node, "softcap", 0)};
     struct ghp_onnx_array *x, *mask = ghp_onnx_in(im, node, 3);
+    int64_t sides[2];
 
     GHP_TRY(check_unused(im, node));
     GHP_TRY(read_dropout(im, node, &of.dropout));
@@ -433,9 +457,11 @@ static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct g
     }
     if (mask != NULL) {
         GHP_TRY(ghp_onnx_constant_in(im, node, 3, &mask));
+        for (int i = 0; i < 2; i++)
+            sides[i] = of.x[i].n > 1 ? of.x[i].dims[of.x[i].n - 2] : 0;
         GHP_TRY(ghp_onnx_mask_read(im, node, mask,
                                    mask->base->whole ? GHP_ONNX_MASK_KEEPS : GHP_ONNX_MASK_ADDED,
-                                   of.x[0].n > 1 ? of.x[0].dims[of.x[0].n - 2] : 0, &of.causal));
+                                   sides, &of.causal));
     }
     of.causal = of.causal || ghp_onnx_int(node, "is_causal", 0) != 0;
     return ghp_onnx_attend(im, node, &of);

@@ -35,10 +35,12 @@ enum ghp_onnx_mask {
 
 /* Reads a constant mask: *causal if each position sees itself and those before it, not if it sees all.
  *
+ * sides    queries, keys
+ *
  * Returns  GHP_OK; GHP_ERR_INPUT (any other mask) */
 enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *mask, enum ghp_onnx_mask kind,
-                                   int64_t positions, bool *causal);
+                                   const int64_t sides[2], bool *causal);
 
 /* Whether a constant that is added to scores has been looked up in a table by the places of keys relative to their
  * queries. */

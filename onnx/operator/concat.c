@@ -113,6 +113,7 @@ static enum ghp_status prepend(struct ghp_onnx_import *im, const struct ghp_onnx
     if (axis != 1 || x == NULL || x->base != NULL)
         return ghp_onnx_fail(im, node, "%s", not_in_front);
     GHP_TRY(ghp_onnx_layer_in(im, node, last, &x));
+    if (x->n == 3) GHP_TRY(ghp_onnx_as_sequence(im, x)); /* for its other readers too */
     made = *x;
     for (int i = last - 1; i >= 0; --i)
         GHP_TRY(prepend_one(im, node, i, &made));
@@ -129,6 +130,7 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
 
     GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
     x = ghp_onnx_in(im, node, 0);
+    if (constants == 0) GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 1), x->n, &axis));
     if (constants == node->n_inputs) return concat_constants(im, node, axis);
     if (constants > 0) return prepend(im, node, axis);

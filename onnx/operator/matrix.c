@@ -44,14 +44,6 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_weight_from(im, node, *w);
 }
 
-/* Whether an attention may read what is made: it reads linear layers of sequences alone. */
-static bool has_attention(const struct ghp_onnx_import *im)
-{
-    for (int i = 0; i < im->file->n_nodes; i++)
-        if (strcmp(im->nodes[i].op, "Softmax") == 0) return true;
-    return false;
-}
-
 /* Makes a product over the last axis: a linear layer for vectors and sequences, a convolution of one pixel for more
  * axes. w is [K][C]. The output has the axes of x, even if samples and positions are joined. */
 static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -67,7 +59,7 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
                              "multiplies with a constant that is not a matrix of as many "
                              "rows as its input has features; ghp has no other product");
     if (x->n == 2) return linear_on(im, node, x, w, layer);
-    if (x->n == 3 && x->joined == 0 && x->lead == 0 && has_attention(im))
+    if (x->n == 3 && x->joined == 0 && x->lead == 0 && ghp_onnx_has_attention(im))
         GHP_TRY(ghp_onnx_as_sequence(im, x));
     GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
     if (ghp_onnx_is_sequence(im, like.inputs[0]))

@@ -59,19 +59,28 @@ bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_arra
     return true;
 }
 
-/* Whether samples and windows of positions are one axis, as ghp_onnx_windows_cut makes them. */
-static bool are_windows(const struct ghp_onnx_array *x)
+bool ghp_onnx_has_attention(const struct ghp_onnx_import *im)
 {
-    return x->n == 4 && x->joined == 2u && x->lead == 0 && x->strides[1] == x->dims[2] &&
+    for (int i = 0; i < im->file->n_nodes; i++)
+        if (strcmp(im->nodes[i].op, "Softmax") == 0) return true;
+    return false;
+}
+
+/* Whether windows of positions are an axis, or one with the samples, as ghp_onnx_windows_cut makes them. */
+bool ghp_onnx_are_windows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
+{
+    return x->n == 4 && (x->joined & ~2u) == 0 && x->lead == 0 &&
+           ghp_onnx_is_sequence(im, x->layer) && (x->strides[1] == x->dims[2] || x->dims[1] == 1) &&
            (x->strides[2] == 1 || x->dims[2] == 1);
 }
 
 /* The positions of all windows as one axis. */
-static struct ghp_onnx_array without_windows(const struct ghp_onnx_array *x)
+static struct ghp_onnx_array without_windows(const struct ghp_onnx_import *im,
+                                             const struct ghp_onnx_array *x)
 {
     struct ghp_onnx_array all = *x;
 
-    if (!are_windows(x)) return all;
+    if (!ghp_onnx_are_windows(im, x)) return all;
     all.n = 3;
     all.joined = 0;
     memcpy(all.dims + 1, (int64_t[]){x->dims[1] * x->dims[2], x->dims[3]}, 2 * sizeof *all.dims);
@@ -81,7 +90,7 @@ static struct ghp_onnx_array without_windows(const struct ghp_onnx_array *x)
 
 bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
 {
-    struct ghp_onnx_array parted = without_windows(x);
+    struct ghp_onnx_array parted = without_windows(im, x);
 
     parted.joined &= x->lead == 0 ? ~2u : ~1u;
     if (x->lead == 1) parted.lead = 0; /* each row by itself: their order does not matter */
@@ -139,7 +148,7 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
         made = ghp_onnx_of_sequence(im, layer);
         made.joined = x->joined;
         made.lead = x->lead;
-        if (!are_windows(x)) return made;
+        if (!ghp_onnx_are_windows(im, x)) return made;
         made.n = 4;
         memcpy(made.dims + 1, (int64_t[]){x->dims[1], x->dims[2], made.dims[2]},
                3 * sizeof *made.dims);
@@ -157,32 +166,74 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
 
 /* ---- windows ---- */
 
-enum ghp_status ghp_onnx_windows_cut(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
-                                     int n, const int64_t *dims, struct ghp_onnx_array *made,
-                                     bool *done)
+/* Makes an array with the channels last a sequence, all its other axes as positions; *x is that. */
+static enum ghp_status make_sequence(struct ghp_onnx_import *im, struct ghp_onnx_array *x,
+                                     int channels_at, int64_t channels)
 {
     struct ghp_layer like = {.op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {x->layer}};
-    int64_t channels = n > 2 ? dims[n - 1] : 0, found = 1;
-    struct ghp_onnx_array turned = *x, sequence;
-    int order[GHP_ONNX_MAX_DIMS] = {0}, first = x->n, layer, at = 1;
+    struct ghp_onnx_array turned = *x;
+    int order[GHP_ONNX_MAX_DIMS] = {0}, layer, at = 1;
 
-    *done = false;
-    if (n < 3 || x->joined != 0 || x->lead > 0 || dims[0] <= im->batch || dims[0] % im->batch != 0)
-        return GHP_OK;
-    while (first > 1 && found < channels)
-        found *= x->dims[--first];
-    if (found != channels || first == 1) return GHP_OK;
-    for (int i = first; i < x->n; i++)
+    for (int i = channels_at; i < x->n; i++)
         order[at++] = i;
-    for (int i = 1; i < first; i++)
+    for (int i = 1; i < channels_at; i++)
         order[at++] = i;
     ghp_onnx_permute(&turned, order);
     like.out = ghp_shape_sequence(channels, ghp_onnx_elements(x) / channels);
     GHP_TRY(ghp_onnx_view_of(&turned, like.out, &like.view));
     like.view.sequence = true;
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_called(x->name), &layer));
-    sequence = ghp_onnx_of_sequence(im, layer);
+    *x = ghp_onnx_of_sequence(im, layer);
+    return GHP_OK;
+}
+
+/* Whether an image with its channels last gets the dimensions batch, windows, positions, channels: rows of one window
+ * are not next to each other in it, or there is one window. */
+static bool parts_windows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x, int n,
+                          const int64_t *dims)
+{
+    struct ghp_onnx_array parted = *x;
+    int last = x->n - 1;
+
+    if (n != 4 || last < 3 || dims[0] != im->batch || dims[3] != x->dims[last] || dims[2] < 2 ||
+        !ghp_onnx_has_attention(im))
+        return false;
+    for (int i = 1; i < last; i++)
+        if (x->strides[i] >= x->strides[last]) return false;
+    parted.n = n;
+    memcpy(parted.dims, dims, (size_t)n * sizeof *dims);
+    return dims[1] == 1 || !ghp_onnx_split_strides(x, &parted);
+}
+
+enum ghp_status ghp_onnx_windows_cut(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
+                                     int n, const int64_t *dims, struct ghp_onnx_array *made,
+                                     bool *done)
+{
+    int64_t channels = n > 2 ? dims[n - 1] : 0, found = 1;
+    struct ghp_onnx_array sequence = *x;
+    int first = x->n;
+
+    *done = false;
+    if (n < 3 || (x->joined & 2u) != 0 || x->lead > 0) return GHP_OK;
+    if ((dims[0] <= im->batch || dims[0] % im->batch != 0) && !parts_windows(im, x, n, dims))
+        return GHP_OK;
+    while (first > 1 && found < channels)
+        found *= x->dims[--first];
+    if (found != channels || first == 1) return GHP_OK;
+    GHP_TRY(make_sequence(im, &sequence, first, channels));
     *done = ghp_onnx_regroup(&sequence, n, dims, made);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_windows_turned(struct ghp_onnx_import *im, struct ghp_onnx_array *x)
+{
+    const char *name = x->name;
+    const int64_t dims[4] = {x->dims[0], x->dims[1], x->dims[2], x->dims[3]};
+    struct ghp_onnx_array sequence = *x;
+
+    GHP_TRY(make_sequence(im, &sequence, 3, dims[3]));
+    GHP_ASSERT(ghp_onnx_regroup(&sequence, 4, dims, x));
+    x->name = name;
     return GHP_OK;
 }
 

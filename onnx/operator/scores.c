@@ -1,7 +1,10 @@
 /* onnx/operator/scores.c - see scores.h. */
 #include "onnx/operator/scores.h"
 
+#include "core/model/attention.h"
+#include "core/model/window_attention.h"
 #include "onnx/operator/attention.h"
+#include "onnx/operator/operator.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 
@@ -32,9 +35,14 @@ static enum ghp_status hand_on(struct ghp_onnx_import *im, const struct ghp_onnx
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-static int64_t positions_of(const struct ghp_onnx_scores *scores)
+/* Whether a constant mask over scores is causal. */
+static enum ghp_status read_mask(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 const struct ghp_onnx_array *mask, enum ghp_onnx_mask kind,
+                                 const struct ghp_onnx_scores *scores, bool *causal)
 {
-    return scores->q.dims[scores->q.n - 2];
+    const int64_t sides[2] = {scores->q.dims[scores->q.n - 2], scores->k.dims[scores->k.n - 2]};
+
+    return ghp_onnx_mask_read(im, node, mask, kind, sides, causal);
 }
 
 /* Scores before the softmax; what is done to weights is not followed. */
@@ -56,7 +64,7 @@ static enum ghp_status put_mask(struct ghp_onnx_import *im, const struct ghp_onn
     bool causal;
 
     GHP_TRY(scores_in(im, node, at, &scores));
-    GHP_TRY(ghp_onnx_mask_read(im, node, mask, kind, positions_of(&scores), &causal));
+    GHP_TRY(read_mask(im, node, mask, kind, &scores, &causal));
     scores.causal = scores.causal || causal;
     return hand_on(im, node, at, scores);
 }
@@ -118,7 +126,7 @@ enum ghp_status ghp_onnx_scores_times(struct ghp_onnx_import *im, const struct g
         scores.scale *= value;
         return hand_on(im, node, at, scores);
     }
-    GHP_TRY(ghp_onnx_mask_read(im, node, by, GHP_ONNX_MASK_KEEPS, positions_of(&scores), &causal));
+    GHP_TRY(read_mask(im, node, by, GHP_ONNX_MASK_KEEPS, &scores, &causal));
     scores.zeroed = true;
     return hand_on(im, node, at, scores);
 }
@@ -173,7 +181,6 @@ enum ghp_status ghp_onnx_scores_drop(struct ghp_onnx_import *im, const struct gh
 
 /* ---- products ---- */
 
-/* Keys come with channels before positions. */
 static void turn_last(struct ghp_onnx_array *x)
 {
     int order[GHP_ONNX_MAX_DIMS];
@@ -183,7 +190,9 @@ static void turn_last(struct ghp_onnx_array *x)
     ghp_onnx_permute(x, order);
 }
 
-static enum ghp_status begin(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+/* turned    keys come with channels before positions */
+static enum ghp_status begin(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                             bool turned)
 {
     struct ghp_onnx_scores *scores = ghp_onnx_keep(im, 1, sizeof *scores);
     struct ghp_onnx_array *q, *k, made;
@@ -197,13 +206,9 @@ static enum ghp_status begin(struct ghp_onnx_import *im, const struct ghp_onnx_n
         return ghp_onnx_fail(im, node,
                              "multiplies two computed matrices; ghp has an attention of "
                              "heads and no other such product");
-    turn_last(&scores->k);
+    if (turned) turn_last(&scores->k);
     GHP_TRY(ghp_onnx_heads_of(im, node, &scores->q, 0, "input 0", &of_q));
     GHP_TRY(ghp_onnx_heads_of(im, node, &scores->k, 0, "input 1", &of_k));
-    if (of_q.positions != of_k.positions)
-        return ghp_onnx_fail(im, node,
-                             "looks from one sequence at another; ghp has attention of a "
-                             "sequence to itself");
     made = *q;
     made.dims[made.n - 1] = of_k.positions;
     made.scores = scores;
@@ -217,7 +222,7 @@ enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
     struct ghp_onnx_attended of = {.scale = 0};
     struct ghp_onnx_array *v;
 
-    if (weights->scores == NULL || !weights->scores->weights) return begin(im, node);
+    if (weights->scores == NULL || !weights->scores->weights) return begin(im, node, true);
     GHP_TRY(ghp_onnx_joined_in(im, node, 1, &v));
     of.x[0] = weights->scores->q;
     of.x[1] = weights->scores->k;
@@ -230,3 +235,151 @@ enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
     of.hidden = weights->scores->hidden;
     return ghp_onnx_attend(im, node, &of);
 }
+
+/* What stands for the axes of two matrices of heads and of their product, such as bhid,bhjd->bhij: n letters each. */
+struct equation {
+    char text[3 * (GHP_ONNX_MAX_DIMS + 1)];
+    const char *a, *b, *out;
+    size_t n;
+};
+
+static bool has_letter_twice(const char *letters)
+{
+    for (; *letters != '\0'; letters++)
+        if (strchr(letters + 1, *letters) != NULL) return true;
+    return false;
+}
+
+/* Takes an equation apart; false if the three do not have the same axes before the last two. */
+static bool take_apart(const char *text, struct equation *e)
+{
+    size_t n = 0;
+
+    *e = (struct equation){.a = e->text};
+    for (; *text != '\0' && n < sizeof e->text - 1; text++)
+        if (*text != ' ')
+            e->text[n++] = *text == ',' || *text == '-' || *text == '>' ? '\0' : *text;
+    e->n = strlen(e->a);
+    if (*text != '\0' || e->n < 3 || n != 3 * e->n + 3) return false;
+    e->b = e->a + e->n + 1;
+    e->out = e->b + e->n + 2;
+    return strlen(e->b) == e->n && strlen(e->out) == e->n && memcmp(e->a, e->b, e->n - 2) == 0 &&
+           memcmp(e->a, e->out, e->n - 2) == 0 && !has_letter_twice(e->a) &&
+           !has_letter_twice(e->b) && !has_letter_twice(e->out);
+}
+
+/* The products of an attention. */
+static enum ghp_status read_einsum(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const struct ghp_onnx_array *a = ghp_onnx_in(im, node, 0), *b = ghp_onnx_in(im, node, 1);
+    struct equation e;
+    const char *row, *column, *out;
+
+    if (node->n_inputs == 2 && a != NULL && b != NULL && a->base == NULL && b->base == NULL &&
+        take_apart(ghp_onnx_text(node, "equation", ""), &e)) {
+        row = e.a + e.n - 2;
+        column = e.b + e.n - 2;
+        out = e.out + e.n - 2;
+        if (row[1] == column[0] && out[0] == row[0] && out[1] == column[1])
+            return ghp_onnx_scores_product(im, node);
+        if (row[1] == column[1] && out[0] == row[0] && out[1] == column[0] && a->scores == NULL)
+            return begin(im, node, false);
+    }
+    return ghp_onnx_fail(im, node, "does not multiply an attention's heads; %s",
+                         ghp_onnx_operator_instead("Einsum"));
+}
+
+/* ---- writing: windows of an image, for which ONNX does not have an operator ---- */
+
+static const char *written(struct ghp_onnx_export *ex, const char *op, const char *name,
+                           const char *a, const char *b)
+{
+    const char *const inputs[] = {a, b, NULL};
+
+    ghp_export_node(ex, op, name, inputs);
+    return name;
+}
+
+/* An input of a layer as [sample][window][head] of matrices: [pixel][channel], or the other way round if turned. */
+static const char *write_heads(struct ghp_onnx_export *ex, const struct ghp_layer *l, int input,
+                               bool turned)
+{
+    static const char *const names[3] = {".queries", ".keys", ".values"};
+    static const int64_t order[2][5] = {{0, 1, 3, 2, 4}, {0, 1, 3, 4, 2}};
+    int64_t pixels = l->tiles.h * l->tiles.w;
+    const int64_t dims[5] = {0, l->in.h / pixels, pixels, l->heads.n, l->heads.size};
+    const char *name = ghp_export_text(ex, l->name, names[input]),
+               *parted = ghp_export_text(ex, name, ".parted");
+
+    written(ex, "Reshape", parted, ex->names[l->inputs[input]],
+            ghp_export_numbers(ex, ghp_export_text(ex, name, ".sizes"), dims, 5));
+    return ghp_export_turned(ex, name, parted, order[turned], 5);
+}
+
+/* The table's numbers as [head][query][key]. */
+static const char *write_table(struct ghp_onnx_export *ex, const struct ghp_layer *l)
+{
+    static const int64_t order[3] = {2, 0, 1};
+    int64_t pixels = l->tiles.h * l->tiles.w;
+    const int64_t dims[3] = {pixels, pixels, l->heads.n};
+    const char *name = ghp_export_text(ex, l->name, ".places"),
+               *found = ghp_export_text(ex, name, ".found"),
+               *parted = ghp_export_text(ex, name, ".parted");
+    int64_t *rows = ghp_export_keep(ex, (size_t)(pixels * pixels), sizeof *rows);
+
+    for (int64_t i = 0; rows != NULL && i < pixels * pixels; i++)
+        rows[i] = ghp_window_offset(&l->tiles, i / pixels, i % pixels);
+    if (rows == NULL) return "";
+    written(
+        ex, "Gather", found, ghp_export_owner(ex, l)->params[0].name,
+        ghp_export_numbers(ex, ghp_export_text(ex, name, ".rows"), rows, (int)(pixels * pixels)));
+    written(ex, "Reshape", parted, found,
+            ghp_export_numbers(ex, ghp_export_text(ex, name, ".sizes"), dims, 3));
+    return ghp_export_turned(ex, name, parted, order, 3);
+}
+
+/* What hides pixels of both ends of a rolled image from each other, as [window][1][query][key]. */
+static const char *write_hidden(struct ghp_onnx_export *ex, const struct ghp_layer *l)
+{
+    int64_t pixels = l->tiles.h * l->tiles.w, windows = l->in.h / pixels;
+    const int64_t dims[4] = {windows, 1, pixels, pixels};
+    float *values = ghp_export_keep(ex, (size_t)(windows * pixels * pixels), sizeof *values);
+
+    for (int64_t i = 0; values != NULL && i < windows * pixels * pixels; i++)
+        values[i] = ghp_window_sees(&l->tiles, i / pixels / pixels, windows, i / pixels % pixels,
+                                    i % pixels)
+                        ? 0
+                        : -1e4f;
+    return ghp_export_floats(ex, ghp_export_text(ex, l->name, ".hidden"), dims, 4, values);
+}
+
+static enum ghp_status write_windows(struct ghp_onnx_export *ex, int i)
+{
+    static const int64_t order[5] = {0, 1, 3, 2, 4};
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const int64_t dims[3] = {0, l->in.h, l->in.c};
+    const char *q = write_heads(ex, l, 0, false), *k = write_heads(ex, l, 1, true),
+               *v = write_heads(ex, l, 2, false), *scores;
+
+    GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
+    scores = written(ex, "MatMul", ghp_export_text(ex, l->name, ".products"), q, k);
+    scores = written(ex, "Mul", ghp_export_text(ex, l->name, ".scaled"), scores,
+                     ghp_export_number(ex, ghp_export_text(ex, l->name, ".scale"),
+                                       ghp_attention_scale(&l->heads)));
+    scores =
+        written(ex, "Add", ghp_export_text(ex, l->name, ".placed"), scores, write_table(ex, l));
+    if (l->tiles.shift_h + l->tiles.shift_w > 0)
+        scores =
+            written(ex, "Add", ghp_export_text(ex, l->name, ".seen"), scores, write_hidden(ex, l));
+    scores = written(ex, "Softmax", ghp_export_text(ex, l->name, ".weights"), scores, NULL);
+    scores = written(ex, "MatMul", ghp_export_text(ex, l->name, ".means"), scores, v);
+    scores = ghp_export_turned(ex, ghp_export_text(ex, l->name, ".turned"), scores, order, 5);
+    written(ex, "Reshape", l->name, scores,
+            ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".sizes"), dims, 3));
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_scores[] = {
+    {.name = "Einsum", .since = 12, .attributes = "equation ", .read = read_einsum},
+    {.name = "Softmax", .since = 13, .op = GHP_OP_WINDOW_ATTENTION, .write = write_windows},
+    {0}};

@@ -1,14 +1,17 @@
 /* onnx/operator/shape.c - other axes of the same elements in the same order, or in another. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/embedding.h"
 #include "onnx/operator/rows.h"
 #include "onnx/operator/scores.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static int64_t all_elements(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
 {
@@ -134,17 +137,44 @@ static enum ghp_status read_unsqueeze(struct ghp_onnx_import *im, const struct g
     return ghp_onnx_reshaped(im, node, x, axes + n, dims);
 }
 
-static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+static bool is_among(const char *op, const char *const *names)
 {
-    int64_t dims[GHP_ONNX_MAX_DIMS * 2];
-    struct ghp_onnx_array *x, made;
-    int n;
+    for (; *names != NULL; names++)
+        if (strcmp(op, *names) == 0) return true;
+    return false;
+}
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
-    made = *x;
-    for (int i = 0; i < n && n == x->n; i++)
-        if (dims[i] == 1) dims[i] = x->dims[i];
+/* Whether a product or a norm reads the tensor, or another arrangement of its elements, as what it computes with. */
+static bool is_computed_with(const struct ghp_onnx_import *im, const char *name, int depth)
+{
+    static const char *const products[] = {"MatMul",           "Gemm",
+                                           "Attention",        "LayerNormalization",
+                                           "RMSNormalization", NULL},
+                             *const arrangements[] = {"Transpose", "Reshape",   "Identity",
+                                                      "Squeeze",   "Unsqueeze", NULL};
+
+    for (int i = 0; i < im->file->n_nodes && depth > 0; i++) {
+        const struct ghp_onnx_node *node = &im->nodes[i];
+
+        if (node->n_inputs < 1 || strcmp(node->inputs[0], name) != 0) continue;
+        if (is_among(node->op, products)) return true;
+        if (is_among(node->op, arrangements) && node->n_outputs > 0 &&
+            is_computed_with(im, node->outputs[0], depth - 1))
+            return true;
+    }
+    return false;
+}
+
+/* Output 0 is an array that is repeated to these dimensions. Parameters that are repeated for each sample, such as
+ * queries that are learned, become a layer if a layer computes with them. */
+static enum ghp_status repeated(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                const struct ghp_onnx_array *x, int n, const int64_t *dims)
+{
+    struct ghp_onnx_array made = *x;
+
+    if (x->base != NULL && n > 1 && n <= GHP_ONNX_MAX_DIMS && dims[0] == im->batch &&
+        ghp_onnx_role_may_train(x) && is_computed_with(im, node->outputs[0], 4))
+        GHP_TRY(ghp_onnx_parameter(im, node, x, n, &made));
     if (n < 0 || n > GHP_ONNX_MAX_DIMS || !ghp_onnx_sized(n, dims) ||
         (x->base == NULL && (n != x->n || dims[0] != im->batch)) ||
         !ghp_onnx_expand(&made, n, dims))
@@ -152,6 +182,56 @@ static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_
                              "expands to a shape that does not fit its input, or changes "
                              "the batch; repair the file");
     return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t dims[GHP_ONNX_MAX_DIMS * 2];
+    struct ghp_onnx_array *x;
+    int n;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
+    for (int i = 0; i < n && n == x->n; i++)
+        if (dims[i] == 1) dims[i] = x->dims[i];
+    return repeated(im, node, x, n, dims);
+}
+
+/* Whole runs of an axis one after another: it becomes two, of which the first repeats. */
+static enum ghp_status read_tile(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t times[GHP_ONNX_MAX_DIMS * 2], dims[GHP_ONNX_MAX_DIMS];
+    struct ghp_onnx_array *x, wide;
+    bool runs = false;
+    int n;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, times, &n));
+    if (n != x->n)
+        return ghp_onnx_fail(im, node, "has %d numbers for %d axes; repair the file", n, x->n);
+    wide = *x;
+    wide.n = 0;
+    for (int i = 0; i < n; i++) {
+        bool batch = x->base == NULL && i == 0, run = times[i] != 1 && x->dims[i] > 1 && !batch;
+
+        if (times[i] < 1 || times[i] > GHP_ONNX_MAX_SIZE || (batch && times[i] != 1) ||
+            wide.n + 1 + run > GHP_ONNX_MAX_DIMS)
+            return ghp_onnx_fail(im, node,
+                                 "repeats samples, or an axis other than 1 to %d times; ghp keeps "
+                                 "the batch as it is: repeat other axes",
+                                 GHP_ONNX_MAX_SIZE);
+        dims[i] = x->dims[i] * times[i];
+        runs = runs || run;
+        if (run) {
+            wide.dims[wide.n] = times[i];
+            wide.strides[wide.n++] = 0;
+        }
+        wide.dims[wide.n] = run ? x->dims[i] : dims[i];
+        wide.strides[wide.n++] = x->dims[i] == 1 && times[i] > 1 ? 0 : x->strides[i];
+    }
+    if (!ghp_onnx_sized(n, dims))
+        return ghp_onnx_fail(im, node, "makes more than 2^40 elements; repeat them less often");
+    return runs ? ghp_onnx_reshaped(im, node, &wide, n, dims) : repeated(im, node, x, n, dims);
 }
 
 /* Lets an array be a sequence's whose axis 1 has the positions, such as heads of queries, keys and values. */
@@ -195,6 +275,9 @@ static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct g
     if (order[0] != 0 && !ghp_onnx_is_sequence(im, x->layer))
         return ghp_onnx_fail(im, node, "moves the batch; ghp keeps it in front");
     made = ghp_onnx_reordered(x, order, axes);
+    if (axes == 4 && x->joined == 0 && order[1] == 2 && order[2] == 1 && x->dims[2] > 1 &&
+        ghp_onnx_are_windows(im, x))
+        GHP_TRY(ghp_onnx_windows_turned(im, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -219,5 +302,6 @@ const struct ghp_onnx_operator ghp_onnx_shape_rows[] = {
     {.name = "Squeeze", .since = 1, .attributes = "axes ", .read = read_squeeze},
     {.name = "Unsqueeze", .since = 1, .attributes = "axes ", .read = read_unsqueeze},
     {.name = "Expand", .since = 8, .attributes = "", .read = read_expand},
+    {.name = "Tile", .since = 6, .attributes = "", .read = read_tile},
     {.name = "Transpose", .since = 1, .attributes = "perm ", .read = read_transpose},
     {0}};

@@ -180,7 +180,7 @@ static enum ghp_status read_part(struct ghp_onnx_import *im, const struct ghp_on
     size = x->dims[axis];
     for (int i = 0; i < n_split; i++)
         if (split[i] < 1 || (n_split > 1 && split[i] > size)) n_split = 0;
-    if (x->base != NULL || axis == 0 || n != 1 || n_split < 1)
+    if ((x->base == NULL && axis == 0) || n != 1 || n_split < 1)
         return ghp_onnx_fail(im, node, "takes a part of the batch, or none that is said");
     part = n_split > 1 ? n_split : (size + split[0] - 1) / split[0];
     if (at[0] < 0) at[0] += part;

@@ -54,7 +54,9 @@ enum ghp_status ghp_onnx_settle(struct ghp_onnx_import *im, struct ghp_onnx_arra
     bool in_place = ghp_onnx_whole(im, array);
 
     *layer = array->layer;
-    if (in_place && from.c == shape.c && from.h == shape.h && from.w == shape.w) return GHP_OK;
+    if (in_place && from.c == shape.c && from.h == shape.h && from.w == shape.w &&
+        (array->n != 2 || from.axes != GHP_AXES_SEQUENCE)) /* of one position, as a vector */
+        return GHP_OK;
     if (in_place && shape.h * shape.w == 1) {
         like.op = GHP_OP_FLATTEN;
     } else {

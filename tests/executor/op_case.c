@@ -360,7 +360,7 @@ static void add_heads(int inputs, int64_t n, int64_t positions, int64_t keys,
 }
 
 struct attention_shape {
-    int64_t n, positions, keys; /* keys: where they are more */
+    int64_t n, positions, keys; /* keys: 0, as many as positions */
     struct ghp_heads heads;
 };
 
@@ -397,7 +397,10 @@ static void add_attention(void)
         {1, 96, 192, {.size = 8, .n = 1, .n_kv = 1, .causal = true}},
         {1, 101, 303, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
         {1, 70, 140, {.size = 4, .n = 2, .n_kv = 2, .causal = true, .window = 50, .softcap = 2}},
-        {1, 33, 231, {.size = 4, .n = 1, .n_kv = 1, .causal = true, .window = 120}}};
+        {1, 33, 231, {.size = 4, .n = 1, .n_kv = 1, .causal = true, .window = 120}},
+        /* keys of another sequence, which are fewer */
+        {2, 9, 1, {.size = 3, .n = 2, .n_kv = 1}},
+        {1, 101, 35, {.size = 5, .n = 2, .n_kv = 2, .softcap = 2}}};
     static const struct attention_shape with_ids[] = {
         /* documents and padding, one of them, both; of divided positions; documents of several tiles */
         {2, 9, 0, {.size = 4, .n = 2, .n_kv = 1, .pad_token = 0, .end_token = -1}},

@@ -152,6 +152,7 @@ CHECK_TEST(export)
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_sequence.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_tokens.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/executor/patches.json", &weights);
+    check_model(GHP_SOURCE_DIR "/tests/onnx/round_windows.json", &weights);
     check_refusals();
     unlink(path);
     return check_end();

@@ -24,6 +24,12 @@ static enum ghp_status parse(int kv, const char *layer, struct ghp_model *model)
 }
 
 #define ATTENTION(keys) "\"op\":\"attention\",\"inputs\":[\"input\",\"k\",\"v\"]," keys
+/* Keys of the first two positions. */
+#define FEWER(keys)                                                                                \
+    "\"op\":\"view\",\"channels\":24,\"height\":2,\"sizes\":[24,2],\"strides\":[4,1],"             \
+    "\"sequence\":true,\"inputs\":[\"k\"]},{\"name\":\"same\",\"op\":\"relu\"},{\"name\":"         \
+    "\"less\","                                                                                    \
+    "\"op\":\"attention\",\"inputs\":[\"input\",\"it\",\"same\"]," keys
 
 static void test_refusals(void)
 {
@@ -36,6 +42,8 @@ static void test_refusals(void)
         {12, ATTENTION("\"heads\":6,\"kv_heads\":2"),
          "reads keys from 'k.bias' of shape 12 channels x 4 positions; make it 8 channels x 4"},
         {24, ATTENTION("\"heads\":6,\"kv_heads\":0"), "from 1 to"},
+        {24, FEWER("\"heads\":6"), "has 4 queries and 2 keys"},
+        {24, FEWER("\"heads\":6,\"causal\":false,\"dropout\":0.5"), "set its dropout to 0"},
         {24, "\"op\":\"attention\",\"heads\":2,\"inputs\":[\"k\",\"v\"]", "has 2 inputs; name 3"},
         {24, ATTENTION("\"heads\":6,\"causal\":false,\"window\":3"),
          "is not causal; make it causal"},

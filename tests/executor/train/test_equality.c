@@ -116,7 +116,8 @@ static void check_sequence(struct bench *b)
             CHECK_EQ(splits[i].kind, GHP_SPLIT_POSITION);
     check_splits(b, splits, "positions");
     for (int i = 0; i < b->model.n_layers; i++)
-        if (b->model.layers[i].op == GHP_OP_ATTENTION) splits[i].kind = GHP_SPLIT_RING;
+        if (b->model.layers[i].op == GHP_OP_ATTENTION && b->model.layers[i].heads.keys == 0)
+            splits[i].kind = GHP_SPLIT_RING;
     check_splits(b, splits, "a ring");
     free(splits);
 }

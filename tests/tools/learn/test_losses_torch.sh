@@ -89,7 +89,7 @@ run 2 plan.json --data npy:data --evaluate --json --init squared.32.last/checkpo
 cp out squared.json
 checks+=(squared.32.first/checkpoint.safetensors squared.32.last/checkpoint.safetensors squared.json evaluated 32)
 
-# ---- a moving average of the weights: the formula, in two parts, in evaluations ----
+# ---- a moving average of the weights: the formula, in two parts, the second with a sharded update, in evaluations ----
 averaged() { # averaged FOLDER STEPS OPTION...
     run 2 plan.json --data npy:data --eval off --steps "$2" --lr 0.2 --momentum 0.9 --weight-decay 0 --ema 0.9 \
         --precision double --backend reference --checkpoint "$1" "${@:3}" || fail "$*: $(tail -1 err)"
@@ -97,6 +97,7 @@ averaged() { # averaged FOLDER STEPS OPTION...
 first=squared.64.first/checkpoint.safetensors
 averaged ema 10 --init $first --metrics ema.metrics
 averaged parts 4 --init $first
+planned model.json 2 16 --strategy data --sync sharded
 averaged parts 10 --resume
 cmp -s ema/checkpoint.safetensors parts/checkpoint.safetensors || fail "a training in two parts has other averages"
 checks+=($first ema/checkpoint.safetensors ema.metrics averaged 64)

@@ -27,12 +27,13 @@ def read_weights(path):
 
 
 def find(tensors, name):
-    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in three parts that an
-    attention reads."""
+    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in parts that an
+    attention reads: queries, keys and values, or the last two."""
     for end in "", ".weight", ".bias":
         if name + end in tensors:
             return tensors[name + end]
     base, _, kind = name.rpartition(".")
     if kind.startswith("in_proj_"):
         base, kind = base + ".in_proj_weight", kind[len("in_proj_"):]
-    return torch.cat([tensors["%s.%s.%s" % (base, part, kind)] for part in "qkv"])
+    parts = "qkv" if "%s.q.%s" % (base, kind) in tensors else "kv"
+    return torch.cat([tensors["%s.%s.%s" % (base, part, kind)] for part in parts])

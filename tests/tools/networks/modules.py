@@ -208,6 +208,46 @@ class Registers(nn.Module):
         return self.head(self.attend(self.later, x)[:, 0])
 
 
+class Looks(nn.Module):
+    """Attention to another sequence: of windows to themselves without a table, of patches to fewer ones of a coarser
+    scale, of learned queries to all patches, by nn.MultiheadAttention and written out."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches, self.coarse = nn.Conv2d(3, 8, 2, 2), nn.Conv2d(8, 8, 2, 2)
+        self.within, self.q, self.kv = nn.Linear(8, 24), nn.Linear(8, 8), nn.Linear(8, 16)
+        self.queries, self.probe = nn.Parameter(torch.randn(1, 2, 8)), nn.Parameter(torch.randn(1, 1, 8))
+        self.look = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.head = nn.Linear(24, CLASSES)
+
+    @staticmethod
+    def heads(x, parts=1):
+        if parts == 1:
+            return x.reshape(x.shape[0], x.shape[1], 2, 4).transpose(1, 2)
+        return x.reshape(x.shape[0], x.shape[1], parts, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def windows(self, x):
+        n = x.shape[0]
+        x = x.reshape(n, 8, 2, 3, 2, 3).permute(0, 2, 4, 3, 5, 1).reshape(-1, 9, 8)
+        q, k, v = self.heads(self.within(x), 3)
+        x = ((q @ k.transpose(-2, -1)) * 0.5).softmax(-1) @ v
+        x = x.transpose(1, 2).reshape(-1, 9, 8)
+        return x.reshape(n, 2, 2, 3, 3, 8).permute(0, 5, 1, 3, 2, 4).reshape(n, 8, 6, 6)
+
+    def forward(self, x):
+        x = self.patches(x)
+        x = x + self.windows(x)
+        few, x = self.coarse(x).flatten(2).transpose(1, 2), x.flatten(2).transpose(1, 2)
+        q, (k, v) = self.heads(self.q(x)), self.heads(self.kv(few), 2)
+        x = x + nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
+        y = self.look(self.queries.expand(x.shape[0], -1, -1), x, x, need_weights=False)[0]
+        q, k = self.heads(self.first(self.probe.repeat(x.shape[0], 1, 1))), self.heads(x)
+        z = torch.einsum("bhij,bhjd->bhid", torch.einsum("bhid,bhjd->bhij", q, k).softmax(-1),
+                         self.heads(self.last(x)))
+        return self.head(torch.cat([y.flatten(1), z.flatten(1)], 1))
+
+
 class Again(nn.Module):
     """Modules that are called again: a trunk on two halves of the picture, and a block at three depths."""
 
@@ -240,6 +280,7 @@ MODULES = {
     "swin": (lambda: torchvision.models.SwinTransformer([2, 2], 8, [2, 2], [2, 4], [4, 4], num_classes=CLASSES,
                                                         stochastic_depth_prob=0.0), IMAGE),
     "again": (Again, SMALL),
+    "looks": (Looks, SMALL),
     "registers": (Registers, SMALL),
     "functions": (Functions, SMALL),
     "lengths": (Lengths, SMALL),

@@ -1,8 +1,9 @@
 /* core/model/op/sequence/attention.c - each head's queries look at its keys, and take the mean of the values by the
  * softmax of the products.
  *
- * Inputs are queries, keys and values; a head of keys and values may serve several heads of queries. A fourth input,
- * token ids, says which positions are padding and where documents end. */
+ * Inputs are queries, keys and values; a head of keys and values may serve several heads of queries. Keys may be of
+ * another sequence, of any number of positions: every query then sees all of them. A fourth input, token ids, says which
+ * positions are padding and where documents end. */
 #include "core/model/attention.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
@@ -78,7 +79,13 @@ static const struct ghp_attribute attributes[] = {
      .at = {offsetof(struct ghp_layer, heads.end_token)}},
     {0}};
 
-static enum ghp_status check_heads(const struct ghp_layer *layer)
+/* Positions of the keys and values that a layer reads. */
+static int64_t key_positions(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    return model->layers[layer->inputs[1]].out.h;
+}
+
+static enum ghp_status check_heads(const struct ghp_model *model, const struct ghp_layer *layer)
 {
     int64_t c = layer->in.c, heads = layer->heads.n, kv_heads = layer->heads.n_kv;
 
@@ -96,7 +103,7 @@ static enum ghp_status check_heads(const struct ghp_layer *layer)
         return ghp_model_fail(
             layer, "has a window of the positions before each, but is not causal; make it causal, "
                    "or remove the window");
-    if (layer->in.h > MAX_FLOPS / 10 / c / layer->in.h)
+    if (layer->in.h > MAX_FLOPS / 10 / c / key_positions(model, layer))
         return ghp_model_fail(layer, "takes more than 2^60 operations a sample; use smaller sizes");
     return GHP_OK;
 }
@@ -118,18 +125,44 @@ static enum ghp_status check_ids(const struct ghp_model *model, const struct ghp
                                  "layer that adds positions between them");
 }
 
+/* Keys of other positions than the queries': no order says which of them a query would not see, and random numbers are
+ * counted by keys. */
+static enum ghp_status check_other_keys(const struct ghp_model *model,
+                                        const struct ghp_layer *layer)
+{
+    int64_t keys = key_positions(model, layer);
+
+    if (keys == layer->in.h) return GHP_OK;
+    if (layer->heads.causal || layer->n_inputs > 3)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (attention) has %" PRId64 " queries and %" PRId64
+                        " keys, so that no order says which keys a query sees; set causal to "
+                        "false and leave token ids out",
+                        layer->name, layer->in.h, keys);
+    if (layer->heads.dropout > 0 && keys < layer->in.h)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (attention) drops weights of %" PRId64
+                        " queries over fewer keys, %" PRId64 "; set its dropout to 0",
+                        layer->name, layer->in.h, keys);
+    return GHP_OK;
+}
+
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
-    GHP_TRY(check_heads(layer));
+    GHP_TRY(check_heads(model, layer));
     GHP_TRY(check_ids(model, layer));
+    GHP_TRY(check_other_keys(model, layer));
     layer->out = layer->in;
     layer->heads.size = layer->in.c / layer->heads.n;
+    layer->heads.keys =
+        key_positions(model, layer) == layer->in.h ? 0 : key_positions(model, layer);
     for (int i = 1; i < 3; i++) {
         const struct ghp_layer *input = &model->layers[layer->inputs[i]];
         struct ghp_shape wanted = layer->in;
         char text[GHP_SHAPE_TEXT], right[GHP_SHAPE_TEXT];
 
         wanted.c = layer->heads.n_kv * layer->heads.size;
+        wanted.h = key_positions(model, layer);
         if (ghp_shape_equal(input->out, wanted)) continue;
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (attention) reads %s from '%s' of shape %s; make it %s, or "
@@ -186,7 +219,7 @@ static void localize(const struct ghp_model *model, const struct ghp_layer *laye
         local->slice[i] = model->layers[layer->inputs[i]].out.c / parts;
         local->c += local->slice[i];
     }
-    if (local->h < layer->in.h) local->keys = layer->in.h;
+    if (local->h != key_positions(model, layer)) local->keys = key_positions(model, layer);
 }
 
 static void key(const struct ghp_local *local, char *text, size_t n)
@@ -199,7 +232,8 @@ static void key(const struct ghp_local *local, char *text, size_t n)
     snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s%s%s%s%s%s", local->heads.n,
              local->heads.n_kv, local->heads.size, keys, local->heads.causal ? " causal" : "",
              window, local->heads.softcap > 0 ? " capped" : "",
-             local->heads.dropout > 0 ? " dropout" : "", ghp_attention_has_ids(local) ? " ids" : "");
+             local->heads.dropout > 0 ? " dropout" : "",
+             ghp_attention_has_ids(local) ? " ids" : "");
 }
 
 const struct ghp_op_facts ghp_op_facts_attention = {

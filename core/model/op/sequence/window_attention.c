@@ -105,6 +105,18 @@ static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
     return local->n * local->h * local->heads.n * ghp_parameter_bytes(element_bytes);
 }
 
+static int64_t divides(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    return kind == GHP_SPLIT_CHANNEL ? layer->heads.n : ghp_divides_samples(layer, kind);
+}
+
+static void localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                     struct ghp_local *local)
+{
+    (void)model, (void)layer;
+    local->heads.n /= parts;
+}
+
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
     const struct ghp_tiles *t = &local->tiles;
@@ -129,6 +141,7 @@ const struct ghp_op_facts ghp_op_facts_window_attention = {
                                              GHP_AT_DW}},
     .flops = flops,
     .saved_bytes = {saved_bytes},
-    .divides = ghp_divides_samples,
+    .divides = divides,
+    .localize = localize,
     .key = key,
 };
