@@ -258,15 +258,17 @@ def _read_tensors(torch: Any, path: Path) -> Dict[str, Any]:
 
 
 def _find(torch: Any, tensors: Dict[str, Any], name: str) -> Any:
-    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in the three parts that
-    ghp makes of one layer for queries, keys and values, as nn.MultiheadAttention's is. None: there is none."""
+    """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in the parts that ghp
+    makes of one layer for queries, keys and values, as nn.MultiheadAttention's is, or of one for the last two. None:
+    there is none."""
     for end in ("", ".weight", ".bias"):
         if name + end in tensors:
             return tensors[name + end]
     base, _, kind = name.rpartition(".")
     if kind.startswith("in_proj_"):
         base, kind = base + ".in_proj_weight", kind[len("in_proj_"):]
-    parts = ["%s.%s.%s" % (base, part, kind) for part in "qkv"]
+    made = "qkv" if "%s.q.%s" % (base, kind) in tensors else "kv"
+    parts = ["%s.%s.%s" % (base, part, kind) for part in made]
     return torch.cat([tensors[part] for part in parts]) if all(part in tensors for part in parts) else None
 
 

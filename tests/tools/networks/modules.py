@@ -210,15 +210,14 @@ class Registers(nn.Module):
 
 class Looks(nn.Module):
     """Attention to another sequence: of windows to themselves without a table, of patches to fewer ones of a coarser
-    scale, of learned queries to all patches, by nn.MultiheadAttention and written out."""
+    scale, of learned queries to all patches."""
 
     def __init__(self):
         super().__init__()
         self.patches, self.coarse = nn.Conv2d(3, 8, 2, 2), nn.Conv2d(8, 8, 2, 2)
         self.within, self.q, self.kv = nn.Linear(8, 24), nn.Linear(8, 8), nn.Linear(8, 16)
         self.queries, self.probe = nn.Parameter(torch.randn(1, 2, 8)), nn.Parameter(torch.randn(1, 1, 8))
-        self.look = nn.MultiheadAttention(8, 2, batch_first=True)
-        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.first, self.last, self.other = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
         self.head = nn.Linear(24, CLASSES)
 
     @staticmethod
@@ -241,11 +240,12 @@ class Looks(nn.Module):
         few, x = self.coarse(x).flatten(2).transpose(1, 2), x.flatten(2).transpose(1, 2)
         q, (k, v) = self.heads(self.q(x)), self.heads(self.kv(few), 2)
         x = x + nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
-        y = self.look(self.queries.expand(x.shape[0], -1, -1), x, x, need_weights=False)[0]
+        q = self.heads(self.other(self.queries.expand(x.shape[0], -1, -1)))
+        y = nn.functional.scaled_dot_product_attention(q, self.heads(x), self.heads(self.last(x)))
         q, k = self.heads(self.first(self.probe.repeat(x.shape[0], 1, 1))), self.heads(x)
         z = torch.einsum("bhij,bhjd->bhid", torch.einsum("bhid,bhjd->bhij", q, k).softmax(-1),
                          self.heads(self.last(x)))
-        return self.head(torch.cat([y.flatten(1), z.flatten(1)], 1))
+        return self.head(torch.cat([y.transpose(1, 2).flatten(1), z.flatten(1)], 1))
 
 
 class Again(nn.Module):
