@@ -230,7 +230,8 @@ printable 0 "$GHP_BIN/ghp-inspect" "$odd.plan" --html "$odd.html"
 printable 1 "$GHP_BIN/ghp-inspect" "$odd"
 printable 1 "$GHP_BIN/ghp-launch" "$odd" --checkpoint kept
 printable 1 "$GHP_BIN/ghp-launch" "$odd.plan" --checkpoint launched --restarts 0 -- --data "tokens:$odd"
-printable 127 "$GHP_BIN/ghp-train" "$odd" --workers 1 --batch 8 --mpirun "$odd"
+printable 1 "$GHP_BIN/ghp-train" "$odd" --workers 1 --batch 8
+printable 127 "$GHP_BIN/ghp-train" "$GHP_SOURCE/models/lenet5.json" --workers 1 --batch 8 --mpirun "$odd"
 printable 2 "$GHP_BIN/ghp" "$odd"
 
 [ "$failures" = 0 ] && echo "all bad input was refused as it should be"
