@@ -2,6 +2,7 @@
 #include "core/base/folder.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,17 +20,28 @@ static size_t parent_bytes(const char *path)
     return n;
 }
 
+/* Whether the first n bytes of a path name something that is there. */
+static bool is_there(const char *path, size_t n)
+{
+    char *name = strndup(path, n);
+    struct stat about;
+    bool found = name == NULL || stat(name, &about) == 0;
+
+    free(name);
+    return found;
+}
+
 enum ghp_status ghp_folder_make(const char *path, bool *made)
 {
     bool is = mkdir(path, 0777) == 0;
-    int n = (int)parent_bytes(path);
+    int n = (int)parent_bytes(path), error = errno;
 
     if (made != NULL) *made = is;
-    if (is || errno == EEXIST) return GHP_OK;
-    if (errno == ENOENT && n > 0)
+    if (is || error == EEXIST) return GHP_OK;
+    if (error == ENOENT && n > 0 && !is_there(path, (size_t)n))
         return GHP_FAIL(GHP_ERR_IO,
                         "cannot make '%s': there is no folder '%.*s'; make it by mkdir -p '%.*s', "
                         "or name another folder",
                         path, n, path, n, path);
-    return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name another folder", path, strerror(errno));
+    return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name another folder", path, strerror(error));
 }

@@ -127,7 +127,7 @@ refused 2 'give two or more' 2 data.json --compare 2
 refused 2 'verify one plan alone' 2 data.json model.json --compare 2 --verify 2
 refused 2 'give --steps or --epochs too' 2 data.json model.json --compare 2 --run run.json
 refused 2 'give --run FILE' 2 data.json --run-dir runs
-refused 1 'cannot write run files' 2 data.json model.json --compare 2 --run-dir /proc/nowhere
+refused 1 "cannot make '/proc/nowhere': No such file" 2 data.json model.json --compare 2 --run-dir /proc/nowhere
 
 [ "$failures" = 0 ] && echo "ghp-run compares plans"
 exit $((failures > 0))
