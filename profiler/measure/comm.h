@@ -11,8 +11,8 @@
 /* Bounds of one round. */
 struct ghp_comm_limits {
     int samples; /* of each collective, >= 1 */
-    /* on rank 0's ghp_now_s: what has not begun by then is left to the analytic model, but for one: without any, the
-     * links would be a guess */
+    /* on rank 0's ghp_now_s: what has not begun by then is left to the analytic model. One collective is
+     * measured even so: without any, the links would be a guess */
     double deadline_s;
     /* for the buffers of one rank; larger messages are left to the analytic model */
     int64_t memory_bytes;
