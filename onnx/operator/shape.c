@@ -176,7 +176,7 @@ static enum ghp_status repeated(struct ghp_onnx_import *im, const struct ghp_onn
         ghp_onnx_role_may_train(x) && is_computed_with(im, node->outputs[0], 4))
         GHP_TRY(ghp_onnx_parameter(im, node, x, n, &made));
     if (n < 0 || n > GHP_ONNX_MAX_DIMS || !ghp_onnx_sized(n, dims) ||
-        (x->base == NULL && (n != x->n || dims[0] != im->batch)) ||
+        (x->base == NULL && (n < 1 || n != x->n || dims[0] != im->batch)) ||
         !ghp_onnx_expand(&made, n, dims))
         return ghp_onnx_fail(im, node,
                              "expands to a shape that does not fit its input, or changes "
