@@ -329,23 +329,31 @@ static enum ghp_status prepare(struct parts *p)
 
 static void note_stop(const struct ghp_training *t)
 {
-    bool kept = t->checkpoints.path != NULL && !t->checkpoint_lost;
+    bool asked = t->checkpoints.path != NULL, kept = asked && !t->checkpoint_lost;
 
     ghp_note("%s at worker %d: ended after %lld of %lld steps; %s%s",
              ghp_stop_signal_name(t->stop.signal), t->stop.worker, (long long)t->done,
              (long long)t->steps,
-             kept ? "--resume continues from the checkpoint in " : "no checkpoint was written",
+             kept    ? "--resume continues from the checkpoint in "
+             : asked ? "their checkpoint is lost"
+                     : "no checkpoint was written, which --checkpoint asks for",
              kept ? t->checkpoints.path : "");
 }
 
-/* Why a training that went to its end has failed all the same. */
+/* Why a training has failed that went to its end, or ended by a signal. */
 static void note_lost(const struct ghp_training *t)
 {
-    if (t->checkpoint_lost)
+    long long done = t->done, kept = t->heartbeat.kept;
+
+    if (t->checkpoint_lost && kept > 0)
         ghp_note("the checkpoint after the last step, %lld, could not be written into '%s'; make "
-                 "room there, and train its last steps again with --resume",
-                 (long long)t->done, t->checkpoints.path);
-    else if (t->metrics_lost)
+                 "room there, and train the steps after %lld again with --resume",
+                 done, t->checkpoints.path, kept);
+    else if (t->checkpoint_lost)
+        ghp_note("the checkpoint after the last step, %lld, could not be written into '%s', and "
+                 "there is none before it; make room there, and train again with --overwrite",
+                 done, t->checkpoints.path);
+    else if (t->metrics_lost && t->stop.signal == 0)
         ghp_note("the training is done, but its metrics are kept in part; make room for them");
 }
 
@@ -392,10 +400,8 @@ static enum ghp_status train(struct parts *p)
         ghp_note("ended early, after %lld of %lld steps: no evaluation since step %lld had a test "
                  "loss below %.4g",
                  (long long)t->done, (long long)t->steps, (long long)t->least_step, t->least_loss);
-    if (t->stop.signal != 0)
-        note_stop(t);
-    else
-        note_lost(t);
+    if (t->stop.signal != 0) note_stop(t);
+    note_lost(t);
     return GHP_OK;
 }
 

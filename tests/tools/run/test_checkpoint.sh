@@ -126,6 +126,23 @@ if mount -t tmpfs -o size=800k ghp full 2>/dev/null; then
     run --checkpoint full --resume || fail "the disk has room again: exit $?: $(cat err)"
     says 'resuming after step 2' 'the disk has room again'
     [ "$(hash)" = "$want" ] || fail "the disk has room again: other weights"
+
+    # one with room for none: nothing is there to resume
+    rm full/* && mount -o remount,size=100k full
+    run --checkpoint full --metrics lost.jsonl
+    [ $? = 1 ] || fail "no room at all: not exit 1"
+    again="into 'full', and there is none before it; make room there, and train again with --overwrite"
+    says "the checkpoint after the last step, 8, could not be written $again" 'no room at all'
+    ranks 2 run plan.json --steps 100000000 --threads 1 --checkpoint full --checkpoint-epochs 0 \
+        --heartbeat beat &
+    waits 60 grep -qsE '^step +0*[1-9]' beat || fail "no step is done"
+    kill -USR1 "$(pgrep -P $!)"
+    wait $!
+    [ $? = 1 ] || fail "no room at all, and a signal: not exit 1"
+    says "ended after .* steps; their checkpoint is lost" 'a signal without room'
+    says "could not be written $again" 'a signal without room'
+    mount -o remount,size=8m full
+    run --checkpoint full --metrics lost.jsonl --overwrite || fail "as it says: exit $?: $(cat err)"
 else
     echo "no file system may be mounted here: the full disk is left to executor/checkpoint"
 fi
