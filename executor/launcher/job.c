@@ -66,11 +66,11 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 /* ---- what it says ---- */
 
 /* What tells more comes later in this list: any failure that ghp-run or ghp-launch reports; from mpirun, that it starts
- * nothing for want of cores, cannot run the program, lost a host, or which rank exited before its time or died; the
- * watchdog's sentence, which names worker, layer and instruction; which workers MPI's start lacks, which only workers
- * of one host may see; what is wrong with the command or the machine; and numbers that are not finite, which the same
- * training would come to again. Among lines of one kind the first counts. For the first kind the last counts, since a
- * failure comes after notes. */
+ * nothing for want of cores, cannot reach a host or run the program there, lost a host, or which rank exited before
+ * its time or died; the watchdog's sentence, which names worker, layer and instruction; which workers MPI's start lacks,
+ * which only workers of one host may see; what is wrong with the command or the machine; and numbers that are not
+ * finite, which the same training would come to again. Among lines of one kind the first counts. For the first kind the
+ * last counts, since a failure comes after notes. */
 static const struct {
     const char *words; /* of the line */
     const char *after; /* which its word of interest follows; NULL: there is not one */
@@ -84,6 +84,11 @@ static const struct {
      false},
     {"unable to reliably start one or more daemons", NULL,
      "mpirun lost a host, or cannot start its daemon on one", false},
+    {"Could not resolve hostname ", "resolve hostname ",
+     "host '%.*s' is not known; correct its name in the host file or in --mpirun", false},
+    {"ssh: connect to host ", "to host ",
+     "host '%.*s' does not let ssh in; see that 'ssh HOST true' works there without a password",
+     false},
     {"Executable: ", "Executable: ",
      "mpirun cannot run '%.*s' on a host; install ghp there under the same name, or name another "
      "program with --mpirun",
@@ -131,7 +136,7 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
     if (telling[rank - 1].say == NULL || word == NULL)
         snprintf(job->said, sizeof job->said, "%s", line);
     else
-        snprintf(job->said, sizeof job->said, telling[rank - 1].say, (int)strcspn(word, " "), word);
+        snprintf(job->said, sizeof job->said, telling[rank - 1].say, (int)strcspn(word, " :"), word);
 }
 
 bool ghp_job_diverged(const struct ghp_job *job)

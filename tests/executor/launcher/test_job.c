@@ -57,6 +57,10 @@ static void check_words(void)
     CHECK_TEXT(job.said, "cannot read 'x': no such file; see that it is there");
     ghp_job_hear(&job, "ORTE was unable to reliably start one or more daemons.");
     CHECK_TEXT(job.said, "mpirun lost a host, or cannot start its daemon on one");
+    ghp_job_hear(&job, "ssh: Could not resolve hostname node9: Name or service not known");
+    CHECK_TEXT(job.said, "host 'node9' is not known; correct its name in the host file or in --mpirun");
+    ghp_job_hear(&job, "ssh: connect to host node8 port 22: Connection refused");
+    CHECK(strstr(job.said, "host 'node8' does not let ssh in; see") == job.said);
     ghp_job_hear(&job, "Executable: /opt/ghp-run");
     CHECK(strstr(job.said, "mpirun cannot run '/opt/ghp-run' on a host; install ghp") == job.said);
     ghp_job_hear(&job, "  Application name:  ./bad.sh");
