@@ -23,7 +23,7 @@ static const char *syntax_remedy(enum json_error_code code, const char *text)
     default: break;
     }
     if (strstr(text, "near '}'") != NULL || strstr(text, "near ']'") != NULL)
-        return "correct the JSON there, where often a comma is too many";
+        return "correct the JSON there, which often has one comma too many";
     return strstr(text, "near end of file") != NULL
                ? "the file is empty, or cut short; write it again"
                : "correct the JSON there";
