@@ -16,6 +16,8 @@
     X("machines", "train on several machines",                                                     \
       "ghp train net.onnx --workers 16 --batch 256 --mpirun 'mpirun --hostfile hosts'",            \
       "tutorial/3-four-machines.md")                                                               \
+    X("why", "understand why a plan is the fastest", "ghp inspect plan.json --explain",            \
+      "tutorial/4-why-this-plan.md")                                                               \
     X("install", "build and install", "cmake -G Ninja -S . -B build", "how-to/installation.md")    \
     X("pytorch", "export a PyTorch module by hand", "ghp inspect net.onnx",                        \
       "how-to/from-pytorch.md")                                                                    \
@@ -37,6 +39,8 @@
     X("gpu", "train on GPUs", "mpirun -n 8 ghp run plan.json --backend cuda", "how-to/gpu.md")     \
     X("cluster", "use Slurm, MPICH or containers", "srun -n 16 ghp run plan.json",                 \
       "how-to/clusters.md")                                                                        \
+    X("admin", "look after a cluster for others",                                                  \
+      "srun -N 2 --ntasks-per-node=1 ghp run --version", "how-to/administration.md")               \
     X("resume", "continue a training from its checkpoint",                                         \
       "mpirun -n 4 ghp run plan.json --epochs 90 --checkpoint out --resume", "how-to/recovery.md") \
     X("restart", "restart a training by itself, also with fewer workers",                          \

@@ -86,5 +86,16 @@ grep -q '"micro_batches": 2' sums.json || fail "no micro-batches"
 "$GHP_BIN/ghp-plan" "$models/gpt-nano.json" --profile n.json --sweep workers=1,2 --batch 8 >table || fail "no sweep"
 grep -q 'tokens/s' table || fail "a sweep of sequences has no tokens/s: $(cat table)"
 
+# docs/tutorial/4-why-this-plan.md: its commands, but for those that train, print what it shows
+page=$GHP_SOURCE/docs/tutorial/4-why-this-plan.md
+blocks() { awk -v l="\`\`\`$1" '$0 == l { on = 1; next } /^```/ { on = 0 } on' "$page"; }
+blocks json >pair.json
+blocks sh | grep -v '^mpirun' >page.sh
+PATH=$GHP_BIN:$PATH bash -e page.sh >out 2>err || fail "$page: $(cat err)"
+[ "$(blocks text | wc -l)" -gt 2 ] || fail "$page shows no output"
+while read -r line; do
+    tr -s ' ' <out | grep -qF -e "$line" || fail "$page: nothing prints '$line'"
+done < <(blocks text | tr -s ' ')
+
 [ "$failures" = 0 ] && echo "plans say why"
 exit $((failures > 0))
