@@ -1,5 +1,5 @@
-/* Which implementation wins, how choices are kept and named, and where scratch begins: what of the cuda backend needs
- * no GPU. */
+/* Which implementation wins, how choices are kept and named, where scratch begins, and what failures say: what of the
+ * cuda backend needs no GPU. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
@@ -112,6 +112,16 @@ static void check_remedy(void)
     CHECK_MESSAGE("--backend reference");
 }
 
+/* A GPU without memory, and one that the build has no code for: each with its remedy. */
+static void check_messages(void)
+{
+    CHECK_STATUS(ghp_cuda_status(cudaSuccess, "a call"), GHP_OK);
+    CHECK_STATUS(ghp_cuda_status(cudaErrorMemoryAllocation, "a call"), GHP_ERR_NO_MEMORY);
+    CHECK_MESSAGE("out of memory in 'a call'; use a smaller batch");
+    CHECK_STATUS(ghp_cuda_status(cudaErrorNoKernelImageForDevice, "a call"), GHP_ERR_BACKEND);
+    CHECK_MESSAGE("-DCMAKE_CUDA_ARCHITECTURES=native");
+}
+
 CHECK_TEST(cuda_choice)
 {
     check_best();
@@ -119,5 +129,6 @@ CHECK_TEST(cuda_choice)
     check_names();
     check_scratch();
     check_remedy();
+    check_messages();
     return check_end();
 }

@@ -3,8 +3,8 @@
  * Convolutions as graphs of cuDNN's operations, without a GPU: for the properties of an H100 and an A100 that are not
  * there, cuDNN itself says which engines take a graph. Every convolution of the tests and of VGG-16, ResNet-50 and
  * AlexNet, every pass and precision has one that follows the rules; a plan is found again by its name; workspaces are
- * within the limit; names and numbers of engines turn into each other. Skipped where cuDNN's library is not
- * installed. */
+ * within the limit; names and numbers of engines turn into each other. What ResNet-50's convolutions run in bf16 on an
+ * H100 is printed. Skipped where cuDNN's library is not installed. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 #include "tests/executor/backend/cuda/gpu_properties.h"
@@ -28,6 +28,7 @@ struct tally {
     int fusable,
         fused;      /* forward passes in tf32 with a bias; and those that cuDNN has an engine for */
     size_t longest; /* name */
+    bool prints;    /* the first engine of each pass in bf16 */
 };
 
 static struct tally *counting;
@@ -43,6 +44,11 @@ static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_
 
     if (ghp_graph_open(cudnn, target, request, &graph) != GHP_OK) return false;
     CHECK_STATUS(ghp_graph_list(graph, &precision->rules, 3, &plans), GHP_OK);
+    if (counting->prints && request->bf16 && !precision->rules.repeatable)
+        fprintf(stderr, "  %s: %s, workspace %.1f MiB\n",
+                op_case_text(&request->local, request->pass),
+                plans.n > 0 ? plans.items[0].name : "no engine",
+                plans.n > 0 ? (double)plans.items[0].workspace_bytes / 1048576 : 0.0);
     for (int i = 0; i < plans.n; i++) {
         if (strlen(plans.items[i].name) > counting->longest)
             counting->longest = strlen(plans.items[i].name);
@@ -134,7 +140,7 @@ static void check_model(const char *path, int64_t batch, struct ghp_graph_target
     ghp_model_release(&model);
 }
 
-static void check_device(const char *json, const char *name)
+static void check_device(const char *json, const char *name, bool prints)
 {
     struct ghp_graph_target target = {NULL, NULL};
     struct tally odd = {0}, networks = {0};
@@ -145,7 +151,12 @@ static void check_device(const char *json, const char *name)
     for (int i = 0; i < n; i++)
         if (cases[i].op == GHP_OP_CONV2D) check_local(&cases[i], target, &odd);
     check_model(GHP_SOURCE_DIR "/models/vgg16.json", 128, target, &networks);
+    networks.prints = prints;
+    if (prints)
+        fprintf(stderr, "%s, cuDNN %lld, resnet50 at batch 256 in bf16:\n", name,
+                (long long)cudnn->cudnnGetVersion());
     check_model(GHP_SOURCE_DIR "/models/resnet50.json", 256, target, &networks);
+    networks.prints = false;
     check_model(GHP_SOURCE_DIR "/models/alexnet.json", 512, target, &networks);
     fprintf(stderr, "%s: %d of %d passes at odd shapes without engine, %d of %d of networks\n",
             name, odd.none, odd.asked, networks.none, networks.asked);
@@ -201,7 +212,7 @@ CHECK_TEST(cuda_graph)
     check_text();
     if (ghp_cudnn_load(&cudnn) != GHP_OK) SKIP(ghp_status_message());
     check_refusals();
-    check_device(gpu_properties_h100, "H100");
-    check_device(gpu_properties_a100, "A100");
+    check_device(gpu_properties_h100, "H100", true);
+    check_device(gpu_properties_a100, "A100", false);
     return check_end();
 }
