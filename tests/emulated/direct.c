@@ -1,7 +1,8 @@
-/* tests/emulated/direct.c - on an emulated GPU the plain kernels run convolutions and linear layers, and own kernels
- * attention: cuDNN and cuBLASLt need a real one. Takes the place of cuda/conv.c, cuda/linear.c and cuda/attention.c.
+/* tests/emulated/direct.c - on an emulated GPU the plain kernels run convolutions, and own kernels attention: cuDNN
+ * needs a real one. Takes the place of cuda/conv.c and cuda/attention.c. Linear layers are cuda/linear.c's, by an
+ * emulated cuBLASLt.
  *
- * In bf16 both read weights in bfloat16, as the libraries do: their copies, or cast in scratch. With GHP_EMULATED_CASTS
+ * In bf16 they read weights in bfloat16, as the libraries do: their copies, or cast in scratch. With GHP_EMULATED_CASTS
  * set they always cast. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
@@ -9,6 +10,13 @@
 
 static enum ghp_status (*run_direct)(struct ghp_cuda_kernel *kernel,
                                      const struct ghp_kernel_arguments *args);
+static enum ghp_status (*run_linear)(struct ghp_cuda_kernel *kernel,
+                                     const struct ghp_kernel_arguments *args);
+
+static bool casts(void)
+{
+    return getenv("GHP_EMULATED_CASTS") != NULL;
+}
 
 static enum ghp_status run_cast(struct ghp_cuda_kernel *kernel,
                                 const struct ghp_kernel_arguments *args)
@@ -18,37 +26,46 @@ static enum ghp_status run_cast(struct ghp_cuda_kernel *kernel,
     void *scratch = ghp_cuda_aligned(args->at.scratch);
     struct ghp_kernel_arguments cast = *args;
 
-    if (args->at.w_bf16[0] != NULL && getenv("GHP_EMULATED_CASTS") == NULL)
-        return run_direct(kernel, args);
+    if (args->at.w_bf16[0] != NULL && !casts()) return run_direct(kernel, args);
     cast.at.w_bf16[0] = scratch;
     GHP_TRY(
         ghp_cuda_status(ghp_launch_to_bf16(stream, weights, args->at.w[0], scratch), "to bf16"));
     return run_direct(kernel, &cast);
 }
 
-static void prepare(struct ghp_cuda_kernel *kernel)
+enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {
+    (void)wanted;
     ghp_cuda_direct_prepare(kernel);
     if (kernel->base.backend->config.element_bytes != 2 ||
         kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT)
-        return;
+        return GHP_OK;
     run_direct = kernel->run;
     kernel->run = run_cast;
     kernel->base.scratch_bytes =
         ghp_cuda_scratch(ghp_local_weight_elements(&kernel->base.local) * 2);
-}
-
-enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
-{
-    (void)wanted;
-    prepare(kernel);
     return GHP_OK;
 }
 
+static enum ghp_status run_without_copies(struct ghp_cuda_kernel *kernel,
+                                          const struct ghp_kernel_arguments *args)
+{
+    struct ghp_kernel_arguments without = *args;
+
+    for (int i = 0; i < GHP_MAX_PARAMS; i++)
+        without.at.w_bf16[i] = NULL;
+    return run_linear(kernel, &without);
+}
+
+/* cuda/linear.c's, as this folder builds it */
+enum ghp_status ghp_emulated_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
+
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {
-    (void)wanted;
-    prepare(kernel);
+    GHP_TRY(ghp_emulated_linear_prepare(kernel, wanted));
+    if (!casts() || kernel->data == NULL) return GHP_OK;
+    run_linear = kernel->run;
+    kernel->run = run_without_copies;
     return GHP_OK;
 }
 

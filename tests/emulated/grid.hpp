@@ -11,9 +11,12 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 #include "executor/backend/cuda/kernels/runtime.h"
+#include "tests/emulated/launch.hpp"
 
 #undef __global__
 #undef __device__
@@ -31,8 +34,8 @@
 extern thread_local uint3 threadIdx, blockIdx;
 extern thread_local dim3 blockDim, gridDim;
 
-// Puts work into a stream's order.
-void emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+// A kernel's name: the first word of a call's arguments, and the function of each element that it is given, if any.
+std::string emulated_name(const char *call, const std::type_info *function);
 // Runs a whole grid; `shared` bytes of dynamic memory for each block.
 void emulated_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void()> &thread);
 void *emulated_shared();
@@ -106,14 +109,25 @@ static inline void pause_thread()
 {
 }
 
-template <typename... P, typename... A>
-static inline void enqueue(void (*kernel)(P...), dim3 blocks, dim3 threads, size_t shared,
-                           cudaStream_t stream, A... arguments)
+// The type, if it is called with two numbers; else nullptr.
+template <typename T> const std::type_info *emulated_function()
 {
+    return std::is_invocable_r_v<float, T, float, float> ? &typeid(T) : nullptr;
+}
+
+template <typename... P, typename... A>
+static inline void emulated_launch(const char *call, void (*kernel)(P...), dim3 blocks,
+                                   dim3 threads, size_t shared, cudaStream_t stream, A... arguments)
+{
+    const std::type_info *function = nullptr;
+
     static_assert((sizeof(P) + ... + 0) <= 4096, "a kernel takes 4 KiB of arguments");
-    emulated_enqueue(stream, [=] {
+    ((function = function != nullptr ? function : emulated_function<P>()), ...);
+    emulated_enqueue(stream, emulated_name(call, function), [=] {
         emulated_grid(blocks, threads, shared, [&] { kernel(static_cast<P>(arguments)...); });
     });
 }
+
+#define enqueue(...) emulated_launch(#__VA_ARGS__, __VA_ARGS__)
 
 #endif

@@ -6,19 +6,17 @@
 // GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when it is asked about.
 // GHP_EMULATED_NCCL=start:R, first:R or end:R: rank R never comes to make its communicators, to its first collective or
 // to their end.
+#include "tests/emulated/launch.hpp"
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
-#include <functional>
 #include <nccl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #include <vector>
-
-void emulated_enqueue(cudaStream_t stream, std::function<void()> work); // the program's
 
 namespace
 {
@@ -87,25 +85,17 @@ double number(const char *at, ncclDataType_t type, size_t i)
 {
     if (type == ncclFloat64) return reinterpret_cast<const double *>(at)[i];
     if (type == ncclFloat32) return (double)reinterpret_cast<const float *>(at)[i];
-    uint32_t bits = (uint32_t) reinterpret_cast<const uint16_t *>(at)[i] << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof(value));
-    return (double)value;
+    return (double)widened(reinterpret_cast<const uint16_t *>(at)[i]);
 }
 
 void put_number(char *at, ncclDataType_t type, size_t i, double value)
 {
-    float narrow = (float)value;
-    uint32_t bits;
-
-    if (type == ncclFloat64) {
+    if (type == ncclFloat64)
         reinterpret_cast<double *>(at)[i] = value;
-    } else if (type == ncclFloat32) {
-        reinterpret_cast<float *>(at)[i] = narrow;
-    } else {
-        std::memcpy(&bits, &narrow, sizeof(bits));
-        reinterpret_cast<uint16_t *>(at)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    }
+    else if (type == ncclFloat32)
+        reinterpret_cast<float *>(at)[i] = (float)value;
+    else
+        reinterpret_cast<uint16_t *>(at)[i] = narrowed((float)value);
 }
 
 // out = sum over ranks of their `in`, `bytes` of it at a time.
@@ -168,7 +158,7 @@ void hang_if(const char *where, int rank)
         pause_process();
 }
 
-ncclResult_t start(ncclComm *c, cudaStream_t stream, std::function<void()> work)
+ncclResult_t start(ncclComm *c, cudaStream_t stream, const char *name, std::function<void()> work)
 {
     hang_if("first", c->rank);
     const char *fault = std::getenv("GHP_EMULATED_NCCL");
@@ -176,7 +166,7 @@ ncclResult_t start(ncclComm *c, cudaStream_t stream, std::function<void()> work)
     if (fault != nullptr && std::strcmp(fault, "error") == 0)
         c->error = ncclRemoteError;
     else
-        emulated_enqueue(stream, std::move(work));
+        emulated_enqueue(stream, name, std::move(work));
     return ncclSuccess;
 }
 
@@ -260,7 +250,7 @@ ncclResult_t ncclCommAbort(ncclComm_t c)
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t n, ncclDataType_t type, ncclRedOp_t,
                            ncclComm_t c, cudaStream_t stream)
 {
-    return start(c, stream,
+    return start(c, stream, "ncclAllReduce",
                  [=] { sum_pieces(c, (const char *)in, (char *)out, n * size_of(type), type); });
 }
 
@@ -269,7 +259,7 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n, ncclDataType
 {
     size_t bytes = n * size_of(type);
 
-    return start(c, stream, [=] {
+    return start(c, stream, "ncclReduceScatter", [=] {
         std::vector<char> whole(bytes * (size_t)c->size);
 
         sum_pieces(c, (const char *)in, whole.data(), whole.size(), type);
@@ -280,7 +270,7 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n, ncclDataType
 ncclResult_t ncclAllGather(const void *mine, void *all, size_t n, ncclDataType_t type, ncclComm_t c,
                            cudaStream_t stream)
 {
-    return start(c, stream, [=] {
+    return start(c, stream, "ncclAllGather", [=] {
         std::vector<char> copy((const char *)mine, (const char *)mine + n * size_of(type));
 
         gather_pieces(c, copy.data(), (char *)all, copy.size());
@@ -322,7 +312,7 @@ ncclResult_t ncclGroupEnd()
         std::vector<transfer> transfers = std::move(c->transfers);
 
         c->transfers.clear();
-        start(c, stream, [=] { exchange_pieces(c, transfers); });
+        start(c, stream, "ncclSend and ncclRecv", [=] { exchange_pieces(c, transfers); });
     }
     grouped.clear();
     return ncclSuccess;

@@ -11,11 +11,12 @@
 // GHP_EMULATED_OLD: they have compute capability 7.0.
 // GHP_EMULATED_MIG: each is an instance of a GPU.
 // GHP_EMULATED_COUNT=FILE: nothing is computed, so networks of any size run; at the end FILE gets a line with the
-// graphs that were launched, and their kernels, copies and timed events.
+// graphs that were launched, and their kernels, copies and timed events, and a line for each kernel with how often.
 #include "tests/emulated/grid.hpp"
 
 #include <cstdio>
 #include <cstdlib>
+#include <cxxabi.h>
 #include <deque>
 #include <map>
 #include <memory>
@@ -29,6 +30,7 @@ struct CUstream_st {
 };
 
 typedef std::map<int, int64_t> clocks; // of streams by their numbers: how far something has come
+typedef std::map<std::string, int64_t> counts;
 
 struct CUevent_st {
     CUstream_st *stream = nullptr; // last recorded there; nullptr: never
@@ -43,6 +45,7 @@ struct CUgraph_st {
     std::vector<std::function<void()>> works;
     std::vector<CUevent_st *> events; // recorded each time it is launched
     int64_t kernels = 0, copies = 0;
+    counts by_name; // of kernels
 };
 
 struct CUgraphExec_st {
@@ -74,6 +77,7 @@ const size_t kContext = 1 << 20; // the driver takes some
 
 struct totals { // of graphs that were launched
     int64_t graphs = 0, kernels = 0, copies = 0, events = 0;
+    counts by_name;
 
     ~totals()
     {
@@ -82,6 +86,8 @@ struct totals { // of graphs that were launched
         if (file == nullptr) return;
         std::fprintf(file, "graphs %lld kernels %lld copies %lld events %lld\n", (long long)graphs,
                      (long long)kernels, (long long)copies, (long long)events);
+        for (auto &[name, n] : by_name)
+            std::fprintf(file, "%lld %s\n", (long long)n, name.c_str());
         std::fclose(file);
     }
 } launched;
@@ -173,11 +179,29 @@ bool inside(const std::map<void *, size_t> &blocks, const void *at, size_t bytes
 
 } // namespace
 
-void emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+std::string emulated_name(const char *call, const std::type_info *function)
+{
+    const std::string nowhere = "(anonymous namespace)::";
+    std::string name(call, std::strcspn(call, "<,"));
+
+    if (count_path == nullptr || function == nullptr) return name;
+    char *text = abi::__cxa_demangle(function->name(), nullptr, nullptr, nullptr);
+    std::string of = text != nullptr ? text : function->name();
+
+    std::free(text);
+    for (size_t at; (at = of.find(nowhere)) != std::string::npos;)
+        of.erase(at, nowhere.size());
+    return name + " " + of;
+}
+
+void emulated_enqueue(cudaStream_t stream, const std::string &name, std::function<void()> work)
 {
     guard g(lock);
 
-    if (captured(stream)) recording.graph->kernels++;
+    if (captured(stream)) {
+        recording.graph->kernels++;
+        recording.graph->by_name[name]++;
+    }
     if (count_path != nullptr)
         put(stream, [] {});
     else
@@ -530,6 +554,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
     launched.kernels += graph->graph.kernels;
     launched.copies += graph->graph.copies;
     launched.events += (int64_t)graph->graph.events.size();
+    for (auto &[name, n] : graph->graph.by_name)
+        launched.by_name[name] += n;
     put(stream, [=] {
         for (auto &work : graph->graph.works)
             work();

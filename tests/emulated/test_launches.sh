@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=emulated
 # tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
-# printed, and no more than they were; and the bytes of its instructions, one by one and as kernels do them together.
-# One step of 16 has its instructions timed. In full: of GPT-2 124M.
+# printed, and no more than they were; each kernel and each call of cuBLASLt with how often; and the bytes of its
+# instructions, one by one and as kernels do them together. One step of 16 has its instructions timed. In full: of
+# GPT-2 124M, and of resnet50.
 #
-# Kernels are counted on an emulated GPU, where linear layers and attention take ghp's own: one each. Like cuBLASLt's,
-# the products would cast weights that have no copy in bfloat16.
+# Kernels are counted on an emulated GPU, where convolutions and attention take ghp's own: an attention one forward and
+# three backward. Products are called as cuda/linear.c calls cuBLASLt.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 export GHP_EMULATED=eager
@@ -20,7 +21,9 @@ counted() {
     GHP_EMULATED_COUNT=$PWD/count mpirun --oversubscribe --bind-to none -n 1 "$GHP_EMULATED_BIN/ghp-run" plan.json \
         --backend cuda --precision bf16 --steps "$steps" --run run.json >out 2>err </dev/null || fail "$network: $(tail -3 err)"
     read -r _ graphs _ kernels _ copies _ events <count
-    echo "$network, $graphs steps: $kernels kernels, $copies copies, $events events"
+    echo "$network, $graphs steps: $kernels kernels, $copies copies, $events events; of each step:"
+    sed 1d count | awk -v steps="$graphs" '{ n = $1 / steps; $1 = ""; printf "%5g %s\n", n, $0 }' | sort -rn | tee step
+    grep -q convert step && fail "weights are cast: $(grep convert step)"
     "$GHP_EMULATED_BIN/ghp-gpu-floors" plan.json run.json 1e14 1e12 >out 2>err || fail "bytes: $(cat err)"
     sed -n 's/.*bytes of a step: \([0-9.]*\) MB one by one, \([0-9.]*\) MB as.*/\1 \2/p' out >bytes
     read -r alone together <bytes
@@ -35,11 +38,19 @@ most() { # WHAT COUNT STEPS MOST
 
 counted "$GHP_SOURCE/models/gpt-nano.json" 33
 [ "$graphs" -ge 32 ] || fail "$graphs graphs of 33 steps"
-most kernels "$kernels" "$graphs" 129
-most events "$events" "$graphs" 16
+most kernels "$kernels" "$graphs" 117
+most events "$events" "$graphs" 8
 if full; then
-    counted gpt2-124m@1024 19
-    most kernels "$kernels" "$graphs" 675
-    most events "$events" "$graphs" 120
+    analytic gpt2-124m@1024 profile.json
+    "$GHP_BIN/ghp-plan" gpt2-124m@1024 --profile profile.json --workers 1 --batch 8 -o plan.json >out 2>&1 ||
+        fail "planning: $(cat out)"
+    # with the padded vocabulary that profiles of this backend give networks
+    python3 -c "import json; net = json.load(open('plan.json'))['model']
+json.dump({**net, 'vocabulary_multiple': 64}, open('gpt2-124m.json', 'w'))" || fail "no network in the plan"
+    counted "$PWD/gpt2-124m.json" 19
+    grep -q ' 1  cublasLtMatmul tn 50304x8192x768 bf16 to bf16$' step || fail "the vocabulary is not padded"
+    most kernels "$kernels" "$graphs" 603
+    most events "$events" "$graphs" 52
+    counted "$GHP_SOURCE/models/resnet50.json" 3
 fi
 [ $failures -eq 0 ]

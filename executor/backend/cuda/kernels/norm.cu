@@ -367,9 +367,11 @@ void launch_norm_width(cudaStream_t stream, const ghp_batch_norm_job *job, bool 
     int64_t down = ceil_div(job->rows, (int64_t)t.threads_y * 4), most = ceil_div(4096, t.tiles);
 
     if (down > most) down = most;
-    enqueue(back ? norm_data_kernel<T, V> : norm_kernel<T, V>,
-            dim3(t.tiles, (unsigned)(down < 1 ? 1 : down)), dim3(t.threads_x, t.threads_y), 0,
-            stream, *job);
+    dim3 blocks(t.tiles, (unsigned)(down < 1 ? 1 : down)), threads(t.threads_x, t.threads_y);
+    if (back)
+        enqueue(norm_data_kernel<T, V>, blocks, threads, 0, stream, *job);
+    else
+        enqueue(norm_kernel<T, V>, blocks, threads, 0, stream, *job);
 }
 
 cudaError_t launch_norm(struct ghp_launch launch, const ghp_batch_norm_job *job, bool back)

@@ -1,0 +1,32 @@
+// tests/emulated/launch.hpp - what the emulated libraries ask of the program that opens them, and numbers in bfloat16.
+#ifndef GHP_TESTS_EMULATED_LAUNCH_HPP
+#define GHP_TESTS_EMULATED_LAUNCH_HPP
+
+#include <cstdint>
+#include <cstring>
+#include <cuda_runtime_api.h>
+#include <functional>
+#include <string>
+
+// Puts a kernel's work into a stream's order. `name` is what it is called where launches are counted.
+void emulated_enqueue(cudaStream_t stream, const std::string &name, std::function<void()> work);
+
+static inline float widened(uint16_t number)
+{
+    uint32_t bits = (uint32_t)number << 16;
+    float value;
+
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+// Rounded to the nearest, to even ones between two.
+static inline uint16_t narrowed(float value)
+{
+    uint32_t bits;
+
+    std::memcpy(&bits, &value, sizeof(bits));
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#endif
