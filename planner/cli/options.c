@@ -155,7 +155,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .min = 2,
      .max = INT_MAX,
      .help = "shard within groups of this size, such as a node's workers; each group has all "
-             "(hybrid sharding); needs --shard auto or --sync sharded"},
+             "(hybrid sharding); without it --shard auto chooses, and others shard over all"},
     {.name = "reduce-precision",
      .kind = GHP_OPT_CHOICE,
      .target = &ghp_plan_chosen.reduce_precision,

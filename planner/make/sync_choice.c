@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "planner/make/candidate.h"
+#include "planner/make/shard_groups.h"
 #include "planner/make/trust.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@ static const double first_share = 0.7;
 static const double sharding_share = 0.9;
 /* the same if the sharded update is likely to replace it */
 static const double likely_share = 0.3;
+static const double groups_share = 0.6;            /* before shards within groups are tried */
 static const double least_share = 0.1;             /* for each later search */
 static const int64_t usual_bucket_bytes = 1 << 24; /* tried first */
 static const double guess_share = 0.05;            /* for the best buckets of data parallelism */
@@ -305,7 +307,23 @@ static enum ghp_status make_synced(const struct ghp_plan_request *request, struc
     return choose(request, plan);
 }
 
+static enum ghp_status make_grouped(const struct ghp_plan_request *request, struct ghp_plan *plan)
+{
+    struct ghp_plan_request own = *request;
+    double began_s = ghp_now_s();
+    enum ghp_status status;
+
+    if (!ghp_shard_groups_open(request)) return make_synced(request, plan);
+    own.time_limit_s *= groups_share;
+    GHP_TRY(make_synced(&own, plan));
+    if (plan->method.sync.ops == &ghp_sync_sharded) return GHP_OK;
+    own.time_limit_s = left_s(request, began_s);
+    status = ghp_shard_groups_try(&own, plan);
+    if (status != GHP_OK) ghp_plan_release(plan);
+    return status;
+}
+
 enum ghp_status ghp_plan_make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
-    return ghp_plan_make_within(make_synced, request, plan);
+    return ghp_plan_make_within(make_grouped, request, plan);
 }
