@@ -220,6 +220,35 @@ static bool knows_some(const struct ghp_worklist *worklist)
     return false;
 }
 
+/* The shortest collective that is long, which says most of the links; the longest that fits the memory if none is. */
+static int first_to_know(const struct ghp_worklist *worklist, int64_t memory_bytes)
+{
+    int best = -1;
+
+    for (int i = 0; i < worklist->n_comms; i++) {
+        const struct ghp_worklist_comm *of = &worklist->comms[i];
+        int64_t best_bytes = best < 0 ? 0 : worklist->comms[best].bytes;
+
+        if (of->left || 3 * of->bytes > memory_bytes) continue;
+        if (best_bytes >= GHP_LONG_BYTES
+                ? of->bytes >= GHP_LONG_BYTES && of->bytes < best_bytes
+                : of->bytes > best_bytes)
+            best = i;
+    }
+    return best;
+}
+
+/* The collective whose turn it is when that of number i is: another one if the time is over and none is known, -1:
+ * none. */
+static int32_t turn_of(const struct ghp_worklist *worklist, int i, struct ghp_comm_limits limits)
+{
+    const struct ghp_worklist_comm *what = &worklist->comms[i];
+
+    if (ghp_now_s() > limits.deadline_s)
+        return knows_some(worklist) ? -1 : first_to_know(worklist, limits.memory_bytes);
+    return 3 * what->bytes > limits.memory_bytes || is_clear(worklist, what) ? -1 : i;
+}
+
 enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                   struct ghp_comm_limits limits, struct ghp_profile *profile)
 {
@@ -231,14 +260,13 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
     if (worklist->n_comms > 0) ghp_progress_begin("collectives", 0, worklist->n_comms);
     for (int i = 0; i < worklist->n_comms; i++) {
         struct ghp_worklist_comm *what = &worklist->comms[i];
-        bool late = ghp_now_s() > limits.deadline_s && knows_some(worklist);
-        unsigned char leave =
-            late || 3 * what->bytes > limits.memory_bytes || is_clear(worklist, what);
+        int32_t turn = turn_of(worklist, i, limits);
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
         if (what->kept || what->left) continue;
-        GHP_TRY_GOTO(status, ghp_measure_share(m, own, &leave, 1), done);
-        if (leave) continue;
+        GHP_TRY_GOTO(status, ghp_measure_share(m, own, &turn, sizeof turn), done);
+        if (turn < 0) continue;
+        what = &worklist->comms[turn];
         GHP_TRY_GOTO(status, ghp_measure_comm(m, what, limits.samples, &rest), done);
         if (m->rank == 0) own = enter(what, profile);
     }
@@ -335,12 +363,18 @@ static void fit_solve(const struct fit *fit, double long_Bps, struct ghp_link *l
 {
     const struct sums *brief = &fit->brief;
 
-    if (!(long_Bps > 0)) {
+    if (!(long_Bps > 0) && brief->n < fit->all.n) {
         fit_both(&fit->all, link);
         return;
     }
-    link->asymptotic_Bps = link->bandwidth_Bps = long_Bps;
-    link->latency_s = brief->n > 0 ? fmax(0, (brief->at - brief->ab / long_Bps) / brief->aa) : 0;
+    if (brief->n == fit->all.n) /* of the bandwidth they say nothing */
+        long_Bps = link->bandwidth_Bps;
+    else
+        link->asymptotic_Bps = link->bandwidth_Bps = long_Bps;
+    if (brief->n > 0)
+        link->latency_s = fmax(0, (brief->at - brief->ab / long_Bps) / brief->aa);
+    else if (fit->all.n > 0)
+        link->latency_s = 0;
 }
 
 /* The two longest collectives of a kind, the longer one long, and what it is ahead by. */

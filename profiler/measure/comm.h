@@ -12,7 +12,7 @@
 struct ghp_comm_limits {
     int samples; /* of each collective, >= 1 */
     /* on rank 0's ghp_now_s: what has not begun by then is left to the analytic model. One collective is
-     * measured even so: without any, the links would be a guess */
+     * measured even so, of about 1 MiB if there is one: without any, the links would be a guess */
     double deadline_s;
     /* for the buffers of one rank; larger messages are left to the analytic model */
     int64_t memory_bytes;
@@ -50,7 +50,7 @@ struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride);
 /* Fits latency and bandwidth of the analytic model to the profile's measured collectives, the inner link to those whose
  * groups stay inside a node and the outer link to those that cross nodes. A link that none was measured on stays as
  * it is. If long messages were measured, the bandwidth is the rate at which they grow, and the latency fits brief
- * ones; else both fit all. Least squares of the relative error, latency >= 0. Local. */
+ * ones. If only brief ones were, the latency fits them and the bandwidth stays as it is; else both fit all. Least squares of the relative error, latency >= 0. Local. */
 void ghp_measure_fit_links(struct ghp_profile *profile, int workers);
 
 #endif

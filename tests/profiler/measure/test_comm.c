@@ -100,6 +100,23 @@ static void test_fit_nothing(void)
     ghp_profile_release(&profile);
 }
 
+/* One brief message says what the latency is at most, and nothing of the bandwidth. */
+static void test_fit_brief(void)
+{
+    const struct ghp_comm_entry entry = {
+        .op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = 24, .seconds = 3e-3};
+    struct ghp_profile profile = {0};
+
+    CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);
+    profile.machine.intra = (struct ghp_link){1e-6, 5e9, 0};
+    CHECK_STATUS(ghp_profile_add_comm(&profile, &entry), GHP_OK);
+    ghp_measure_fit_links(&profile, 2);
+    CHECK_NEAR(profile.machine.intra.bandwidth_Bps, 5e9, 0);
+    CHECK(profile.machine.intra.latency_s > 1e-4 && profile.machine.intra.latency_s <= 3e-3);
+    CHECK_NEAR(profile.machine.intra.asymptotic_Bps, 0, 0);
+    ghp_profile_release(&profile);
+}
+
 static void test_measured(void)
 {
     int most = m.size > 1 ? m.size : 2; /* a lone rank takes part in nothing, but does so in step */
@@ -142,7 +159,7 @@ static void test_measured(void)
     }
     CHECK_STATUS(ghp_measure_comms(&m, &worklist, limits, &profile), GHP_OK); /* one all the same */
     for (int i = 0; i < worklist.n_comms; i++)
-        CHECK_EQ(comms[i].samples.n, i == 0 ? 2 : 0);
+        CHECK_EQ(comms[i].samples.n, i == 1 ? 2 : 0); /* of 1 MiB */
     ghp_profile_release(&profile);
 }
 
@@ -163,6 +180,7 @@ CHECK_TEST(comm)
     test_fit();
     test_burst();
     test_fit_nothing();
+    test_fit_brief();
     test_measured();
     ghp_transport_end(m.transport);
     return check_end();
