@@ -323,8 +323,8 @@ static enum ghp_status take_positional(const struct ghp_tool *tool, int argc, ch
     int n = argc - optind;
 
     if (n > max_positional)
-        return GHP_FAIL(GHP_ERR_USAGE, "too many arguments at '%s'; see '%s --help'",
-                        argv[optind + max_positional], tool->name);
+        return GHP_FAIL(GHP_ERR_USAGE, "too many arguments at '%s': at most %d; see '%s --help'",
+                        argv[optind + max_positional], max_positional, tool->name);
     for (int i = 0; i < n; i++) {
         GHP_TRY(check_text(argv[optind + i]));
         positional[i] = argv[optind + i];

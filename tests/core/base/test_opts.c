@@ -156,7 +156,7 @@ static void test_refusals(void)
         {"--steps 1 --steps 2", "option '--steps' is given twice; give it once"},
         {"-o a --output b", "option '--output' is given twice"},
         {"--json=yes", "option '--json=yes' takes no value"},
-        {"a b c", "too many arguments at 'c'"},
+        {"a b c", "too many arguments at 'c': at most 2;"},
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
