@@ -19,7 +19,7 @@ from torch import nn
 
 KEYS = {
     "conv2d": {"channels", "kernel", "stride", "pad", "dilation", "groups", "bias"},
-    "linear": {"features", "bias", "deviation", "tied"},
+    "linear": {"features", "bias", "deviation", "tied", "transposed"},  # transposed: as files hold it, not what it computes
     "embedding": {"channels", "deviation"},
     "position_embedding": {"deviation"},
     "layer_norm": {"epsilon"},
