@@ -274,9 +274,7 @@ const char *ghp_choice_margin(const struct ghp_plan_context *context,
         snprintf(
             text, GHP_MARGIN_SIZE,
             "%.6g ms a step against %.6g ms by data parallelism%s: %.4g ms (%.2f %%) less; error "
-            "of a prediction %s (half the interquartile range of each entry that was "
-            "timed, as if independent; analytic models have none; %.0f %% of the time was "
-            "measured): %s",
+            "of a prediction %s, with %.0f %% of the time measured: %s",
             1e3 * choice->fastest.step_s, 1e3 * data->step_s,
             shards    ? ", parameters sharded"
             : sharded ? " with a sharded update"
