@@ -357,6 +357,7 @@ static enum ghp_status finish(struct ghp_onnx_import *im)
         ghp_status_prefix("%s: the output '%.96s' cannot be the network's", im->file->path, name);
     GHP_TRY(status);
     GHP_TRY(drop_dead(im, last));
+    GHP_TRY(ghp_onnx_role_check_held(im));
     return ghp_onnx_share(im);
 }
 

@@ -22,6 +22,20 @@ static inline int64_t ghp_window_offset(const struct ghp_tiles *tiles, int64_t q
     return down * (2 * tiles->w - 1) + right;
 }
 
+/* Whether it reads a table of each sample, at.x[3]: [offset][head], to be added to the learned one. */
+static inline bool ghp_window_has_table(const struct ghp_local *local)
+{
+    return local->n_inputs > 3;
+}
+
+/* Elements of an input if it is such a table, of all samples; else 0. */
+static inline int64_t ghp_window_table_elements(const struct ghp_local *local, int input)
+{
+    return local->op == GHP_OP_WINDOW_ATTENTION && input == 3
+               ? local->n * ghp_window_offsets(&local->tiles) * local->heads.n
+               : 0;
+}
+
 /* Whether a window, one of `windows`, has rows or columns of both ends of a rolled image. */
 static inline bool ghp_window_is_last_row(const struct ghp_tiles *tiles, int64_t window,
                                           int64_t windows)

@@ -2,6 +2,7 @@
 #include "core/sharding/local.h"
 #include "core/model/attributes.h"
 #include "core/model/precision.h"
+#include "core/model/window_attention.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -85,11 +86,24 @@ int64_t ghp_local_flops(const struct ghp_local *local, enum ghp_pass pass)
     return facts->flops != NULL && ghp_op_has_pass(local->op, pass) ? facts->flops(local, pass) : 0;
 }
 
+/* Elements of all inputs together. */
+static int64_t all_inputs(const struct ghp_local *local)
+{
+    int64_t each = ghp_local_in_elements(local), sum = 0;
+
+    for (int i = 0; i < ghp_local_whole_inputs(local); i++) {
+        int64_t table = ghp_window_table_elements(local, i);
+
+        sum += table > 0 ? table : each;
+    }
+    return sum;
+}
+
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int element_bytes)
 {
     unsigned uses = ghp_op_uses(local->op, pass);
     int x_bytes = ghp_op_of(local->op)->takes_ids ? (int)sizeof(int32_t) : element_bytes;
-    int64_t x = ghp_local_in_elements(local) * ghp_local_whole_inputs(local) * x_bytes;
+    int64_t x = all_inputs(local) * x_bytes;
     int64_t y = ghp_local_out_elements(local) * element_bytes;
     int64_t saved = ghp_local_saved_bytes(local, element_bytes) / ghp_local_repeat(local);
     int64_t weights = ghp_local_weight_elements(local) * ghp_parameter_bytes(element_bytes);

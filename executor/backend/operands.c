@@ -1,6 +1,7 @@
 /* executor/backend/operands.c - one block of memory, cut into the tensors of an operation. */
 #include "executor/backend/operands.h"
 #include "core/model/precision.h"
+#include "core/model/window_attention.h"
 #include "executor/platform/random.h"
 
 #include <stdlib.h>
@@ -42,7 +43,9 @@ int ghp_operand_set_weights(const struct ghp_local *local)
 int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input)
 {
     int64_t positions = local->keys > 0 && input > 0 ? local->keys : local->h;
+    int64_t table = ghp_window_table_elements(local, input);
 
+    if (table > 0) return table;
     if (local->slice[0] > 0) return local->n * positions * local->w * local->slice[input];
     return ghp_local_in_elements(local);
 }

@@ -10,6 +10,7 @@
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
 
+#include <math.h>
 #include <string.h>
 
 static enum ghp_status read_relu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
@@ -109,6 +110,8 @@ static enum ghp_status bound_of(struct ghp_onnx_import *im, const struct ghp_onn
                                 double *bound)
 {
     const double most = 1e30; /* what ghp.model/1 allows */
+    const double scale =
+        log(100); /* of Swin v2's scores, of which the file has the nearest float */
     struct ghp_onnx_array *array = ghp_onnx_in(im, node, i);
     const double *value;
 
@@ -117,6 +120,7 @@ static enum ghp_status bound_of(struct ghp_onnx_import *im, const struct ghp_onn
         GHP_TRY(ghp_onnx_values(im, array, &value));
         if (ghp_onnx_elements(array) > 0) *bound = ghp_onnx_tidy(value[0]);
     }
+    if ((float)*bound == (float)scale) *bound = scale;
     if (*bound > most) *bound = most;
     if (*bound < -most) *bound = -most;
     return GHP_OK;

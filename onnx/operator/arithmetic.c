@@ -2,6 +2,8 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/attention.h"
+#include "onnx/operator/bias.h"
+#include "onnx/operator/derived.h"
 #include "onnx/operator/embedding.h"
 #include "onnx/operator/fold.h"
 #include "onnx/operator/join.h"
@@ -14,6 +16,7 @@
 #include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
+#include <math.h>
 #include <string.h>
 
 enum kind { PLUS, MINUS, TIMES, OVER };
@@ -152,8 +155,14 @@ static enum ghp_status row_layer(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_onnx_array made;
 
     GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &from.array), &from.layer));
-    GHP_TRY(ghp_onnx_weight_from(im, node, from));
+    from.layer = like.inputs[0];
+    if (!product && ghp_onnx_is_part(&from.array) &&
+        im->model.layers[from.layer].op == GHP_OP_LINEAR) { /* called as the product */
+        GHP_TRY(ghp_onnx_bias_on(im, node, &from, &from.layer));
+    } else {
+        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &from.array), &from.layer));
+        GHP_TRY(ghp_onnx_weight_from(im, node, from));
+    }
     made = ghp_onnx_rows_out(im, x, from.layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -182,11 +191,71 @@ static enum ghp_status one_value(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* The line that a number makes of each element of what is computed of parameters; false if it makes none. */
+static bool line_of(enum kind kind, bool number_first, double number, struct ghp_activation *line)
+{
+    bool inverse = kind == OVER && !number_first;
+
+    *line = (struct ghp_activation){.function = GHP_FUNCTION_AFFINE, .alpha = 1};
+    if (!(fabs(number) <= 1e30) || (kind == OVER && number_first) || (inverse && number == 0))
+        return false;
+    line->alpha = kind == MINUS && number_first ? -1 : 1;
+    if (kind == PLUS || kind == MINUS) {
+        line->beta = ghp_onnx_tidy(kind == MINUS && !number_first ? -number : number);
+        return true;
+    }
+    line->alpha = ghp_onnx_tidy(inverse ? 1 / number : number);
+    return fabs(line->alpha) <= 1e30;
+}
+
+/* What is computed of parameters alone, with a number, or plus a parameter for each channel. */
+static enum ghp_status with_derived(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    enum kind kind)
+{
+    int at = ghp_onnx_is_derived(ghp_onnx_in(im, node, 0)) ? 0 : 1;
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, at), *c = ghp_onnx_in(im, node, 1 - at);
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION};
+    struct ghp_onnx_source bias = {.array = *c, .layer = x->base->derived - 1, .scale = 1};
+    const double *number;
+    int layer;
+
+    if (!ghp_onnx_is_derived(c) && ghp_onnx_elements(c) == 1 && c->n <= x->n &&
+        ghp_onnx_role_is_number(c)) {
+        GHP_TRY(ghp_onnx_values(im, c, &number));
+        if (line_of(kind, at == 1, number[0], &like.activation))
+            return ghp_onnx_derive_each(im, node, x, like);
+    }
+    if (kind == PLUS && !ghp_onnx_is_derived(c) && c->n == 1 && ghp_onnx_derived_has_rows(im, x) &&
+        c->dims[0] == x->dims[x->n - 1]) {
+        GHP_TRY(ghp_onnx_bias_on(im, node, &bias, &layer));
+        return ghp_onnx_derive_rows(im, node, x, layer);
+    }
+    return ghp_onnx_fail(im, node,
+                         "combines what is computed of the parameter '%.96s' with something else "
+                         "than a number, or a bias after a product; make the result a parameter",
+                         x->base->of != NULL ? x->base->of : "");
+}
+
+/* Whether a constant has a trained factor for each head of scores, [heads][1][1], or one for all. */
+static bool is_by_head(const struct ghp_onnx_scores *scores, const struct ghp_onnx_array *c)
+{
+    int64_t heads = scores->q.dims[scores->q.n - 3];
+    bool sure = ghp_onnx_is_derived(c) || c->base->role == GHP_ONNX_PARAMETER;
+
+    if (!ghp_onnx_may_derive(c)) return false;
+    return ghp_onnx_elements(c) == 1
+               ? sure
+               : ghp_onnx_elements(c) == heads && c->n >= 3 && c->dims[c->n - 3] == heads;
+}
+
 static enum ghp_status with_scores(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    enum kind kind, int at)
 {
     const struct ghp_onnx_array *c = ghp_onnx_in(im, node, 1 - at);
 
+    if (kind == TIMES && is_by_head(ghp_onnx_in(im, node, at)->scores, c))
+        return ghp_onnx_scores_times_heads(im, node, at);
+    if (kind == PLUS && ghp_onnx_is_derived(c)) return ghp_onnx_scores_plus(im, node, at, 1);
     if (kind != PLUS || !ghp_onnx_windows_is_bias(im, c))
         GHP_TRY(ghp_onnx_role_check_number(im, node, c));
     if (kind == TIMES) return ghp_onnx_scores_times(im, node, at);
@@ -370,6 +439,10 @@ static enum ghp_status of_constants(struct ghp_onnx_import *im, const struct ghp
 
     GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
     *done = constants > 0 && node->n_inputs == 2;
+    if (*done && constants == 2 &&
+        (ghp_onnx_is_derived(ghp_onnx_in(im, node, 0)) ||
+         ghp_onnx_is_derived(ghp_onnx_in(im, node, 1))))
+        return with_derived(im, node, kind);
     if (*done) return constants == 2 ? fold(im, node, kind) : with_constant(im, node, kind);
     if (constants > 0 && node->n_inputs > 2)
         return ghp_onnx_fail(im, node, "sums constants and tensors; add the constants one by one");

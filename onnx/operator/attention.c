@@ -10,10 +10,19 @@
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/role.h"
+#include "onnx/read/settle.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+
+/* Channels of heads of `size` channels each, whose first ones are `apart`. */
+static void part_heads(int64_t size, int64_t apart, struct ghp_onnx_channels *channels)
+{
+    if (apart == size || channels->n == size) return;
+    channels->runs = channels->n / size;
+    channels->step = apart;
+}
 
 enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   const struct ghp_onnx_array *x, int64_t named, const char *what,
@@ -42,12 +51,14 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
     heads->positions = x->dims[at];
     heads->windows = windows ? x->dims[1] : 1;
     size = x->dims[channel];
-    heads->channels =
-        (struct ghp_onnx_channels){x->layer, x->offset / step, x->n == 3 ? size : size * heads->n};
+    heads->channels = (struct ghp_onnx_channels){
+        .layer = x->layer, .first = x->offset / step, .n = x->n == 3 ? size : size * heads->n};
     sound = x->offset % step == 0 && heads->windows * heads->positions == step &&
             (!windows || x->strides[1] == heads->positions) && (x->strides[at] == 1 || step == 1) &&
             (x->strides[channel] == step || size == 1) &&
-            (x->n == 3 || x->strides[head] == size * step || heads->n == 1);
+            (x->n == 3 || heads->n == 1 ||
+             (x->strides[head] % step == 0 && x->strides[head] >= size * step));
+    if (sound && x->n > 3) part_heads(size, x->strides[head] / step, &heads->channels);
     if (sound && heads->channels.n % heads->n == 0) return GHP_OK;
     return ghp_onnx_fail(im, node,
                          "has an %s whose heads are not %" PRId64
@@ -191,7 +202,7 @@ enum ghp_status ghp_onnx_windows_bias(struct ghp_onnx_import *im, const struct g
     if (table->base == NULL || table->n != 2 || table->dims[1] != heads ||
         ghp_onnx_elements(c) != planes * heads * pixels * pixels ||
         (planes != 1 && (planes != windows || scores->hidden != NULL)) ||
-        scores->table.name != NULL)
+        scores->table.name != NULL || scores->computed_table > 0)
         return ghp_onnx_fail(
             im, node,
             "adds to scores what it computes from '%.96s'; ghp adds a table with a "
@@ -281,16 +292,18 @@ static bool find_shift(const double *mask, int64_t windows, struct ghp_tiles *ti
     return false;
 }
 
-/* The table of windows that have none: zeros that stay so, for windows of any sides. */
+/* The table of windows that have none of their own: zeros that stay so. Without tiles, for windows of any sides. */
 static enum ghp_status no_table(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 int64_t pixels, struct ghp_layer *like,
                                 struct ghp_onnx_array *table)
 {
     struct ghp_tiles *tiles = &like->tiles;
 
-    for (tiles->h = GHP_WINDOW_MOST; pixels % tiles->h != 0;)
-        --tiles->h;
-    tiles->w = pixels / tiles->h;
+    if (tiles->h == 0) {
+        for (tiles->h = GHP_WINDOW_MOST; pixels % tiles->h != 0;)
+            --tiles->h;
+        tiles->w = pixels / tiles->h;
+    }
     if (tiles->w > GHP_WINDOW_MOST)
         return ghp_onnx_fail(im, node,
                              "attends within windows of %" PRId64
@@ -320,6 +333,10 @@ static enum ghp_status attend_within(struct ghp_onnx_import *im, const struct gh
     like->tiles = of->tiles;
     if (of->table.name == NULL)
         GHP_TRY(no_table(im, node, queries->positions, like, &source.array));
+    if (of->computed_table > 0) {
+        like->n_inputs = 4;
+        like->inputs[3] = of->computed_table - 1;
+    }
     like->tiles.across = queries->windows;
     if (of->hidden != NULL && !find_shift(of->hidden, queries->windows, &like->tiles))
         return ghp_onnx_fail(
@@ -353,6 +370,29 @@ static bool is_usual(double scale, int64_t size)
     double usual = 1 / sqrt((double)size);
 
     return fabs(scale - usual) <= 1e-6 * usual;
+}
+
+/* Multiplies the heads of queries, a layer, by the factors of scores. */
+static enum ghp_status multiply_heads(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_attended *of, int64_t heads,
+                                      int *queries)
+{
+    const struct ghp_shape shape = im->model.layers[*queries].out;
+    const struct ghp_onnx_array wide = {.layer = of->factors - 1,
+                                        .n = 4,
+                                        .dims = {im->batch, heads, shape.c / heads, shape.h},
+                                        .strides = {0, of->factor_step, 0, 0},
+                                        .offset = of->first_factor};
+    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_layer view = {
+        .op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {wide.layer}, .out = shape};
+    struct ghp_layer mul = {.op = GHP_OP_MUL, .n_inputs = 2, .inputs = {*queries}};
+
+    if (of->factors == 0) return GHP_OK;
+    GHP_TRY(ghp_onnx_view_of(&wide, shape, &view.view));
+    view.view.sequence = true;
+    GHP_TRY(ghp_onnx_emit(im, &view, ghp_onnx_part(hint, ".factors"), &mul.inputs[1]));
+    return ghp_onnx_emit(im, &mul, ghp_onnx_part(hint, ".scaled"), queries);
 }
 
 static enum ghp_status check_attended(const struct ghp_onnx_import *im,
@@ -404,7 +444,8 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     like.heads.n_kv = heads[1].n;
     for (int i = 0; i < 3; i++)
         GHP_TRY(ghp_onnx_cut(im, node, heads[i].channels, parts[i], &like.inputs[i]));
-    if (of->table.name != NULL || heads[0].windows > 1)
+    GHP_TRY(multiply_heads(im, node, of, heads[0].n, &like.inputs[0]));
+    if (of->table.name != NULL || of->computed_table > 0 || heads[0].windows > 1)
         GHP_TRY(attend_within(im, node, of, &like, &heads[0], &layer));
     else
         GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
@@ -490,45 +531,6 @@ static enum ghp_status write_attention(struct ghp_onnx_export *ex, int i)
     if (l->heads.scale > 0) ghp_export_real(ex, node, "scale", l->heads.scale);
     if (l->heads.softcap > 0) ghp_export_real(ex, node, "softcap", l->heads.softcap);
     return GHP_OK;
-}
-
-/* The source of a layer's first parameter. */
-static struct ghp_onnx_source source_of(const struct ghp_onnx_import *im, int layer)
-{
-    for (int i = 0; i < im->n_sources; i++)
-        if (im->sources[i].layer == layer && im->sources[i].slot == 0) return im->sources[i];
-    GHP_ASSERT(false); /* each layer that has parameters got them from somewhere */
-    return im->sources[0];
-}
-
-enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                             struct ghp_onnx_channels channels, const char *part, int *layer)
-{
-    const struct ghp_layer from = im->model.layers[channels.layer];
-    struct ghp_layer like = {.op = from.op, .n_inputs = 1, .inputs = {from.inputs[0]}};
-    struct ghp_onnx_hint hint = ghp_onnx_part(ghp_onnx_called(from.name), part);
-    struct ghp_onnx_source source;
-
-    *layer = channels.layer;
-    if (channels.first == 0 && channels.n == from.out.c) return GHP_OK;
-    if (from.op == GHP_OP_LINEAR) {
-        like.out.c = channels.n;
-    } else if (from.op == GHP_OP_BIAS) {
-        channels.layer = from.inputs[0];
-        GHP_TRY(ghp_onnx_cut(im, node, channels, part, &like.inputs[0]));
-        hint = ghp_onnx_part(ghp_onnx_called(im->model.layers[like.inputs[0]].name), ".bias");
-    } else {
-        return ghp_onnx_fail(im, node,
-                             "reads some channels of '%.96s', which is not a linear layer; make a "
-                             "product for each input in the file",
-                             from.name);
-    }
-    source = source_of(im, *layer);
-    source.array.offset += channels.first * source.array.strides[0];
-    source.array.dims[0] = channels.n;
-    GHP_TRY(ghp_onnx_emit(im, &like, hint, &source.layer));
-    *layer = source.layer;
-    return ghp_onnx_weight_from(im, node, source);
 }
 
 const struct ghp_onnx_operator ghp_onnx_attention[] = {

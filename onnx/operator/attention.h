@@ -2,12 +2,7 @@
 #ifndef GHP_ONNX_OPERATOR_ATTENTION_H
 #define GHP_ONNX_OPERATOR_ATTENTION_H
 
-#include "onnx/read/import.h"
-
-struct ghp_onnx_channels { /* of a layer */
-    int layer;
-    int64_t first, n;
-};
+#include "onnx/operator/bias.h"
 
 struct ghp_onnx_heads { /* runs of a sequence's channels */
     struct ghp_onnx_channels channels;
@@ -69,22 +64,12 @@ struct ghp_onnx_attended {
     struct ghp_onnx_array table;
     struct ghp_tiles tiles;
     const double *hidden;
+    int computed_table, factors;
+    int64_t first_factor, factor_step;
 };
 
 /* Makes the attention layer of a node and defines output 0, with the axes of the queries. */
 enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 const struct ghp_onnx_attended *of);
-
-/* Some channels of a linear layer as a linear layer of its own: one product for queries, keys and values becomes three,
- * so that a split by channels never cuts across them. */
-/* The layer that makes these channels and no others: itself if they are all, else a copy of the linear layer, and of
- * a bias on it, that has only their weights. What is not read any more is dropped at the end.
- *
- * part     what to add to its name, at most 8 bytes
- * layer    the layer
- *
- * Returns  GHP_OK; GHP_ERR_INPUT (other channels than a linear layer's); GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                             struct ghp_onnx_channels channels, const char *part, int *layer);
 
 #endif

@@ -1,12 +1,15 @@
-/* onnx/operator/bias.c - the bias of a product: a layer of its own here, an input of the product's node there. */
+/* onnx/operator/bias.c - parts of a product: its bias, a layer of its own here and an input of the product's node
+ * there, and some of its channels. */
 #include "onnx/operator/bias.h"
 
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum ghp_status ghp_onnx_channel_values(struct ghp_onnx_import *im,
@@ -79,6 +82,81 @@ enum ghp_status ghp_onnx_bias_in(struct ghp_onnx_import *im, const struct ghp_on
     source.array = *b;
     return ghp_onnx_bias_on(im, node, &source, layer);
 }
+
+/* ---- some channels ---- */
+
+/* The source of a layer's first parameter. */
+static struct ghp_onnx_source source_of(const struct ghp_onnx_import *im, int layer)
+{
+    for (int i = 0; i < im->n_sources; i++)
+        if (im->sources[i].layer == layer && im->sources[i].slot == 0) return im->sources[i];
+    GHP_ASSERT(false); /* each layer that has parameters got them from somewhere */
+    return im->sources[0];
+}
+
+/* Some of the first axis of an array. */
+static void take_channels(struct ghp_onnx_array *array, struct ghp_onnx_channels channels)
+{
+    int64_t stride = array->strides[0];
+
+    array->offset += channels.first * stride;
+    array->dims[0] = channels.n;
+    if (channels.runs == 0) return;
+    for (int d = array->n++; d > 0; --d) {
+        array->dims[d] = array->dims[d - 1];
+        array->strides[d] = array->strides[d - 1];
+    }
+    array->dims[0] = channels.runs;
+    array->dims[1] = channels.n / channels.runs;
+    array->strides[0] = channels.step * stride;
+}
+
+/* A part of a product that has queries, keys and values of each head by itself: .q4 of four heads, as whoever joins
+ * them again needs to know. */
+static const char *part_by_heads(struct ghp_onnx_import *im, int64_t heads, const char *part)
+{
+    enum { TEXT = 9 };
+    char *text = ghp_onnx_keep(im, TEXT, 1);
+
+    if (text != NULL) snprintf(text, TEXT, "%.2s%" PRId64, part, heads);
+    return text != NULL ? text : part;
+}
+
+enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                             struct ghp_onnx_channels channels, const char *part, int *layer)
+{
+    const struct ghp_layer from = im->model.layers[channels.layer];
+    struct ghp_layer like = {.op = from.op, .n_inputs = 1, .inputs = {from.inputs[0]}};
+    struct ghp_onnx_hint hint = ghp_onnx_part(ghp_onnx_called(from.name), part);
+    struct ghp_onnx_source source;
+
+    *layer = channels.layer;
+    if (channels.first == 0 && channels.n == from.out.c) return GHP_OK;
+    if (channels.runs > 0) hint = ghp_onnx_part(hint, part_by_heads(im, channels.runs, part));
+    if (from.op == GHP_OP_LINEAR) {
+        like.out.c = channels.n;
+    } else if (from.op == GHP_OP_BIAS) {
+        channels.layer = from.inputs[0];
+        GHP_TRY(ghp_onnx_cut(im, node, channels, part, &like.inputs[0]));
+        hint = ghp_onnx_part(ghp_onnx_called(im->model.layers[like.inputs[0]].name), ".bias");
+    } else {
+        return ghp_onnx_fail(im, node,
+                             "reads some channels of '%.96s', which is not a linear layer; make a "
+                             "product for each input in the file",
+                             from.name);
+    }
+    source = source_of(im, *layer);
+    take_channels(&source.array, channels);
+    if (from.op == GHP_OP_BIAS && ghp_onnx_role_zeros(&source.array) == channels.n) {
+        *layer = like.inputs[0]; /* such as Swin v2's of keys */
+        return GHP_OK;
+    }
+    GHP_TRY(ghp_onnx_emit(im, &like, hint, &source.layer));
+    *layer = source.layer;
+    return ghp_onnx_weight_from(im, node, source);
+}
+
+/* ---- writing ---- */
 
 static bool is_passed_by(const struct ghp_onnx_export *ex, int i)
 {

@@ -3,10 +3,12 @@
  * Exporters write the mask of an attention, and the angles of rotary positions, as some forty nodes of these. */
 #include "onnx/operator/fold.h"
 
+#include "onnx/operator/derived.h"
 #include "onnx/operator/operator.h"
 #include "onnx/operator/scores.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
+#include "onnx/read/role.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -421,7 +423,8 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
         dims[d] = d < places->n - 1 ? places->dims[d] : x->dims[d - (places->n - 1) + (int)depth];
     if (!ghp_onnx_sized(n, dims))
         return ghp_onnx_fail(im, node, "makes too large a constant; fold it in the file");
-    GHP_TRY(ghp_onnx_values(im, x, &from));
+    GHP_TRY(ghp_onnx_is_derived(x) ? ghp_onnx_places(im, x, &from)
+                                   : ghp_onnx_values(im, x, &from));
     GHP_TRY(ghp_onnx_values(im, places, &place));
     for (int d = (int)depth; d < x->n; d++)
         each *= x->dims[d];
@@ -439,16 +442,20 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
         }
         memcpy(out + i * each, from + at * each, (size_t)each * sizeof *out);
     }
-    return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){n, dims}, out);
+    GHP_TRY(ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){n, dims}, out));
+    if (ghp_onnx_is_derived(x)) ghp_onnx_derive_places(im, node, x);
+    return GHP_OK;
 }
 
-/* A table with some of its elements replaced, as masks are written that are filled part by part. */
+/* A table with some of its elements replaced, as masks are written that are filled part by part. Those of a parameter
+ * are held. */
 static enum ghp_status read_scatter_nd(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_onnx_array *x, *places, *updates;
     const double *from, *place, *value;
     int64_t depth, runs, each = 1, n;
     double *out;
+    bool *held;
 
     GHP_TRY(ghp_onnx_constant_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &places));
@@ -468,7 +475,8 @@ static enum ghp_status read_scatter_nd(struct ghp_onnx_import *im, const struct 
     GHP_TRY(ghp_onnx_values(im, x, &from));
     GHP_TRY(ghp_onnx_values(im, places, &place));
     GHP_TRY(ghp_onnx_values(im, updates, &value));
-    out = ghp_alloc((size_t)n + 1, sizeof *out);
+    held = ghp_onnx_keep(im, (size_t)n, sizeof *held);
+    out = held != NULL ? ghp_alloc((size_t)n + 1, sizeof *out) : NULL;
     if (out == NULL) return GHP_NO_MEMORY();
     memcpy(out, from, (size_t)n * sizeof *out);
     for (int64_t i = 0; i < runs; i++) {
@@ -479,8 +487,13 @@ static enum ghp_status read_scatter_nd(struct ghp_onnx_import *im, const struct 
             return ghp_onnx_fail(im, node, "puts values beyond its axes; repair the file");
         }
         memcpy(out + at * each, value + i * each, (size_t)each * sizeof *out);
+        memset(held + at * each, 1, (size_t)each * sizeof *held);
     }
-    return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){x->n, x->dims}, out);
+    GHP_TRY(ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){x->n, x->dims}, out));
+    if (ghp_onnx_role_may_train(x) && x->base->held == NULL && ghp_onnx_role_is_number(updates) &&
+        ghp_onnx_named(im, node->outputs[0])->base->elements == n)
+        ghp_onnx_role_hold(x, ghp_onnx_named(im, node->outputs[0]), held);
+    return GHP_OK;
 }
 
 /* At each place of the output the element whose number on one axis is said there. */

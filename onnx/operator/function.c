@@ -2,6 +2,7 @@
  * several layers. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/derived.h"
 #include "onnx/operator/fold.h"
 #include "onnx/operator/join.h"
 #include "onnx/operator/rows.h"
@@ -20,13 +21,22 @@ static bool is_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *
     return x != NULL && x->base != NULL;
 }
 
+/* Whether input 0 is numbers; else it is computed, or is a parameter that is about to be. */
+static bool is_number(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
+    bool parameter = strcmp(node->op, "Exp") == 0 && is_constant(im, node, 0) &&
+                     x->base->role == GHP_ONNX_PARAMETER && x->base->held == NULL;
+
+    return is_constant(im, node, 0) && !ghp_onnx_is_derived(x) && !parameter;
+}
+
 static enum ghp_status curve(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                              struct ghp_pointwise by)
 {
     struct ghp_layer like = {.op = GHP_OP_POINTWISE, .pointwise = by};
 
-    return is_constant(im, node, 0) ? ghp_onnx_fold_function(im, node)
-                                    : ghp_onnx_unary(im, node, &like);
+    return is_number(im, node) ? ghp_onnx_fold_function(im, node) : ghp_onnx_unary(im, node, &like);
 }
 
 static enum ghp_status read_curve(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
@@ -242,8 +252,9 @@ static enum ghp_status read_extreme(struct ghp_onnx_import *im, const struct ghp
     if (constants == node->n_inputs) return ghp_onnx_fold_function(im, node);
     if (node->n_inputs == 1) return ghp_onnx_identity(im, node);
     if (node->n_inputs > 2)
-        return ghp_onnx_fail(im, node, "compares more than two tensors; compare two, and the "
-                                       "result with the third");
+        return ghp_onnx_fail(im, node,
+                             "compares more than two tensors; compare two, and the "
+                             "result with the third");
     if (constants == 1) return clip_by(im, node, is_constant(im, node, 0) ? 0 : 1, max);
     b = node->inputs[1];
     GHP_TRY(run(im, node, "Sub", a, b, "difference", &part));

@@ -2,10 +2,12 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/bias.h"
+#include "onnx/operator/derived.h"
 #include "onnx/operator/rows.h"
 #include "onnx/operator/scores.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
@@ -79,9 +81,37 @@ static struct ghp_onnx_array product_of(const struct ghp_onnx_import *im,
     return ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, im->model.layers[layer].out.c});
 }
 
+/* Input 0 of a product. If both are constants and a parameter is one of them, its rows, kept in `rows`, for each
+ * sample. */
+static enum ghp_status factor_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 struct ghp_onnx_array *rows, struct ghp_onnx_array **x)
+{
+    const struct ghp_onnx_array *w = ghp_onnx_in(im, node, 1);
+
+    *x = ghp_onnx_in(im, node, 0);
+    if (*x == NULL || (*x)->base == NULL || w == NULL || w->base == NULL ||
+        !(ghp_onnx_is_derived(*x) || ghp_onnx_role_may_train(w)))
+        return ghp_onnx_joined_in(im, node, 0, x);
+    GHP_TRY(ghp_onnx_derived_rows(im, node, *x, rows));
+    *x = rows;
+    return GHP_OK;
+}
+
+/* Output 0 is what the layer makes of x. */
+static enum ghp_status put_product(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *x, int layer)
+{
+    const struct ghp_onnx_array *in = ghp_onnx_in(im, node, 0);
+    struct ghp_onnx_array made;
+
+    if (in->base != NULL) return ghp_onnx_derive_rows(im, node, in, layer);
+    made = product_of(im, x, layer);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    struct ghp_onnx_array *x, *w, *c = ghp_onnx_in(im, node, 2), made;
+    struct ghp_onnx_array *x, *w, *c = ghp_onnx_in(im, node, 2), rows;
     struct ghp_onnx_source weight = {.scale = ghp_onnx_real(node, "alpha", 1)};
     struct ghp_onnx_source bias = {.scale = ghp_onnx_real(node, "beta", 1)};
     int layer;
@@ -90,12 +120,12 @@ static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_on
         return ghp_onnx_fail(im, node,
                              "transposes its samples (transA); ghp keeps the batch in "
                              "front: transpose in the file");
-    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
+    GHP_TRY(factor_in(im, node, &rows, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     weight.array = *w;
     if (w->n == 2 && ghp_onnx_int(node, "transB", 0) == 0)
         ghp_onnx_permute(&weight.array, (const int[]){1, 0});
-    if (ghp_onnx_are_rows(im, x) && x->joined != 0)
+    if (x == &rows || (ghp_onnx_are_rows(im, x) && x->joined != 0))
         GHP_TRY(product_on(im, node, x, &weight, &layer));
     else
         GHP_TRY(linear_on(im, node, x, &weight, &layer));
@@ -109,25 +139,23 @@ static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_on
         bias.layer = layer;
         GHP_TRY(ghp_onnx_bias_on(im, node, &bias, &layer));
     }
-    made = product_of(im, x, layer);
-    return ghp_onnx_define(im, node, 0, &made);
+    return put_product(im, node, x, layer);
 }
 
 static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_onnx_source weight = {.scale = 1};
-    struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0), *w = ghp_onnx_in(im, node, 1), made;
+    struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0), *w = ghp_onnx_in(im, node, 1), rows;
     int layer;
 
     if (x != NULL && w != NULL && x->base == NULL && w->base == NULL)
         return ghp_onnx_scores_product(im, node);
-    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
+    GHP_TRY(factor_in(im, node, &rows, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     weight.array = *w;
     if (w->n == 2) ghp_onnx_permute(&weight.array, (const int[]){1, 0});
     GHP_TRY(product_on(im, node, x, &weight, &layer));
-    made = product_of(im, x, layer);
-    return ghp_onnx_define(im, node, 0, &made);
+    return put_product(im, node, x, layer);
 }
 
 /* Writes the product of a sequence, for which ONNX does not have one with a bias. Nodes are named after the layers, so

@@ -1,6 +1,7 @@
 /* onnx/operator/norm.c - norms. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/attention.h"
 #include "onnx/operator/bias.h"
 #include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
@@ -11,6 +12,7 @@
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* Whether a node of one of ghp's own files is frozen: such a node says its mode, and others do not. */
@@ -173,6 +175,107 @@ static enum ghp_status read_rms_norm(struct ghp_onnx_import *im, const struct gh
     return read_rows(im, node, GHP_OP_RMS_NORM);
 }
 
+/* ---- vectors over their lengths ---- */
+
+/* A norm's weights that are ones and stay so. */
+static enum ghp_status put_weights(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   int layer, int64_t n)
+{
+    struct ghp_onnx_source source = {.layer = layer, .scale = 1};
+    double *values;
+
+    GHP_TRY(ghp_onnx_room(im, n, &values));
+    for (int64_t i = 0; i < n; i++)
+        values[i] = 1;
+    GHP_TRY(ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){1, &n}, values, &source.array));
+    return ghp_onnx_weight_from(im, node, source);
+}
+
+/* The layers of vectors of `size` channels: over the root of the mean square, and then of the size, which an attention
+ * takes into its scale. Near zero, where PyTorch takes a number in place of the length, that is added to it, far below
+ * the rounding of any other. */
+static enum ghp_status unit_layer(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  int input, int64_t size, int *layer)
+{
+    double least = ghp_onnx_real(node, "epsilon", 1e-12);
+    struct ghp_layer like = {.op = GHP_OP_RMS_NORM,
+                             .n_inputs = 1,
+                             .inputs = {input},
+                             .fixed = true,
+                             .norm = {.epsilon = fmax(least * least / (double)size, 1e-36)}};
+    struct ghp_layer scale = {.op = GHP_OP_ACTIVATION,
+                              .n_inputs = 1,
+                              .activation = {GHP_FUNCTION_AFFINE, 1 / sqrt((double)size), 0}};
+    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+
+    if (size != im->model.layers[input].out.c) like.heads.size = size;
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_part(hint, ".norm"), &scale.inputs[0]));
+    GHP_TRY(put_weights(im, node, scale.inputs[0], size));
+    return ghp_onnx_emit(im, &scale, hint, layer);
+}
+
+/* What to call a part of a product that becomes queries, keys and values, or the last two. */
+static const char *part_of(const struct ghp_onnx_import *im, struct ghp_onnx_channels channels)
+{
+    static const char *const parts[3] = {".q", ".k", ".v"};
+    int64_t all = im->model.layers[channels.layer].out.c, n = channels.n;
+
+    if ((all != 2 * n && all != 3 * n) || channels.first % n != 0) return ".unit";
+    return parts[channels.first / n + (all == 2 * n)];
+}
+
+/* Whether it has the channels of heads as its last axis, and their positions before it. */
+static bool has_heads(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
+{
+    return x->n > 3 && x->lead == 0 && ghp_onnx_is_sequence(im, x->layer) &&
+           !ghp_onnx_are_rows(im, x) &&
+           (x->strides[x->n - 2] == 1 || im->model.layers[x->layer].out.h == 1) &&
+           x->strides[x->n - 1] == im->model.layers[x->layer].out.h;
+}
+
+/* Of the heads of an attention, each by itself. */
+static enum ghp_status unit_heads(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  const struct ghp_onnx_array *x)
+{
+    struct ghp_onnx_array made = *x;
+    struct ghp_onnx_heads heads;
+    int layer;
+
+    GHP_TRY(ghp_onnx_heads_of(im, node, x, 0, "input 0", &heads));
+    if (heads.repeats != 1)
+        return ghp_onnx_fail(im, node, "norms heads that are repeated; norm them before");
+    GHP_TRY(ghp_onnx_cut(im, node, heads.channels, part_of(im, heads.channels), &layer));
+    GHP_TRY(unit_layer(im, node, layer, x->dims[x->n - 1], &made.layer));
+    made.offset = 0;
+    made.strides[x->n - 3] = x->dims[x->n - 1] * im->model.layers[layer].out.h;
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status read_unit(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t seen[GHP_ONNX_MAX_DIMS];
+    struct ghp_onnx_array *x, rows;
+    int axis, n, input, layer;
+
+    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
+    n = ghp_onnx_seen(x, seen);
+    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", -1), n, &axis));
+    if (ghp_onnx_int(node, "p", 2) != 2 || axis == 0)
+        return ghp_onnx_fail(im, node,
+                             "divides by another norm than the root of a sum of squares, "
+                             "or norms over samples; use p 2 and another axis");
+    if (axis == n - 1 && has_heads(im, x)) return unit_heads(im, node, x);
+    if (axis < n - 1 || !ghp_onnx_are_rows(im, x)) GHP_TRY(ghp_onnx_part_axes(im, x));
+    rows = *x;
+    axis += x->n - n; /* the last of joined ones */
+    move_axis(&rows, axis, false);
+    GHP_TRY(ghp_onnx_rows_in(im, &rows, &input));
+    GHP_TRY(unit_layer(im, node, input, rows.dims[rows.n - 1], &layer));
+    rows = ghp_onnx_rows_out(im, &rows, layer);
+    move_axis(&rows, axis, true);
+    return ghp_onnx_define(im, node, 0, &rows);
+}
+
 /* Over all pixels of each channel: a layer norm whose weights are ones and stay so, of the channels as rows; then the
  * node's weight and bias for each channel, unless they are the ones and zeros of a norm without. Group norm comes as
  * this, of groups as channels. */
@@ -185,11 +288,12 @@ static enum ghp_status read_instance_norm(struct ghp_onnx_import *im,
                              .norm = {.epsilon = ghp_onnx_real(node, "epsilon", 1e-5)}};
     struct ghp_layer scale = {
         .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
-    struct ghp_onnx_source ones = {.scale = 1}, weight = {.scale = 1};
+    struct ghp_onnx_source weight = {.scale = 1};
     struct ghp_onnx_array *x, *w, made;
     int64_t dims[3] = {0, 0, 1};
-    double *values, value;
+    double value;
     bool plain;
+    int ones;
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
@@ -200,15 +304,9 @@ static enum ghp_status read_instance_norm(struct ghp_onnx_import *im,
     made = *x;
     GHP_TRY(ghp_onnx_reshape(im, &made, 3, dims));
     GHP_TRY(ghp_onnx_rows_in(im, &made, &norm.inputs[0]));
-    GHP_TRY(
-        ghp_onnx_emit(im, &norm, ghp_onnx_part(ghp_onnx_hint(im, node, w), ".norm"), &ones.layer));
-    GHP_TRY(ghp_onnx_room(im, dims[2], &values));
-    for (int64_t i = 0; i < dims[2]; i++)
-        values[i] = 1;
-    GHP_TRY(
-        ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){1, &dims[2]}, values, &ones.array));
-    GHP_TRY(ghp_onnx_weight_from(im, node, ones));
-    made = ghp_onnx_rows_out(im, &made, ones.layer);
+    GHP_TRY(ghp_onnx_emit(im, &norm, ghp_onnx_part(ghp_onnx_hint(im, node, w), ".norm"), &ones));
+    GHP_TRY(put_weights(im, node, ones, dims[2]));
+    made = ghp_onnx_rows_out(im, &made, ones);
     GHP_TRY(ghp_onnx_uniform(im, w, &plain, &value));
     if (plain && value == 1 && ghp_onnx_role_is_number(w))
         return ghp_onnx_reshaped(im, node, &made, x->n, x->dims);
@@ -345,4 +443,5 @@ const struct ghp_onnx_operator ghp_onnx_norm[] = {
      .read = read_rms_norm,
      .op = GHP_OP_RMS_NORM,
      .write = write_rms_norm},
+    {.name = "LpNormalization", .since = 1, .attributes = "axis epsilon p ", .read = read_unit},
     {0}};

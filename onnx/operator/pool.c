@@ -5,6 +5,7 @@
 #include "onnx/operator/rows.h"
 #include "onnx/operator/window.h"
 #include "onnx/read/attribute.h"
+#include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/role.h"
 #include "onnx/read/settle.h"
@@ -249,7 +250,8 @@ static enum ghp_status reduce_input(struct ghp_onnx_import *im, const struct ghp
     like.n_inputs = 1;
     made = *x;
     GHP_TRY(ghp_onnx_each_in(im, &made, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".each"), &layer));
+    GHP_TRY(
+        ghp_onnx_emit(im, &like, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".each"), &layer));
     made = ghp_onnx_each_out(im, &made, layer);
     GHP_TRY(ghp_onnx_part_axes(im, &made));
     return reduce(im, node, reduction, &made);
@@ -298,6 +300,29 @@ static enum ghp_status read_min(struct ghp_onnx_import *im, const struct ghp_onn
 {
     return reduce_input(im, node, &negated_each,
                         (struct reduction){.op = GHP_OP_MAX_POOL, .end = "Neg"});
+}
+
+/* Of all elements of a constant, such as a shape. */
+static enum ghp_status read_prod(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const int64_t ones[GHP_ONNX_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct ghp_onnx_array *x, made;
+    const double *values;
+    double *product;
+    int n;
+
+    GHP_TRY(ghp_onnx_constant_in(im, node, 0, &x));
+    if (node->n_inputs > 1 || ghp_onnx_attribute(node, "axes") != NULL)
+        return ghp_onnx_fail(im, node, "multiplies along an axis; ghp multiplies all elements");
+    n = ghp_onnx_int(node, "keepdims", 1) != 0 ? x->n : 0;
+    GHP_TRY(ghp_onnx_values(im, x, &values));
+    GHP_TRY(ghp_onnx_room(im, 1, &product));
+    *product = 1;
+    for (int64_t i = 0; i < ghp_onnx_elements(x); i++)
+        *product *= values[i];
+    GHP_TRY(
+        ghp_onnx_of_values(im, x->base->whole, (struct ghp_onnx_sizes){n, ones}, product, &made));
+    return ghp_onnx_define(im, node, 0, &made);
 }
 
 /* ---- writing ---- */
@@ -368,4 +393,9 @@ const struct ghp_onnx_operator ghp_onnx_pool[] = {
     REDUCTION("ReduceL1", read_sum),
     REDUCTION("ReduceL2", read_length),
     REDUCTION("ReduceSumSquare", read_sum),
+    {.name = "ReduceProd",
+     .since = 1,
+     .attributes = "axes keepdims noop_with_empty_axes ",
+     .folds = true,
+     .read = read_prod},
     {0}};

@@ -146,6 +146,7 @@ static enum ghp_status put_layer(struct ghp_onnx_import *im, const struct ghp_on
     made = x;
     made.layer = layer;
     made.offset = 0;
+    if (x.n == 4) made.strides[1] = like.heads.size * im->model.layers[layer].out.h;
     if (turned) ghp_onnx_permute(&made, (const int[]){0, 2, 1, 3});
     return ghp_onnx_define(im, node, 0, &made);
 }

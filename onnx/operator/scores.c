@@ -4,6 +4,7 @@
 #include "core/model/attention.h"
 #include "core/model/window_attention.h"
 #include "onnx/operator/attention.h"
+#include "onnx/operator/derived.h"
 #include "onnx/operator/operator.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
@@ -56,6 +57,49 @@ static enum ghp_status scores_in(struct ghp_onnx_import *im, const struct ghp_on
                          "values by them as they are");
 }
 
+/* The same, to be multiplied. */
+static enum ghp_status products_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   int at, struct ghp_onnx_scores *scores)
+{
+    GHP_TRY(scores_in(im, node, at, scores));
+    if (scores->table.name == NULL && scores->computed_table == 0 && scores->hidden == NULL)
+        return GHP_OK;
+    return ghp_onnx_fail(im, node,
+                         "multiplies scores to which numbers were added; ghp multiplies the "
+                         "products alone: scale them first");
+}
+
+/* Scores plus numbers for each place of a key relative to its query, [heads][queries][keys], which layers compute. */
+static enum ghp_status plus_computed(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     const struct ghp_onnx_array *c, struct ghp_onnx_scores *scores)
+{
+    int64_t pixels = scores->q.dims[scores->q.n - 2], heads = scores->q.dims[scores->q.n - 3];
+    const struct ghp_shape table = im->model.layers[c->base->derived - 1].out;
+    const double *places;
+    bool fits = ghp_onnx_elements(c) == heads * pixels * pixels && table.c == heads &&
+                table.axes == GHP_AXES_SEQUENCE && scores->table.name == NULL &&
+                scores->computed_table == 0;
+
+    GHP_TRY(ghp_onnx_places(im, c, &places));
+    for (int64_t h = 1; fits && h <= pixels && h <= GHP_WINDOW_MOST; h++) {
+        struct ghp_tiles tiles = {.h = h, .w = pixels / h};
+        bool same = h * tiles.w == pixels && ghp_window_offsets(&tiles) == table.h;
+
+        for (int64_t i = 0; same && i < heads * pixels * pixels; i++)
+            same =
+                places[i] == (double)(i / pixels / pixels * table.h +
+                                      ghp_window_offset(&tiles, i / pixels % pixels, i % pixels));
+        if (!same) continue;
+        scores->computed_table = c->base->derived;
+        scores->tiles = tiles;
+        return GHP_OK;
+    }
+    return ghp_onnx_fail(
+        im, node,
+        "adds to scores what is computed of parameters otherwise than by the place "
+        "of a key relative to its query in a window; add a parameter in its place");
+}
+
 /* Another mask over the scores. */
 static enum ghp_status put_mask(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 int at, const struct ghp_onnx_array *mask, enum ghp_onnx_mask kind)
@@ -76,7 +120,9 @@ enum ghp_status ghp_onnx_scores_plus(struct ghp_onnx_import *im, const struct gh
     struct ghp_onnx_scores scores;
 
     GHP_TRY(scores_in(im, node, at, &scores));
-    if (sign > 0 && ghp_onnx_windows_is_bias(im, c))
+    if (sign > 0 && ghp_onnx_is_derived(c))
+        GHP_TRY(plus_computed(im, node, c, &scores));
+    else if (sign > 0 && ghp_onnx_windows_is_bias(im, c))
         GHP_TRY(ghp_onnx_windows_bias(im, node, c, &scores));
     else if (sign > 0 && ghp_onnx_windows_is_mask(&scores, c))
         GHP_TRY(ghp_onnx_windows_mask(im, node, c, &scores));
@@ -123,11 +169,38 @@ enum ghp_status ghp_onnx_scores_times(struct ghp_onnx_import *im, const struct g
     GHP_TRY(scores_in(im, node, at, &scores));
     GHP_TRY(ghp_onnx_uniform(im, by, &uniform, &value));
     if (uniform && value != 0) {
+        GHP_TRY(products_in(im, node, at, &scores));
         scores.scale *= value;
         return hand_on(im, node, at, scores);
     }
     GHP_TRY(read_mask(im, node, by, GHP_ONNX_MASK_KEEPS, &scores, &causal));
     scores.zeroed = true;
+    return hand_on(im, node, at, scores);
+}
+
+enum ghp_status ghp_onnx_scores_times_heads(struct ghp_onnx_import *im,
+                                            const struct ghp_onnx_node *node, int at)
+{
+    const struct ghp_onnx_array *c = ghp_onnx_in(im, node, 1 - at);
+    struct ghp_onnx_scores scores;
+    struct ghp_onnx_array factors;
+    const double *places;
+    int64_t n = ghp_onnx_elements(c);
+
+    GHP_TRY(products_in(im, node, at, &scores));
+    if (scores.factors > 0)
+        return ghp_onnx_fail(
+            im, node, "multiplies each head of scores twice; multiply the factors in the module");
+    GHP_TRY(ghp_onnx_derived_of(im, node, c, &factors));
+    GHP_TRY(ghp_onnx_places(im, &factors, &places));
+    scores.factors = factors.base->derived;
+    scores.first_factor = (int64_t)places[0];
+    scores.factor_step = n > 1 ? (int64_t)(places[1] - places[0]) : 0;
+    for (int64_t i = 1; i < n; i++)
+        if (places[i] != places[0] + (double)(i * scores.factor_step))
+            return ghp_onnx_fail(im, node,
+                                 "multiplies heads of scores by factors that are not one after the "
+                                 "other; give a parameter with one for each head");
     return hand_on(im, node, at, scores);
 }
 
@@ -137,7 +210,7 @@ enum ghp_status ghp_onnx_scores_over(struct ghp_onnx_import *im, const struct gh
     bool uniform;
     double value;
 
-    GHP_TRY(scores_in(im, node, 0, &scores));
+    GHP_TRY(products_in(im, node, 0, &scores));
     GHP_TRY(ghp_onnx_uniform(im, ghp_onnx_in(im, node, 1), &uniform, &value));
     if (!uniform || value == 0)
         return ghp_onnx_fail(
@@ -233,6 +306,10 @@ enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
     of.table = weights->scores->table;
     of.tiles = weights->scores->tiles;
     of.hidden = weights->scores->hidden;
+    of.computed_table = weights->scores->computed_table;
+    of.factors = weights->scores->factors;
+    of.first_factor = weights->scores->first_factor;
+    of.factor_step = weights->scores->factor_step;
     return ghp_onnx_attend(im, node, &of);
 }
 
@@ -361,6 +438,13 @@ static enum ghp_status write_windows(struct ghp_onnx_export *ex, int i)
     const char *q = write_heads(ex, l, 0, false), *k = write_heads(ex, l, 1, true),
                *v = write_heads(ex, l, 2, false), *scores;
 
+    if (l->n_inputs > 3)
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' (window_attention) reads a table of each sample, which ghp does "
+            "not write as ONNX; load the checkpoint into the module, as "
+            "docs/how-to/weights-back.md does",
+            l->name);
     GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
     scores = written(ex, "MatMul", ghp_export_text(ex, l->name, ".products"), q, k);
     scores = written(ex, "Mul", ghp_export_text(ex, l->name, ".scaled"), scores,

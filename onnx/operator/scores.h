@@ -18,6 +18,9 @@ bool ghp_onnx_scores_with_constant(struct ghp_onnx_import *im, const struct ghp_
 /* Scores times a constant: a scale, or a mask of ones and zeros. */
 enum ghp_status ghp_onnx_scores_times(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                       int at);
+/* Scores times a trained factor for each head, [heads][1][1], such as the temperatures of Swin v2. */
+enum ghp_status ghp_onnx_scores_times_heads(struct ghp_onnx_import *im,
+                                            const struct ghp_onnx_node *node, int at);
 /* Scores over a constant. */
 enum ghp_status ghp_onnx_scores_over(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
 /* Scores and a mask that is added (sign 1) or subtracted (-1). */

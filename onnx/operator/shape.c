@@ -247,6 +247,20 @@ static enum ghp_status as_positions(struct ghp_onnx_import *im, struct ghp_onnx_
     return ghp_onnx_reshape(im, x, seen.n, seen.dims);
 }
 
+/* Batch, channels and positions with the positions before the batch: two transpositions of a sequence in one. */
+static enum ghp_status put_positions_first(struct ghp_onnx_import *im,
+                                           const struct ghp_onnx_node *node,
+                                           const struct ghp_onnx_array *x)
+{
+    static const int order[3] = {1, 0, 2};
+    struct ghp_onnx_array made = *x;
+
+    ghp_onnx_permute(&made, (const int[]){0, 2, 1});
+    GHP_TRY(ghp_onnx_as_sequence(im, &made));
+    made = ghp_onnx_reordered(&made, order, 3);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     int64_t list[GHP_ONNX_MAX_DIMS * 2], seen_dims[GHP_ONNX_MAX_DIMS];
@@ -271,6 +285,9 @@ static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct g
         ghp_onnx_permute(&made, order);
         return ghp_onnx_define(im, node, 0, &made);
     }
+    if (axes == 3 && order[0] == 2 && order[1] == 0 && x->joined == 0 && x->lead == 0 &&
+        !ghp_onnx_whole_sequence(im, x))
+        return put_positions_first(im, node, x);
     if (order[0] != 0 && x->n >= 3 && x->joined == 0 && x->lead == 0) GHP_TRY(as_positions(im, x));
     if (order[0] != 0 && !ghp_onnx_is_sequence(im, x->layer))
         return ghp_onnx_fail(im, node, "moves the batch; ghp keeps it in front");

@@ -1,6 +1,7 @@
 /* onnx/operator/slice.c - some of an axis, or of the list of axes. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/derived.h"
 #include "onnx/operator/embedding.h"
 #include "onnx/operator/fold.h"
 #include "onnx/operator/unary.h"
@@ -223,7 +224,7 @@ static enum ghp_status gather_constant(struct ghp_onnx_import *im, const struct 
         inner *= dims[left++] = x->dims[d];
     if (!ghp_onnx_sized(left, dims) || outer * n * inner > GHP_ONNX_MAX_FOLDED)
         return ghp_onnx_fail(im, node, "makes a constant of more than 2^24 elements; use a weight");
-    GHP_TRY(ghp_onnx_values(im, x, &from));
+    GHP_TRY(ghp_onnx_is_derived(x) ? ghp_onnx_places(im, x, &from) : ghp_onnx_values(im, x, &from));
     GHP_TRY(ghp_onnx_values(im, places, &place));
     out = ghp_alloc((size_t)(outer * n * inner) + 1, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
@@ -233,7 +234,9 @@ static enum ghp_status gather_constant(struct ghp_onnx_import *im, const struct 
         memcpy(out + i * inner, from + (i / n * x->dims[axis] + (int64_t)at) * inner,
                (size_t)inner * sizeof *out);
     }
-    return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){left, dims}, out);
+    GHP_TRY(ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){left, dims}, out));
+    if (ghp_onnx_is_derived(x)) ghp_onnx_derive_places(im, node, x);
+    return GHP_OK;
 }
 
 /* Places without leading axes along which they repeat, which are then axes of the result. */

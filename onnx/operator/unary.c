@@ -1,6 +1,7 @@
 /* onnx/operator/unary.c - what many operators come down to: a layer of one input, other axes, or nothing. */
 #include "onnx/operator/unary.h"
 
+#include "onnx/operator/derived.h"
 #include "onnx/operator/rows.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
@@ -35,12 +36,21 @@ enum ghp_status ghp_onnx_identity(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_define(im, node, 0, x);
 }
 
+/* Whether it is a function that all samples share. */
+static bool is_function(enum ghp_op op)
+{
+    return op == GHP_OP_RELU || op == GHP_OP_ACTIVATION || op == GHP_OP_POINTWISE ||
+           op == GHP_OP_GELU || op == GHP_OP_SILU || op == GHP_OP_HARD_SWISH;
+}
+
 enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                struct ghp_layer *like)
 {
-    struct ghp_onnx_array *x, made;
+    struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0), made;
     int layer;
 
+    if (x != NULL && x->base != NULL && is_function(like->op) && ghp_onnx_may_derive(x))
+        return ghp_onnx_derive_each(im, node, x, *like);
     GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_each_in(im, x, &like->inputs[0]));
     like->n_inputs = 1;

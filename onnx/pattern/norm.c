@@ -1,8 +1,8 @@
 /* onnx/pattern/norm.c - norms over one axis with their weights: (x - mean) / sqrt(mean((x - mean)^2) + epsilon), and
- * x / sqrt(mean(x^2) + epsilon).
+ * x / sqrt(mean(x^2) + epsilon); and a vector over its length, x / max(sqrt(sum(x^2)), epsilon).
  *
- * The operators that take their place norm over all axes from `axis` on. A mean over one axis is therefore handed on as
- * `axes`, which onnx/operator/norm.c takes as that axis alone. */
+ * The operators that take the place of the first two norm over all axes from `axis` on. A mean over one axis is
+ * therefore handed on as `axes`, which onnx/operator/norm.c takes as that axis alone. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 
@@ -21,10 +21,11 @@ static const struct ghp_onnx_attribute *attribute_of(const struct ghp_onnx_node 
     return NULL;
 }
 
-/* Whether a tensor is the mean of another over one axis, which stays. */
-static bool is_mean(struct ghp_onnx_import *im, const char *name, const char **of, double *axis)
+/* Whether a tensor is such a reduction of another over one axis, which stays. */
+static bool is_reduced(struct ghp_onnx_import *im, const char *name, const char *op,
+                       const char **of, double *axis)
 {
-    const struct ghp_onnx_node *node = ghp_onnx_made_by(im, name, "ReduceMean", 1);
+    const struct ghp_onnx_node *node = ghp_onnx_made_by(im, name, op, 1);
     const struct ghp_onnx_attribute *axes, *keep;
 
     if (node == NULL) return false;
@@ -36,6 +37,11 @@ static bool is_mean(struct ghp_onnx_import *im, const char *name, const char **o
     if (axes == NULL || axes->kind != GHP_ONNX_INTS || axes->n != 1) return false;
     *axis = (double)axes->ints[0];
     return true;
+}
+
+static bool is_mean(struct ghp_onnx_import *im, const char *name, const char **of, double *axis)
+{
+    return is_reduced(im, name, "ReduceMean", of, axis);
 }
 
 static bool is_square(struct ghp_onnx_import *im, const char *name, const char **of)
@@ -167,7 +173,49 @@ static bool match_rms_norm(struct ghp_onnx_import *im, const struct ghp_onnx_nod
     return match_weighted(im, node, found, is_rms_norm);
 }
 
+/* Whether a tensor is the greater one of another and a number. */
+static bool is_at_least(struct ghp_onnx_import *im, const char *name, const char **of,
+                        double *least)
+{
+    const struct ghp_onnx_node *clip = ghp_onnx_made_by(im, name, "Clip", 1);
+    const struct ghp_onnx_node *max = ghp_onnx_made_by(im, name, "Max", 2);
+    const struct ghp_onnx_attribute *min;
+
+    if (clip == NULL)
+        return max != NULL && max->n_inputs == 2 && ghp_onnx_with_scalar(im, max, of, least);
+    *of = clip->inputs[0];
+    if ((clip->n_inputs > 2 && clip->inputs[2][0] != '\0') || attribute_of(clip, "max") != NULL)
+        return false;
+    min = attribute_of(clip, "min");
+    if (min != NULL) *least = min->real;
+    return min != NULL || (clip->n_inputs > 1 && clip->inputs[1][0] != '\0' &&
+                           ghp_onnx_scalar(im, clip->inputs[1], least));
+}
+
+/* x over its length, as torch.nn.functional.normalize has it. */
+static bool match_unit(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                       struct ghp_onnx_found *found)
+{
+    const struct ghp_onnx_node *wide;
+    const char *by, *length, *of;
+    double least, axis;
+
+    if (node->n_inputs != 2) return false;
+    wide = ghp_onnx_made_by(im, node->inputs[1], "Expand", 2);
+    by = wide != NULL ? wide->inputs[0] : node->inputs[1];
+    if (!is_at_least(im, by, &length, &least) || !(least > 0) ||
+        !is_reduced(im, length, "ReduceL2", &of, &axis) || !ghp_onnx_same(im, of, node->inputs[0]))
+        return false;
+    *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {node->inputs[0]}, .n_attributes = 2};
+    found->attributes[0] =
+        (struct ghp_onnx_attribute){.name = "axis", .kind = GHP_ONNX_INT, .integer = (int64_t)axis};
+    found->attributes[1] =
+        (struct ghp_onnx_attribute){.name = "epsilon", .kind = GHP_ONNX_REAL, .real = least};
+    return true;
+}
+
 const struct ghp_onnx_pattern ghp_onnx_pattern_norm[] = {
     {"Mul", "LayerNormalization", match_layer_norm},
     {"Mul", "RMSNormalization", match_rms_norm},
+    {"Div", "LpNormalization", match_unit},
     {0}};

@@ -35,6 +35,13 @@ struct ghp_onnx_base { /* a constant's elements, in order */
     enum ghp_onnx_role role;
     const char *of; /* the tensor of the file that has the role, or NULL */
     int trained_by; /* 1 + the first source that has it (onnx/shared.h); 0: none */
+    /* NULL, or whether each element is a number that the file puts in the place of a parameter's */
+    const bool *held;
+    /* 1 + the layer that computes the elements, the same for all samples, and that is why they have no values
+     * (onnx/operator/derived.h); 0: none. Element i is element places[i] (NULL: i) of its output, which counts c, h, w,
+     * the last fastest. */
+    int derived;
+    const double *places;
 };
 
 struct ghp_onnx_array {
@@ -66,6 +73,12 @@ struct ghp_onnx_scores {
     struct ghp_onnx_array table;
     struct ghp_tiles tiles;
     const double *hidden;
+    /* 1 + the layer that computes such a table; 0: none does */
+    int computed_table;
+    /* 1 + the layer that has a factor for each head (0: none does), the first of them, and the elements from one to the
+     * next */
+    int factors;
+    int64_t first_factor, factor_step;
     double dropout; /* of the weights */
 };
 

@@ -86,9 +86,21 @@ static bool is_base(const struct ghp_onnx_array *array)
     return array->offset == 0 && stride == array->base->elements;
 }
 
+/* Refuses a constant that layers compute. */
+static enum ghp_status check_values(const struct ghp_onnx_base *base)
+{
+    if (base->derived == 0) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "it takes what the file computes of the parameter '%.96s' as numbers; make what "
+        "is computed a parameter or a buffer of the module",
+        base->of != NULL ? base->of : "");
+}
+
 enum ghp_status ghp_onnx_base_values(struct ghp_onnx_import *im, const struct ghp_onnx_base *base,
                                      const double **values)
 {
+    GHP_TRY(check_values(base));
     if (base->tensor != NULL) GHP_TRY(check_elements(base->elements));
     if (base->values == NULL && base->tensor != NULL) {
         GHP_TRY(stored_values(im, base, values));
@@ -119,6 +131,22 @@ enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onn
     return GHP_OK;
 }
 
+enum ghp_status ghp_onnx_places(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
+                                const double **places)
+{
+    int64_t n = ghp_onnx_elements(array), index[GHP_ONNX_MAX_DIMS] = {0}, at = array->offset;
+    const double *from = array->base->places;
+    double *out;
+
+    GHP_TRY(ghp_onnx_room(im, n, &out));
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = from != NULL ? from[at] : (double)at;
+        ghp_onnx_next_element(array, index, &at);
+    }
+    *places = out;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_onnx_uniform(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
                                  bool *uniform, double *value)
 {
@@ -141,6 +169,7 @@ enum ghp_status ghp_onnx_floats(const struct ghp_onnx_array *array, double scale
     int64_t n = ghp_onnx_elements(array), index[GHP_ONNX_MAX_DIMS] = {0}, at = array->offset;
     float *from = NULL;
 
+    GHP_TRY(check_values(base));
     if (base->tensor != NULL) {
         from = ghp_alloc((size_t)base->elements, sizeof *from);
         if (from == NULL) return GHP_NO_MEMORY();

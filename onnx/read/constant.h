@@ -39,6 +39,11 @@ enum ghp_status ghp_onnx_base_values(struct ghp_onnx_import *im, const struct gh
  * Returns   what ghp_onnx_base_values and ghp_onnx_room return */
 enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
                                 const double **values);
+/* The places of a derived constant's elements in order, as long as the import lives.
+ *
+ * Returns   what ghp_onnx_room returns */
+enum ghp_status ghp_onnx_places(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
+                                const double **places);
 /* Whether all elements are one number, and which. */
 enum ghp_status ghp_onnx_uniform(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
                                  bool *uniform, double *value);

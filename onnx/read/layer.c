@@ -1,6 +1,7 @@
 /* onnx/read/layer.c - layers that an ONNX graph becomes: their names, and where their weights are. */
 #include "onnx/read/layer.h"
 
+#include "core/base/text.h"
 #include "onnx/read/role.h"
 
 #include <ctype.h>
@@ -9,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name has at most NAME_BYTES of its hint, then the hint's part, and "_" with a number of at most 7 digits,
- * which is below the number of names taken: 96 in all, as many as a description may have. */
-enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 80, PART_BYTES = 8, NAME_ROOM = 96 + 1 };
+/* A name has at most NAME_BYTES of its hint and the hint's part, and then "_" with a number of at most 7 digits, which
+ * is below the number of names taken: 96 in all, as many as a description may have. */
+enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 88, PART_BYTES = 8, NAME_ROOM = 96 + 1 };
+enum { THIRDS = 3 }; /* queries, keys and values */
 
 struct ghp_onnx_hint ghp_onnx_called(const char *text)
 {
@@ -28,9 +30,9 @@ struct ghp_onnx_hint ghp_onnx_part(struct ghp_onnx_hint hint, const char *part)
 /* Letters, digits and _ - . / of the hint; of none, the operation's name. Returns its bytes. */
 static size_t clean_name(struct ghp_onnx_hint hint, enum ghp_op op, char name[NAME_ROOM])
 {
-    size_t n = 0;
+    size_t n = 0, most = NAME_BYTES - strlen(hint.part);
 
-    for (; n < hint.n && n < NAME_BYTES; n++) {
+    for (; n < hint.n && n < most; n++) {
         char c = hint.text[n];
         bool sound = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                      strchr("_-./", c) != NULL;
@@ -204,6 +206,39 @@ static bool is_module_name(const struct ghp_onnx_array *weight, const char *name
             strstr(name, "::") == NULL);
 }
 
+bool ghp_onnx_is_part(const struct ghp_onnx_array *weight)
+{
+    const struct ghp_onnx_base *base = weight->base;
+
+    return base != NULL && base->tensor != NULL && ghp_onnx_elements(weight) < base->elements;
+}
+
+/* The part of a module's tensor that has queries, keys and values one after the other, of some of whose rows the weight
+ * is all: the last two have no part yet, as they are cut again. False if it is not one. */
+static bool part_of_tensor(const struct ghp_onnx_array *weight, struct ghp_onnx_hint *hint)
+{
+    static const char *const parts[THIRDS] = {".q", ".k", ".v"};
+    const struct ghp_onnx_base *base = weight->base;
+    int64_t n = ghp_onnx_elements(weight), rows, third, last = 0;
+    const char *name;
+
+    if (!ghp_onnx_is_part(weight)) return false;
+    name = base->tensor->name;
+    third = base->elements / THIRDS;
+    rows = base->tensor->n_dims > 0 ? base->tensor->dims[0] : 0;
+    for (int d = 0; d < weight->n; d++)
+        last += (weight->dims[d] - 1) * weight->strides[d];
+    if (third < 1 || rows < THIRDS || rows % THIRDS != 0 || last != n - 1 ||
+        weight->offset % third != 0 ||
+        (n != third && !(n == 2 * third && weight->offset == third)) ||
+        strlen(name) > NAME_BYTES - PART_BYTES || !is_module_name(weight, name))
+        return false;
+    *hint = ghp_onnx_called(name);
+    if (ghp_text_ends(name, ".weight")) hint->n -= strlen(".weight");
+    if (n == third) hint->part = parts[weight->offset / third];
+    return true;
+}
+
 struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
                                    const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *weight)
@@ -211,7 +246,9 @@ struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
     static const char *const ends[] = {".weight", ".bias"};
     const char *name = weight != NULL ? weight_name(im, weight) : "";
     size_t n = strlen(name);
+    struct ghp_onnx_hint part;
 
+    if (weight != NULL && part_of_tensor(weight, &part)) return part;
     for (int i = 0; i < 2; i++) {
         size_t end = strlen(ends[i]);
         struct ghp_onnx_hint hint;
@@ -222,7 +259,7 @@ struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
             hint.n = n - end;
         return hint; /* a bias layer is called as its tensor */
     }
-    if (n > 0 && n < NAME_BYTES && is_module_name(weight, name)) return ghp_onnx_called(name);
+    if (n > 0 && n <= NAME_BYTES && is_module_name(weight, name)) return ghp_onnx_called(name);
     return ghp_onnx_called(ghp_onnx_node_name(node));
 }
 

@@ -18,6 +18,9 @@ struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
                                    const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *weight);
 
+/* Whether a weight is some elements of a tensor of the file. */
+bool ghp_onnx_is_part(const struct ghp_onnx_array *weight);
+
 /* Adds a layer: op, inputs and attributes are those of `like`, and its name is that of the hint as far as it is a
  * valid name. If a layer or a tensor has that name already, a number is appended. */
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,

@@ -160,11 +160,53 @@ void ghp_onnx_role_of_made(struct ghp_onnx_import *im, const struct ghp_onnx_nod
 
         if (from == NULL || from->base == NULL || from->base->whole) continue;
         role = from->base->role;
-        if (role == GHP_ONNX_PARAMETER && !rearranges(node->op)) role = GHP_ONNX_COMPUTED;
+        if (role == GHP_ONNX_PARAMETER && (!rearranges(node->op) || from->base->held != NULL))
+            role = GHP_ONNX_COMPUTED;
         if (role <= base->role) continue;
         base->role = role;
         base->of = from->base->of;
     }
+}
+
+/* ---- what is held ---- */
+
+void ghp_onnx_role_hold(const struct ghp_onnx_array *parameter, const struct ghp_onnx_array *made,
+                        const bool *held)
+{
+    struct ghp_onnx_base *base = base_of(made);
+
+    base->role = parameter->base->role;
+    base->of = parameter->base->of;
+    base->held = held;
+}
+
+/* Elements that are held; `zeros`: at zero. */
+static int64_t count_held(const struct ghp_onnx_array *array, bool zeros)
+{
+    const struct ghp_onnx_base *base = array->base;
+    int64_t index[GHP_ONNX_MAX_DIMS] = {0}, at = array->offset, n = 0;
+
+    for (int64_t i = 0; base->held != NULL && i < ghp_onnx_elements(array); i++) {
+        n += base->held[at] && (!zeros || base->values[at] == 0);
+        ghp_onnx_next_element(array, index, &at);
+    }
+    return n;
+}
+
+int64_t ghp_onnx_role_zeros(const struct ghp_onnx_array *array)
+{
+    return count_held(array, true);
+}
+
+enum ghp_status ghp_onnx_role_check_held(const struct ghp_onnx_import *im)
+{
+    for (int i = 0; i < im->n_sources; i++) {
+        const struct ghp_onnx_source *source = &im->sources[i];
+
+        if (count_held(&source->array, false) > 0)
+            return ghp_onnx_role_fail_computed(im, im->makers[source->layer], &source->array);
+    }
+    return GHP_OK;
 }
 
 /* ---- what becomes of them ---- */

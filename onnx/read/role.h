@@ -29,6 +29,15 @@ void ghp_onnx_role_of_made(struct ghp_onnx_import *im, const struct ghp_onnx_nod
 /* Hands the role of one constant to another that is computed from it. */
 void ghp_onnx_role_hand_on(const struct ghp_onnx_array *from, const struct ghp_onnx_array *to);
 
+/* Says of a constant that it is a parameter's but for the elements that are held; `held` lives as long as the
+ * import. */
+void ghp_onnx_role_hold(const struct ghp_onnx_array *parameter, const struct ghp_onnx_array *made,
+                        const bool *held);
+/* Elements that are held at zero. */
+int64_t ghp_onnx_role_zeros(const struct ghp_onnx_array *array);
+/* Refuses layers that would train what the file holds; once they are all there. Returns GHP_OK; GHP_ERR_INPUT. */
+enum ghp_status ghp_onnx_role_check_held(const struct ghp_onnx_import *im);
+
 /* Whether a constant is a number that nobody trains, such as an epsilon. */
 bool ghp_onnx_role_is_number(const struct ghp_onnx_array *array);
 /* Whether a constant is a parameter itself, or may be one. */

@@ -259,16 +259,23 @@ def _read_tensors(torch: Any, path: Path) -> Dict[str, Any]:
 
 def _find(torch: Any, tensors: Dict[str, Any], name: str) -> Any:
     """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in the parts that ghp
-    makes of one layer for queries, keys and values, as nn.MultiheadAttention's is, or of one for the last two. None:
-    there is none."""
+    makes of one layer for queries, keys and values, as nn.MultiheadAttention's is, or of one for the last two. They are
+    of each head by itself if the parts have the number of heads in their names. Keys without a bias, in whose place the
+    module takes zeros, have zeros. None: there is none."""
     for end in ("", ".weight", ".bias"):
         if name + end in tensors:
             return tensors[name + end]
     base, _, kind = name.rpartition(".")
     if kind.startswith("in_proj_"):
         base, kind = base + ".in_proj_weight", kind[len("in_proj_"):]
+    for heads in range(2, 257):
+        if "%s.q%d.%s" % (base, heads, kind) in tensors:
+            by_head = [tensors["%s.%s%d.%s" % (base, part, heads, kind)].unflatten(0, (heads, -1)) for part in "qkv"]
+            return torch.cat(by_head, 1).flatten(0, 1)
     made = "qkv" if "%s.q.%s" % (base, kind) in tensors else "kv"
     parts = ["%s.%s.%s" % (base, part, kind) for part in made]
+    if made == "qkv" and kind == "bias" and parts[1] not in tensors and parts[2] in tensors:
+        return torch.cat([tensors[parts[0]], torch.zeros_like(tensors[parts[0]]), tensors[parts[2]]])
     return torch.cat([tensors[part] for part in parts]) if all(part in tensors for part in parts) else None
 
 

@@ -417,7 +417,7 @@ static void add_attention(void)
 }
 
 /* Windows of one pixel, of one row, more pixels or channels than a warp; seams both ways, one way, and through the only
- * window. */
+ * window; each with a table of each sample and without. */
 static void add_window_attention(void)
 {
     static const struct {
@@ -428,16 +428,16 @@ static void add_window_attention(void)
                   {2, 1, 1, 4, {.h = 1, .w = 5, .across = 1, .shift_w = 3}},
                   {1, 1, 1, 2, {.h = 5, .w = 7, .across = 1, .shift_h = 3}},
                   {1, 1, 1, 33, {.h = 2, .w = 2, .across = 1}}};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const struct ghp_tiles *tiles = &shapes[i].tiles;
-        add((struct ghp_local){
-            .op = GHP_OP_WINDOW_ATTENTION,
-            .n = shapes[i].n,
-            .c = shapes[i].heads * shapes[i].size,
-            .h = shapes[i].rows * tiles->across * tiles->h * tiles->w,
-            .n_inputs = 3,
-            .heads = {.size = shapes[i].size, .n = shapes[i].heads, .n_kv = shapes[i].heads},
-            .tiles = *tiles});
+    for (size_t i = 0; i < 2 * (sizeof shapes / sizeof shapes[0]); i++) {
+        const struct ghp_tiles *tiles = &shapes[i / 2].tiles;
+        int64_t heads = shapes[i / 2].heads;
+        add((struct ghp_local){.op = GHP_OP_WINDOW_ATTENTION,
+                               .n = shapes[i / 2].n,
+                               .c = heads * shapes[i / 2].size,
+                               .h = shapes[i / 2].rows * tiles->across * tiles->h * tiles->w,
+                               .n_inputs = 3 + (int)(i % 2),
+                               .heads = {.size = shapes[i / 2].size, .n = heads, .n_kv = heads},
+                               .tiles = *tiles});
     }
 }
 

@@ -325,9 +325,12 @@ static double window_attention_at(const struct ghp_operand_set *set, struct plac
         for (int64_t c = head * l->heads.size; c < (head + 1) * l->heads.size; c++)
             score += scale * op_case_get(set, set->args.at.x[0], (o.n * l->h + o.p) * l->c + c) *
                      op_case_get(set, set->args.at.x[1], (o.n * l->h + first + i) * l->c + c);
-        score += op_case_get(
-            set, set->args.at.w[0],
-            ((y - down + t->h - 1) * (2 * t->w - 1) + x - right + t->w - 1) * l->heads.n + head);
+        int64_t places = (2 * t->h - 1) * (2 * t->w - 1);
+        int64_t place = (y - down + t->h - 1) * (2 * t->w - 1) + x - right + t->w - 1;
+        score += op_case_get(set, set->args.at.w[0], place * l->heads.n + head);
+        if (l->n_inputs > 3) /* a table of the sample */
+            score +=
+                op_case_get(set, set->args.at.x[3], (o.n * places + place) * l->heads.n + head);
         all += exp(score);
         sum +=
             exp(score) * op_case_get(set, set->args.at.x[2], (o.n * l->h + first + i) * l->c + o.k);

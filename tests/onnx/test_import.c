@@ -390,8 +390,8 @@ static void check_clashes(void)
     layers_are(
         "b:c",
         "[{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "aaaaaa\",\"op\":\"relu\"},{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_1\",\"op\":\"relu\"},{\"name\":\"b_c\",\"op\":"
+        "aaaaaaaaaaaaaa\",\"op\":\"relu\"},{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_1\",\"op\":\"relu\"},{\"name\":\"b_c\",\"op\":"
         "\"relu\"},{\"name\":\"b_c_2\",\"op\":\"relu\"},");
     begin(13, -1, 4, 0, 0); /* tensors: 'a.weight' of the layers 'a' and 'a.weight' */
     constant("m", GHP_ONNX_FLOAT, 2, square, floats);

@@ -1,7 +1,8 @@
 /* executor/backend/cpu/window_attention.c - attention within windows of an image.
  *
  * A part has heads of windows of samples, each of which is small: its scores are recomputed row by row. The table's
- * gradient is a sum over all of them, so that a part there has whole heads.
+ * gradient is a sum over all of them, so that a part there has whole heads; that of a table of each sample is one over
+ * its windows, so that a part has whole heads of a sample.
  *
  * ghp-options: -O3 -ffp-contract=fast */
 #ifndef KERNEL
@@ -14,11 +15,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { PIXELS_MOST = GHP_WINDOW_MOST * GHP_WINDOW_MOST, CHANNELS = 64 /* summed in registers */ };
+enum {
+    PIXELS_MOST = GHP_WINDOW_MOST * GHP_WINDOW_MOST,
+    PLACES_MOST = (2 * GHP_WINDOW_MOST - 1) * (2 * GHP_WINDOW_MOST - 1),
+    CHANNELS = 64 /* summed in registers */
+};
 
 /* One head of one window of a sample: where its rows are, `stride` from one to the next. */
 struct head {
-    int64_t first, stride, window, windows, number;
+    int64_t sample, first, stride, window, windows, number;
     float *logarithms;
 };
 
@@ -31,6 +36,7 @@ static struct head head_of(const struct ghp_local *local, const struct ghp_kerne
     float *saved = args->at.saved;
 
     return (struct head){
+        .sample = n,
         .first = (n * local->h + window * pixels) * local->c + number * local->heads.size,
         .stride = local->c,
         .window = window,
@@ -44,6 +50,26 @@ static struct head head_of(const struct ghp_local *local, const struct ghp_kerne
 static int64_t heads_of(const struct ghp_local *local)
 {
     return local->n * (local->h / (local->tiles.h * local->tiles.w)) * local->heads.n;
+}
+
+/* Windows of a head that a part has all of in the backward pass. */
+static int64_t windows_of_part(const struct ghp_local *local)
+{
+    return ghp_window_has_table(local) ? local->h / (local->tiles.h * local->tiles.w) : 1;
+}
+
+/* The number, for head_of, of window k of part i's head. */
+static int64_t head_of_part(const struct ghp_local *local, int64_t i, int64_t k)
+{
+    int64_t windows = windows_of_part(local), heads = local->heads.n;
+
+    return windows == 1 ? i : (i / heads * windows + k) * heads + i % heads;
+}
+
+/* Where the table of a sample has the head's first number. */
+static int64_t own_table(const struct ghp_local *local, const struct head *head)
+{
+    return head->sample * ghp_window_offsets(&local->tiles) * local->heads.n + head->number;
 }
 
 /* Weights and slopes of one head, of each part. */
@@ -101,12 +127,16 @@ static void KERNEL(window_scores)(const struct ghp_local *local,
     const SCALAR *x = (const SCALAR *)args->at.x[0] + head->first + query * head->stride;
     const SCALAR *keys = (const SCALAR *)args->at.x[1] + head->first;
     const float *table = (const float *)args->at.w[0] + head->number;
+    const SCALAR *own =
+        ghp_window_has_table(local) ? (const SCALAR *)args->at.x[3] + own_table(local, head) : NULL;
     float scale = (float)ghp_attention_scale(&local->heads);
     bool shifted = ghp_window_is_last_row(tiles, head->window, head->windows) ||
                    ghp_window_is_last_column(tiles, head->window);
     for (int64_t key = 0; key < tiles->h * tiles->w; key++) {
+        int64_t place = ghp_window_offset(tiles, query, key) * local->heads.n;
         scores[key] = scale * KERNEL(window_dot)(local->heads.size, x, keys + key * head->stride) +
-                      table[ghp_window_offset(tiles, query, key) * local->heads.n];
+                      table[place];
+        if (own != NULL) scores[key] += GET(own[place]);
         if (shifted && !ghp_window_sees(tiles, head->window, head->windows, query, key))
             scores[key] = -1e30f;
     }
@@ -181,24 +211,42 @@ static void KERNEL(window_rows)(const struct ghp_local *local, const struct head
         }
 }
 
-static void KERNEL(window_data)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+/* dx of one head of a window; slopes are added to `numbers`, by their places, if a table of the sample wants them. */
+static void KERNEL(window_head)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share,
+                                int64_t i, float *numbers)
 {
-    struct ghp_range heads = ghp_share_of(share, heads_of(local), 1);
     int64_t pixels = local->tiles.h * local->tiles.w;
     float *weights = window_room(args, share.part, pixels), *slopes = weights + pixels * pixels;
     float scale = (float)ghp_attention_scale(&local->heads);
     SCALAR *const *dx = (SCALAR *const *)args->at.dx;
+    struct head head = head_of(local, args, i);
+    for (int64_t query = 0; query < pixels; query++)
+        KERNEL(window_slopes)
+    (local, args, &head, query, weights + query * pixels, slopes + query * pixels);
+    if (dx[0] != NULL)
+        KERNEL(window_rows)(local, &head, slopes, false, scale, args->at.x[1], dx[0]);
+    if (dx[1] != NULL) KERNEL(window_rows)(local, &head, slopes, true, scale, args->at.x[0], dx[1]);
+    if (dx[2] != NULL) KERNEL(window_rows)(local, &head, weights, true, 1, args->at.dy, dx[2]);
+    for (int64_t pair = 0; numbers != NULL && pair < pixels * pixels; pair++)
+        numbers[ghp_window_offset(&local->tiles, pair / pixels, pair % pixels)] += slopes[pair];
+}
+
+static void KERNEL(window_data)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    int64_t windows = windows_of_part(local), places = ghp_window_offsets(&local->tiles);
+    struct ghp_range heads = ghp_share_of(share, heads_of(local) / windows, 1);
     for (int64_t i = heads.first; i < heads.end; i++) {
-        struct head head = head_of(local, args, i);
-        for (int64_t query = 0; query < pixels; query++)
-            KERNEL(window_slopes)
-        (local, args, &head, query, weights + query * pixels, slopes + query * pixels);
-        if (dx[0] != NULL)
-            KERNEL(window_rows)(local, &head, slopes, false, scale, args->at.x[1], dx[0]);
-        if (dx[1] != NULL)
-            KERNEL(window_rows)(local, &head, slopes, true, scale, args->at.x[0], dx[1]);
-        if (dx[2] != NULL) KERNEL(window_rows)(local, &head, weights, true, 1, args->at.dy, dx[2]);
+        float numbers[PLACES_MOST];
+        struct head head = head_of(local, args, head_of_part(local, i, 0));
+        SCALAR *own = ghp_window_has_table(local) ? args->at.dx[3] : NULL;
+        memset(numbers, 0, own != NULL ? (size_t)places * sizeof *numbers : 0);
+        for (int64_t k = 0; k < windows; k++)
+            KERNEL(window_head)
+        (local, args, share, head_of_part(local, i, k), own != NULL ? numbers : NULL);
+        for (int64_t place = 0; own != NULL && place < places; place++)
+            own[own_table(local, &head) + place * local->heads.n] = PUT(numbers[place]);
     }
 }
 

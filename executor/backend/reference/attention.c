@@ -220,18 +220,28 @@ static int64_t table_at(const struct ghp_local *local, struct pixel q, int64_t k
     return ghp_window_offset(&local->tiles, q.place, key) * local->heads.n + q.head;
 }
 
+/* The same in the table of a sample that it reads. */
+static int64_t own_table_at(const struct ghp_local *local, struct pixel q, int64_t key)
+{
+    return q.n * ghp_window_offsets(&local->tiles) * local->heads.n + table_at(local, q, key);
+}
+
 /* -HUGE_VAL of a key that is hidden. */
 static double window_score(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                            struct pixel q, int64_t key)
 {
     const double *x = args->at.x[0], *keys = args->at.x[1], *table = args->at.w[0];
+    const double *own = args->at.x[3];
+    double number;
 
     if (!ghp_window_sees(&local->tiles, q.window, local->h / pixels_of(local), q.place, key))
         return -HUGE_VAL;
+    number = table[table_at(local, q, key)] +
+             (ghp_window_has_table(local) ? own[own_table_at(local, q, key)] : 0.0);
     return ghp_attention_scale(&local->heads) * product(local->heads.size,
                                                         x + pixel_row(local, q, q.place),
                                                         keys + pixel_row(local, q, key)) +
-           table[table_at(local, q, key)];
+           number;
 }
 
 static void forward_pixel(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
@@ -288,6 +298,8 @@ static void backward_pixel(const struct ghp_local *local, const struct ghp_kerne
         if (dx[1] != NULL)
             ghp_reference_add_scaled(size, scale * w.slope, x + mine, dx[1] + theirs);
         if (dx[2] != NULL) ghp_reference_add_scaled(size, w.p, dy + mine, dx[2] + theirs);
+        if (ghp_window_has_table(local) && dx[3] != NULL)
+            dx[3][own_table_at(local, q, key)] += w.slope;
     }
 }
 
@@ -328,6 +340,8 @@ static void window_backward(const struct ghp_local *local, const struct ghp_kern
 {
     for (int input = 0; input < 3; input++)
         clear(args->at.dx[input], local->n * local->h * local->c);
+    if (ghp_window_has_table(local))
+        clear(args->at.dx[3], ghp_window_table_elements(local, 3));
     each_pixel(local, args, backward_pixel);
 }
 

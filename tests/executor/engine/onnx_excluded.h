@@ -94,4 +94,7 @@
     {"test_reduce_l1_default_axes_keepdims", "a sum over samples", false},
     {"test_reduce_l2_default_axes_keepdims", "a sum over samples", false},
     {"test_reduce_sum_square_default_axes_keepdims", "a sum over samples", false},
+    {"test_reduce_prod_do_not_keepdims", "products along an axis", false},
+    {"test_reduce_prod_keepdims", "products along an axis", false},
+    {"test_reduce_prod_negative_axes", "products along an axis", false},
     {"test_reshape_allowzero_reordered", "no elements", false},

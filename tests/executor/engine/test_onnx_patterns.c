@@ -464,6 +464,35 @@ static void check_norm_operators(void)
     }
 }
 
+/* ---- vectors over their lengths ---- */
+
+static double unit(const float *x, int i)
+{
+    double square = 0;
+
+    for (int k = 0; k < WIDE; k++)
+        square += (double)x[k] * (double)x[k];
+    return square > 0 ? (double)x[i] / sqrt(square) : 0;
+}
+
+static void check_units(void)
+{
+    for (int max = 0; max < 2; max++) {
+        begin(13, BATCH, WIDE, 0, 0);
+        number_of("least", 1e-12f);
+        list(node("ReduceL2", "length", "x", NULL), "axes", last, 1);
+        node(max ? "Max" : "Clip", "clipped", "length", "least");
+        node("Div", "y", "x", "clipped");
+        means("y", GHP_OP_RMS_NORM, 2, unit);
+    }
+    begin(13, BATCH, WIDE, 0, 0);
+    node("LpNormalization", "y", "x", NULL);
+    means("y", GHP_OP_RMS_NORM, 2, unit);
+    begin(13, BATCH, WIDE, 0, 0);
+    number(node("LpNormalization", "y", "x", NULL), "p", 1);
+    refused(path, "y", GHP_ERR_INPUT, "divides by another norm than the root of a sum");
+}
+
 CHECK_TEST(onnx_patterns)
 {
     begin_meanings("patterns");
@@ -476,6 +505,7 @@ CHECK_TEST(onnx_patterns)
     check_norms();
     check_norm_axes();
     check_norm_operators();
+    check_units();
     unlink(path);
     return check_end();
 }

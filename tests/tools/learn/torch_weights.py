@@ -28,12 +28,20 @@ def read_weights(path):
 
 def find(tensors, name):
     """A module's tensor: under its name, as the weight or bias of a layer that is called so, or in parts that an
-    attention reads: queries, keys and values, or the last two."""
+    attention reads: queries, keys and values, or the last two; of each head by itself if the parts have the number of
+    heads in their names. Keys without a bias, whose module takes zeros in its place, have zeros."""
     for end in "", ".weight", ".bias":
         if name + end in tensors:
             return tensors[name + end]
     base, _, kind = name.rpartition(".")
     if kind.startswith("in_proj_"):
         base, kind = base + ".in_proj_weight", kind[len("in_proj_"):]
-    parts = "qkv" if "%s.q.%s" % (base, kind) in tensors else "kv"
-    return torch.cat([tensors["%s.%s.%s" % (base, part, kind)] for part in parts])
+    for heads in range(2, 257):
+        if "%s.q%d.%s" % (base, heads, kind) in tensors:
+            parts = [tensors["%s.%s%d.%s" % (base, part, heads, kind)].unflatten(0, (heads, -1)) for part in "qkv"]
+            return torch.cat(parts, 1).flatten(0, 1)
+    parts = ["%s.%s.%s" % (base, part, kind) for part in "qkv"]
+    parts = parts if parts[0] in tensors else parts[1:]
+    if kind == "bias" and len(parts) == 3 and parts[1] not in tensors:
+        return torch.cat([tensors[parts[0]], torch.zeros_like(tensors[parts[0]]), tensors[parts[2]]])
+    return torch.cat([tensors[part] for part in parts])

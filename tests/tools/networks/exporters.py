@@ -4,7 +4,10 @@
                              both; one line each of the table in docs/results/exactness.md. Exits 1 where a gradient is
                              further off than LIMITS, or a network is refused.
     exporters.py read CASE...    whether they are read alone
-    exporters.py survey          the same of all of NETWORKS and modules.py by both exporters, and how many are read
+    exporters.py survey [--results FILE]
+                             the same of torchvision's networks that classify or segment, but for the largest, of
+                             modules.py and of HUGGING_FACE, by both exporters; then how many are read, and why the
+                             others are not. What FILE has is not done again, and the rest is added to it.
 
 The tools are in GHP_BIN. Weights and biases of all
 modules are drawn, norms' around one and zero. Samples are noise in NumPy arrays. The gradients are the momentum that
@@ -13,6 +16,7 @@ SGD keeps after one step.
 A network is exported as torchvision makes it. Masks of two programs differ, so its layers, dropouts with their shares
 among them, are what is compared; gradients are those of the same network without dropout.
 """
+import collections
 import contextlib
 import copy
 import io
@@ -33,19 +37,24 @@ from torch_weights import find, read_tensors
 
 LIMITS = {32: 2e-5, 64: 1e-10}
 # pixels, samples: of as many as the network takes, and as make norms and the first kernels sound
-SIZES = {"alexnet": (224, 2), "vgg11": (224, 1), "vgg16": (224, 1), "vgg11_bn": (224, 2), "inception_v3": (80, 4),
-         "maxvit_t": (224, 2)}
+SIZES = {"vgg11": (224, 1), "vgg16": (224, 1), "inception_v3": (80, 4)}
+LARGE, LARGE_KINDS = (224, 2), ("alexnet", "maxvit", "vgg", "vit")
 USUAL = (64, 4)
 MORE = {"googlenet": {"aux_logits": False, "init_weights": False},
         "inception_v3": {"aux_logits": False, "init_weights": False}}
-# of torchvision, one of each family
-NETWORKS = ["alexnet", "vgg11_bn", "resnet18", "resnet50", "resnext50_32x4d", "wide_resnet50_2", "densenet121",
-            "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large", "squeezenet1_1", "shufflenet_v2_x1_0",
-            "efficientnet_b0", "efficientnet_v2_s", "mnasnet0_5", "regnet_x_400mf", "regnet_y_400mf", "convnext_tiny",
-            "swin_t", "swin_v2_t", "maxvit_t", "googlenet", "inception_v3", "fcn_resnet50",
-            "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large"]
 SURVEYED = [("traced", 17), ("dynamo", 20)]
+MOST = 200_000_000  # parameters of a network that is surveyed
 BIN = os.environ.get("GHP_BIN", "build/bin")
+# image classifiers of transformers, as small as their configurations say with SMALL, called hf_NAME
+HUGGING_FACE = ["beit", "bit", "convnext", "convnextv2", "cvt", "data2vec-vision", "dinov2", "dinov2_with_registers",
+                "efficientnet", "focalnet", "hiera", "ijepa", "levit", "mobilenet_v1", "mobilenet_v2", "mobilevit",
+                "mobilevitv2", "poolformer", "pvt", "pvt_v2", "regnet", "resnet", "segformer", "siglip", "swiftformer",
+                "swin", "swinv2", "vit", "vit_msn"]
+SMALL = {"image_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
+         "patch_size": 8, "window_size": 4, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4]}
+SMALL_OF = {"swin": ("embed_dim", "depths", "num_heads", "window_size"),
+            "swinv2": ("embed_dim", "depths", "num_heads", "window_size"),
+            "vit": tuple(SMALL)[1:6]}
 
 
 class Out(torch.nn.Module):
@@ -59,18 +68,49 @@ class Out(torch.nn.Module):
         return self.of(x)["out"]
 
 
+class Logits(torch.nn.Module):
+    """An image classifier of transformers."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def forward(self, x):
+        return self.of(pixel_values=x, return_dict=True).logits
+
+
 def segments(network):
     return network in torchvision.models.list_models(torchvision.models.segmentation)
+
+
+def hugging_face(name):
+    import transformers
+
+    config = transformers.AutoConfig.for_model(name)
+    keys = SMALL_OF.get(name, SMALL_OF["vit"] if isinstance(getattr(config, "num_hidden_layers", None), int) and
+                        isinstance(getattr(config, "hidden_size", None), int) and hasattr(config, "intermediate_size")
+                        else ())
+    for key in ("image_size", *keys):
+        if hasattr(config, key):
+            setattr(config, key, SMALL[key])
+    config.num_labels = 5
+    return Logits(transformers.AutoModelForImageClassification.from_config(config)).train()
+
+
+def of_torchvision(network):
+    more = {"weights_backbone": None, "num_classes": 5} if segments(network) else MORE.get(network, {})
+    net = torchvision.models.get_model(network, weights=None, **more).train()
+    return Out(net) if segments(network) else net
 
 
 def make(network):
     torch.manual_seed(5)
     if network in modules.MODULES:
         net = modules.MODULES[network][0]().train()
+    elif network.startswith("hf_"):
+        net = hugging_face(network[3:])
     else:
-        more = {"weights_backbone": None, "num_classes": 5} if segments(network) else MORE.get(network, {})
-        net = torchvision.models.get_model(network, weights=None, **more).train()
-        net = Out(net) if segments(network) else net
+        net = of_torchvision(network)
     with torch.no_grad():
         for parameter in net.parameters():
             if parameter.dim() == 1:
@@ -193,13 +233,25 @@ def read(net, shape, samples, exporter, opset):
     return json.loads(layers)["layers"], said
 
 
+def line_of(error):
+    lines = str(error).strip().splitlines()
+    return lines[0][:160] if lines else type(error).__name__
+
+
 def check(case, read_only):
+    """Whether a case is as it should be, and what became of it."""
     network, exporter, opset, *bits = case.split(".")
-    pixels, samples = SIZES.get(network, USUAL)
+    pixels, samples = SIZES.get(network, LARGE if network.startswith(LARGE_KINDS) else USUAL)
     shape = modules.MODULES[network][1] if network in modules.MODULES else (3, pixels, pixels)
-    net = make(network)
     row = "| %s | %s | %s | " % (network, exporter, opset)
-    dropped = dropouts(net, shape)
+    try:
+        net = make(network)
+        dropped = dropouts(net, shape)
+    except Exception as error:
+        if not network.startswith("hf_"):
+            raise
+        print(row + "not made: %s | | | |" % line_of(error), flush=True)
+        return True, "not made by transformers"
     shares = [getattr(*each) for each in dropped]
     try:
         layers, said = read(net, shape, samples, exporter, int(opset))
@@ -208,16 +260,17 @@ def check(case, read_only):
         good = check_dropouts(
             shares, layers, read(net, shape, samples, exporter, int(opset))[0] if shares else layers)
     except Refused as error:
-        print(row + "no: %s | | | |" % str(error).split("net.onnx: ")[-1].split("; ")[0], flush=True)
-        return False
+        reason = str(error).split("net.onnx: ")[-1].split("; ")[0]
+        print(row + "no: %s | | | |" % reason, flush=True)
+        return False, "refused: " + (reason.partition(") ")[2] or reason)
     except Exception as error:  # the exporter's own refusal
-        print(row + "not written: %s | | | |" % str(error).strip().splitlines()[0][:160], flush=True)
-        return True
+        print(row + "not written: %s | | | |" % line_of(error), flush=True)
+        return True, "not written by PyTorch's exporter"
     if said != "":
         print(said, file=sys.stderr)
     cells = {}
     labels_of = (modules.CLASSES, *modules.MODULES[network][2:]) if network in modules.MODULES else \
-        (5, (pixels, pixels)) if segments(network) else (256,)
+        (5, (pixels, pixels)) if segments(network) else (5 if network.startswith("hf_") else 256,)
     x, labels = make_samples(shape, samples, *labels_of)
     for n in () if read_only else [int(b) for b in bits] or [64, 32]:
         reference, limit = theirs(net, x, labels, n), LIMITS[n]
@@ -230,21 +283,48 @@ def check(case, read_only):
         cells[n] = "%.1e" % most + ("" if most <= limit else " (%s)" % which)
         good = good and most <= limit
     print(row + "yes | %s |" % " | ".join(cells.get(key, "") for key in (64, 32, "own")), flush=True)
-    return good
+    return good, "read" if good else "read, and not alike"
+
+
+def surveyed():
+    names = [name for kind in (torchvision.models, torchvision.models.segmentation)
+             for name in torchvision.models.list_models(kind)]
+    small = []
+    for name in names:
+        with torch.device("meta"):
+            net = of_torchvision(name)
+        if sum(parameter.numel() for parameter in net.parameters()) <= MOST:
+            small.append(name)
+    networks = [*modules.MODULES, *small, *("hf_" + name for name in HUGGING_FACE)]
+    return ["%s.%s.%d" % (network, *by) for network in networks for by in SURVEYED]
+
+
+def survey(results):
+    cases, done = surveyed(), {}
+    if results and os.path.exists(results):
+        with open(results) as file:
+            done = dict(line.rstrip("\n").split("\t", 1) for line in file if "\t" in line)
+    for case in cases:
+        if case in done:
+            continue
+        done[case] = " ".join(check(case, True)[1].split())
+        if results:
+            with open(results, "a") as file:
+                file.write("%s\t%s\n" % (case, done[case]))
+    for outcome, n in collections.Counter(done[case] for case in cases).most_common():
+        print("%d of %d: %s" % (n, len(cases), outcome))
+    return True
 
 
 def main():
     torch.set_num_threads(1)
-    read_only = sys.argv[1] in ("read", "survey")
+    read_only = sys.argv[1] == "read"
     cases = sys.argv[2 if read_only else 1:]
-    if sys.argv[1] == "survey":
-        cases = ["%s.%s.%d" % (network, *by) for network in [*NETWORKS, *modules.MODULES] for by in SURVEYED]
     print("| network | exporter | opset | read | double | float | PyTorch's own |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    good = [check(case, read_only) for case in cases]
-    if sys.argv[1] == "survey":
-        print("%d of %d are read, or not written by PyTorch's exporter" % (sum(good), len(good)))
-    return all(good)
+    if cases[0] == "survey":
+        return survey(cases[2] if cases[1:2] == ["--results"] else None)
+    return all([check(case, read_only)[0] for case in cases])
 
 
 sys.exit(0 if main() else 1)

@@ -3,6 +3,7 @@ CLASSES classes; where these are of each pixel, the shape of a sample's labels c
 import torch
 import torchvision
 from torch import nn
+from torchvision.models import swin_transformer
 
 CLASSES = 10
 
@@ -43,17 +44,19 @@ class Attention(nn.Module):
 
 class Joined(nn.Module):
     """Attention by one layer for queries, keys and values. They come apart as GPTs have it, on the last axis, or as timm
-    has it, on an axis before the samples."""
+    has it, on an axis before the samples, or in each head by itself."""
 
-    def __init__(self, unbound):
+    def __init__(self, way):
         super().__init__()
         self.qkv, self.proj, self.head = nn.Linear(32, 96), nn.Linear(32, 32), nn.Linear(32, CLASSES)
-        self.unbound = unbound
+        self.way = way
 
     def forward(self, x):
         n, positions, channels = x.shape
-        if self.unbound:
+        if self.way == "unbound":
             q, k, v = self.qkv(x).reshape(n, positions, 3, 4, channels // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        elif self.way == "heads":
+            q, k, v = self.qkv(x).reshape(n, positions, 4, 3 * channels // 4).transpose(1, 2).chunk(3, -1)
         else:
             q, k, v = (part.reshape(n, positions, 4, channels // 4).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
         y = nn.functional.scaled_dot_product_attention(q, k, v)
@@ -64,6 +67,25 @@ def vit():
     net = torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 64, num_classes=CLASSES)
     nn.init.normal_(net.heads.head.weight, std=0.2)  # zeros at first: no gradient would come through
     return net
+
+
+def swin(**of):
+    return torchvision.models.SwinTransformer([2, 2], 8, [2, 2], [2, 4], [4, 4], num_classes=CLASSES,
+                                              stochastic_depth_prob=0.0, **of)
+
+
+def swin_v2():
+    """The scale of one head in each block is clipped."""
+    net = swin(block=swin_transformer.SwinTransformerBlockV2, downsample_layer=swin_transformer.PatchMergingV2)
+    with torch.no_grad():
+        for name, parameter in net.named_parameters():
+            if name.endswith("logit_scale"):
+                parameter[0] += 3
+    return net
+
+
+def maxvit():
+    return torchvision.models.MaxVit((32, 32), 8, 4, [8], [1], 4, 0.0, num_classes=CLASSES)
 
 
 class Pixels(nn.Module):
@@ -210,7 +232,7 @@ class Registers(nn.Module):
 
 class Looks(nn.Module):
     """Attention to another sequence: of windows to themselves without a table, of patches to fewer ones of a coarser
-    scale, of learned queries to all patches."""
+    scale, by products of their own and by nn.MultiheadAttention, of learned queries to all patches."""
 
     def __init__(self):
         super().__init__()
@@ -218,6 +240,7 @@ class Looks(nn.Module):
         self.within, self.q, self.kv = nn.Linear(8, 24), nn.Linear(8, 8), nn.Linear(8, 16)
         self.queries, self.probe = nn.Parameter(torch.randn(1, 2, 8)), nn.Parameter(torch.randn(1, 1, 8))
         self.first, self.last, self.other = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.look = nn.MultiheadAttention(8, 2, batch_first=True)
         self.head = nn.Linear(24, CLASSES)
 
     @staticmethod
@@ -240,6 +263,7 @@ class Looks(nn.Module):
         few, x = self.coarse(x).flatten(2).transpose(1, 2), x.flatten(2).transpose(1, 2)
         q, (k, v) = self.heads(self.q(x)), self.heads(self.kv(few), 2)
         x = x + nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
+        x = x + self.look(x, few, few, need_weights=False)[0]
         q = self.heads(self.other(self.queries.expand(x.shape[0], -1, -1)))
         y = nn.functional.scaled_dot_product_attention(q, self.heads(x), self.heads(self.last(x)))
         q, k = self.heads(self.first(self.probe.repeat(x.shape[0], 1, 1))), self.heads(x)
@@ -275,10 +299,12 @@ MODULES = {
     "attention_weights": (Attention, SEQUENCE),
     "attention_last": (lambda: Attention(batch_first=False, need_weights=False), SEQUENCE),
     "attention_causal": (lambda: Attention(causal=True, need_weights=False), SEQUENCE),
-    "attention_joined": (lambda: Joined(False), SEQUENCE),
-    "attention_unbound": (lambda: Joined(True), SEQUENCE),
-    "swin": (lambda: torchvision.models.SwinTransformer([2, 2], 8, [2, 2], [2, 4], [4, 4], num_classes=CLASSES,
-                                                        stochastic_depth_prob=0.0), IMAGE),
+    "attention_joined": (lambda: Joined("joined"), SEQUENCE),
+    "attention_unbound": (lambda: Joined("unbound"), SEQUENCE),
+    "attention_heads": (lambda: Joined("heads"), SEQUENCE),
+    "swin": (swin, IMAGE),
+    "swin_v2": (swin_v2, IMAGE),
+    "maxvit": (maxvit, IMAGE),
     "again": (Again, SMALL),
     "looks": (Looks, SMALL),
     "registers": (Registers, SMALL),

@@ -12,7 +12,7 @@ python=${GHP_PYTHON:-python3}
     exit 77
 }
 
-cases=(swin.traced.17.64 encoder_causal.dynamo.20.64)
+cases=(swin_v2.traced.17.64 encoder_causal.dynamo.20.64)
 if full; then
     cases=()
     for module in $(PYTHONPATH=$GHP_SOURCE/tests/tools/networks "$python" -c 'import modules; print(*modules.MODULES)'); do

@@ -11,7 +11,7 @@
 static const struct ghp_attribute attributes[] = {
     {.key = "epsilon",
      .kind = GHP_ATTRIBUTE_REAL,
-     .least = 1e-12,
+     .least = 1e-36, /* a vector over its length, or a tiny number if that is more */
      .most = 1,
      .usual = 1e-6,
      .at = {offsetof(struct ghp_layer, norm.epsilon)}},

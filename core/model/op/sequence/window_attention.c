@@ -5,7 +5,10 @@
  * left to right, and of each window its pixels in the same order. Each head of a window looks at the window alone.
  *
  * With a shift, the image was rolled up and to the left by that number of pixels before it was cut. The last row and
- * the last column of windows then have pixels of both ends of the image, which do not see each other. */
+ * the last column of windows then have pixels of both ends of the image, which do not see each other.
+ *
+ * A fourth input is a table like the learned one, with the places as positions and the heads as channels. What layers
+ * compute there is added, too. */
 #include "core/model/window_attention.h"
 
 #include "core/model/attributes.h"
@@ -65,6 +68,22 @@ static enum ghp_status check_windows(const struct ghp_layer *layer)
     return GHP_OK;
 }
 
+/* The table that it reads. */
+static enum ghp_status check_table(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    const struct ghp_layer *table = layer->n_inputs > 3 ? &model->layers[layer->inputs[3]] : NULL;
+    struct ghp_shape wanted = ghp_shape_sequence(layer->heads.n, ghp_window_offsets(&layer->tiles));
+    char text[GHP_SHAPE_TEXT], right[GHP_SHAPE_TEXT];
+
+    if (table == NULL || ghp_shape_equal(table->out, wanted)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "layer '%s' (window_attention) reads a table from '%s' of shape %s; make it "
+                    "%s, a channel for each head and a position for each place of a key relative "
+                    "to its query",
+                    layer->name, table->name, ghp_shape_format(table->out, text),
+                    ghp_shape_format(wanted, right));
+}
+
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     int64_t c = layer->in.c, heads = layer->heads.n;
@@ -87,7 +106,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
                         layer->name, i == 1 ? "keys" : "values", input->name,
                         ghp_shape_format(input->out, text), ghp_shape_format(layer->in, right));
     }
-    return GHP_OK;
+    return check_table(model, layer);
 }
 
 /* Forward: scores, and the mean of the values. Backward: scores again, gradients of weights, queries, keys and values;
@@ -121,14 +140,15 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 {
     const struct ghp_tiles *t = &local->tiles;
 
-    snprintf(text, n, " heads%" PRId64 " window%" PRId64 "x%" PRId64 "%s", local->heads.n, t->h,
-             t->w, t->shift_h + t->shift_w > 0 ? " shifted" : "");
+    snprintf(text, n, " heads%" PRId64 " window%" PRId64 "x%" PRId64 "%s%s", local->heads.n, t->h,
+             t->w, t->shift_h + t->shift_w > 0 ? " shifted" : "",
+             ghp_window_has_table(local) ? " table" : "");
 }
 
 const struct ghp_op_facts ghp_op_facts_window_attention = {
     .attributes = attributes,
     .least_inputs = 3,
-    .most_inputs = 3,
+    .most_inputs = 4,
     .takes = GHP_TAKES(SEQUENCE),
     .shape = shape,
     .params = {{"weight", GHP_INIT_NORMAL, {GHP_DIM_OFFSET, GHP_DIM_HEADS}}},

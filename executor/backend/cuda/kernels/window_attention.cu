@@ -24,7 +24,7 @@ struct window_job {
     void *dx[3];       // null where not wanted
     float *logarithms; // [n][head][position]; forward may be null
     const float *table; // [offset][head]
-    float *dtable;
+    const void *own; // [n][offset][head] of each sample, or null
 };
 
 constexpr int kWindowWarps = kThreads / 32;
@@ -100,11 +100,16 @@ template <typename T>
 __device__ __forceinline__ float window_score(const window_job &j, Place at, int64_t query, int64_t key)
 {
     int64_t down = query / j.w - key / j.w + j.h - 1, right = query % j.w - key % j.w + j.w - 1;
+    int64_t place = (down * (2 * j.w - 1) + right) * j.heads + at.head;
+    float number;
 
     if (!window_sees(j, at, query, key)) return -1e30f;
+    number = j.table[place];
+    if (j.own != nullptr)
+        number += widen(((const T *)j.own)[at.n * (2 * j.h - 1) * (2 * j.w - 1) * j.heads + place]);
     return j.scale * window_product(j.size, window_row(j, (const T *)j.x[0], at, query),
                                     window_row(j, (const T *)j.x[1], at, key)) +
-           j.table[(down * (2 * j.w - 1) + right) * j.heads + at.head];
+           number;
 }
 
 struct WindowWeight { // of a value, and the gradient of its score
@@ -198,29 +203,32 @@ template <typename T> __global__ void window_values_kernel(window_job j)
     });
 }
 
-// A warp a number of the table: all pairs of pixels that are so far apart, of all windows.
-template <typename T> __global__ void window_table_kernel(window_job j)
+// A warp a number of a table's gradient: all pairs of pixels that are so far apart, of all windows of as many samples
+// as have the table together.
+template <typename T, typename O>
+__global__ void window_table_kernel(window_job j, int64_t together, O *gradient)
 {
     int64_t across = 2 * j.w - 1, numbers = (2 * j.h - 1) * across * j.heads;
     int64_t windows = j.positions / (j.h * j.w);
 
-    for (int64_t i = (int64_t)blockIdx.x * kWindowWarps + threadIdx.x / 32; i < numbers;
-         i += (int64_t)gridDim.x * kWindowWarps) {
+    for (int64_t to = (int64_t)blockIdx.x * kWindowWarps + threadIdx.x / 32; to < j.n / together * numbers;
+         to += (int64_t)gridDim.x * kWindowWarps) {
+        int64_t i = to % numbers, first = to / numbers * together; // sample
         int64_t down = i / j.heads / across - (j.h - 1), right = i / j.heads % across - (j.w - 1);
         int64_t rows = j.h - (down < 0 ? -down : down), columns = j.w - (right < 0 ? -right : right);
         int64_t top = down < 0 ? 0 : down, left = right < 0 ? 0 : right; // of the first query
         float sum = 0;
 
-        for (int64_t k = window_lane(); k < j.n * windows * rows * columns; k += 32) {
+        for (int64_t k = window_lane(); k < together * windows * rows * columns; k += 32) {
             int64_t pair = k % (rows * columns), number = k / (rows * columns);
             int64_t query = (top + pair / columns) * j.w + left + pair % columns;
 
-            sum += window_weight<T>(j, Place{number / windows, number % windows, i % j.heads}, query,
-                                    query - down * j.w - right)
+            sum += window_weight<T>(j, Place{first + number / windows, number % windows, i % j.heads},
+                                    query, query - down * j.w - right)
                        .slope;
         }
         sum = window_sum(sum);
-        if (window_lane() == 0) j.dtable[i] = sum;
+        if (window_lane() == 0) gradient[to] = narrow<O>(sum);
     }
 }
 
@@ -253,7 +261,7 @@ window_job window_job_of(const struct ghp_local *l, const struct ghp_kernel_argu
     job.dy = args->at.dy;
     job.logarithms = (float *)args->at.saved;
     job.table = (const float *)args->at.w[0];
-    job.dtable = (float *)args->at.dw[0];
+    job.own = ghp_window_has_table(l) ? args->at.x[3] : nullptr;
     return job;
 }
 
@@ -273,6 +281,8 @@ cudaError_t window_data(struct ghp_launch launch, const struct ghp_local *local,
 {
     window_job job = window_job_of(local, args);
     unsigned blocks = window_blocks(job.n * job.heads * job.positions);
+    void *own = ghp_window_has_table(local) ? args->at.dx[3] : nullptr;
+    int64_t numbers = ghp_window_offsets(&local->tiles) * job.heads;
 
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
@@ -283,6 +293,9 @@ cudaError_t window_data(struct ghp_launch launch, const struct ghp_local *local,
             enqueue(window_keys_kernel<T>, blocks, kThreads, 0, launch.stream, job);
         if (job.dx[2] != nullptr)
             enqueue(window_values_kernel<T>, blocks, kThreads, 0, launch.stream, job);
+        if (own != nullptr)
+            enqueue(window_table_kernel<T, T>, window_blocks(job.n * numbers), kThreads, 0, launch.stream,
+                    job, (int64_t)1, (T *)own);
     });
 }
 
@@ -292,9 +305,9 @@ cudaError_t window_weights(struct ghp_launch launch, const struct ghp_local *loc
     window_job job = window_job_of(local, args);
 
     return by_type(launch, [&](auto type) {
-        enqueue(window_table_kernel<decltype(type)>,
+        enqueue(window_table_kernel<decltype(type), float>,
                 window_blocks(ghp_window_offsets(&local->tiles) * job.heads), kThreads, 0, launch.stream,
-                job);
+                job, job.n, (float *)args->at.dw[0]);
     });
 }
 
