@@ -111,8 +111,8 @@ static void take_channels(struct ghp_onnx_array *array, struct ghp_onnx_channels
     array->strides[0] = channels.step * stride;
 }
 
-/* A part of a product that has queries, keys and values of each head by itself: .q4 of four heads, as whoever joins
- * them again needs to know. */
+/* A part of a product that has queries, keys and values of each head by itself: .q4 of four heads, as anyone who
+ * joins them again needs to know. */
 static const char *part_by_heads(struct ghp_onnx_import *im, int64_t heads, const char *part)
 {
     enum { TEXT = 9 };

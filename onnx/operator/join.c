@@ -74,7 +74,7 @@ struct ghp_onnx_node *ghp_export_join(struct ghp_onnx_export *ex, int layer, con
 
 /* ---- one after another ---- */
 
-/* Of constants in a row of which some are parameters, elements of the others are held. */
+/* In a row of constants of which some are parameters, holds the elements of the others. */
 static enum ghp_status hold_others(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    int axis, const struct ghp_onnx_array *made)
 {

@@ -233,7 +233,7 @@ static bool has_heads(const struct ghp_onnx_import *im, const struct ghp_onnx_ar
            x->strides[x->n - 1] == im->model.layers[x->layer].out.h;
 }
 
-/* Of the heads of an attention, each by itself. */
+/* Makes each head of an attention a unit vector by itself. */
 static enum ghp_status unit_heads(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   const struct ghp_onnx_array *x)
 {

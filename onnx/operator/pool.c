@@ -302,7 +302,7 @@ static enum ghp_status read_min(struct ghp_onnx_import *im, const struct ghp_onn
                         (struct reduction){.op = GHP_OP_MAX_POOL, .end = "Neg"});
 }
 
-/* Of all elements of a constant, such as a shape. */
+/* The product of all elements of a constant, such as a shape. */
 static enum ghp_status read_prod(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const int64_t ones[GHP_ONNX_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};

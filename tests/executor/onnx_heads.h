@@ -3,7 +3,7 @@
  *
  *     begin_heads("attention");                numbers, and the file's name
  *     begin_sequence(17); put_qkv(true);       a graph with queries, keys and values; then what a file makes of them
- *     means("y", 8, causal);                   it is read as so many layers, which compute the same */
+ *     means("y", 8, causal);                   it is read as that many layers, which compute the same */
 #ifndef GHP_TESTS_EXECUTOR_ONNX_HEADS_H
 #define GHP_TESTS_EXECUTOR_ONNX_HEADS_H
 
@@ -25,7 +25,7 @@ static bool turned;                 /* queries and keys have rotary positions */
 static bool shared;                 /* all heads have the first head's keys and values */
 static double other_scale, softcap; /* 0: 1 over the root of a head's channels; none */
 static double dropped;              /* the share of weights that the layer is to drop */
-/* of heads of unit vectors: logarithms of the factors of their scores, at most `most`; NULL: they are none */
+/* of heads of unit vectors: logarithms of the factors of their scores, at most `most`; NULL: without */
 static const float *factors, most = 1.5f;
 /* of a window of one row: its coordinates, each times a slope of the head, are added to scores */
 static bool placed;

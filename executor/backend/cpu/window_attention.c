@@ -66,7 +66,7 @@ static int64_t head_of_part(const struct ghp_local *local, int64_t i, int64_t k)
     return windows == 1 ? i : (i / heads * windows + k) * heads + i % heads;
 }
 
-/* Where the table of a sample has the head's first number. */
+/* The place in the table of a sample of the head's first number. */
 static int64_t own_table(const struct ghp_local *local, const struct head *head)
 {
     return head->sample * ghp_window_offsets(&local->tiles) * local->heads.n + head->number;
