@@ -52,6 +52,31 @@ struct ghp_attribute {
         .key = "fixed", .kind = GHP_ATTRIBUTE_BOOL, .at = { offsetof(struct ghp_layer, fixed) }    \
     }
 
+/* How many output channels there are, and the standard deviation of the first weights. */
+#define GHP_ATTRIBUTE_CHANNELS(name)                                                               \
+    {                                                                                              \
+        .key = name, .kind = GHP_ATTRIBUTE_INT, .required = true, .least = 1,                      \
+        .most = GHP_MODEL_CHANNELS, .at = {                                                        \
+            offsetof(struct ghp_layer, out.c)                                                      \
+        }                                                                                          \
+    }
+#define GHP_ATTRIBUTE_DEVIATION                                                                    \
+    {                                                                                              \
+        .key = "deviation", .kind = GHP_ATTRIBUTE_REAL, .least = 1e-9, .most = 1e3, .usual = 0.02, \
+        .at = {                                                                                    \
+            offsetof(struct ghp_layer, deviation)                                                  \
+        }                                                                                          \
+    }
+
+/* What a norm adds to the variance. */
+#define GHP_ATTRIBUTE_EPSILON(value)                                                               \
+    {                                                                                              \
+        .key = "epsilon", .kind = GHP_ATTRIBUTE_REAL, .least = 1e-12, .most = 1, .usual = value,   \
+        .at = {                                                                                    \
+            offsetof(struct ghp_layer, norm.epsilon)                                               \
+        }                                                                                          \
+    }
+
 /* An object being written; without memory `whole` turns false, and what is written then is thrown away. */
 struct ghp_json_object {
     json_t *json;

@@ -7,12 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const struct ghp_attribute attributes[] = {{.key = "channels",
-                                                   .kind = GHP_ATTRIBUTE_INT,
-                                                   .required = true,
-                                                   .least = 1,
-                                                   .most = GHP_MODEL_CHANNELS,
-                                                   .at = {offsetof(struct ghp_layer, out.c)}},
+static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_CHANNELS("channels"),
                                                   {.key = "height",
                                                    .kind = GHP_ATTRIBUTE_INT,
                                                    .least = 1,
@@ -25,12 +20,7 @@ static const struct ghp_attribute attributes[] = {{.key = "channels",
                                                    .most = GHP_MODEL_SIZE,
                                                    .usual = 1,
                                                    .at = {offsetof(struct ghp_layer, out.w)}},
-                                                  {.key = "deviation",
-                                                   .kind = GHP_ATTRIBUTE_REAL,
-                                                   .least = 1e-9,
-                                                   .most = 1e3,
-                                                   .usual = 0.02,
-                                                   .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  GHP_ATTRIBUTE_DEVIATION,
                                                   GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 

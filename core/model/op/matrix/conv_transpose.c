@@ -7,12 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct ghp_attribute attributes[] = {{.key = "channels",
-                                                   .kind = GHP_ATTRIBUTE_INT,
-                                                   .required = true,
-                                                   .least = 1,
-                                                   .most = GHP_MODEL_CHANNELS,
-                                                   .at = {offsetof(struct ghp_layer, out.c)}},
+static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_CHANNELS("channels"),
                                                   GHP_WINDOW_KERNEL,
                                                   {GHP_WINDOW_STRIDE, .usual = 1},
                                                   GHP_WINDOW_PAD,

@@ -8,12 +8,7 @@
 
 static const char *const first[] = {"normal", "zeros", "uniform", NULL};
 
-static const struct ghp_attribute attributes[] = {{.key = "features",
-                                                   .kind = GHP_ATTRIBUTE_INT,
-                                                   .required = true,
-                                                   .least = 1,
-                                                   .most = GHP_MODEL_CHANNELS,
-                                                   .at = {offsetof(struct ghp_layer, out.c)}},
+static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_CHANNELS("features"),
                                                   {.key = "deviation",
                                                    .kind = GHP_ATTRIBUTE_REAL,
                                                    .most = 1e3,

@@ -24,12 +24,7 @@ static enum ghp_status read_strides(const struct ghp_node *at,
 }
 
 static const struct ghp_attribute attributes[] = {
-    {.key = "channels",
-     .kind = GHP_ATTRIBUTE_INT,
-     .required = true,
-     .least = 1,
-     .most = GHP_MODEL_CHANNELS,
-     .at = {AT(out.c)}},
+    GHP_ATTRIBUTE_CHANNELS("channels"),
     {.key = "height",
      .kind = GHP_ATTRIBUTE_INT,
      .least = 1,

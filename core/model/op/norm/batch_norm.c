@@ -51,12 +51,7 @@ static void write_statistics(const struct ghp_layer *layer, const struct ghp_att
 }
 
 static const struct ghp_attribute attributes[] = {
-    {.key = "epsilon",
-     .kind = GHP_ATTRIBUTE_REAL,
-     .least = 1e-12,
-     .most = 1,
-     .usual = 1e-5,
-     .at = {AT(epsilon)}},
+    GHP_ATTRIBUTE_EPSILON(1e-5),
     {.key = "momentum", .kind = GHP_ATTRIBUTE_REAL, .most = 1, .usual = 0.1, .at = {AT(momentum)}},
     GHP_ATTRIBUTE_FIXED,
     {.key = "statistics",

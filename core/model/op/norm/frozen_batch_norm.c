@@ -3,14 +3,7 @@
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 
-static const struct ghp_attribute attributes[] = {
-    {.key = "epsilon",
-     .kind = GHP_ATTRIBUTE_REAL,
-     .least = 1e-12,
-     .most = 1,
-     .usual = 1e-5,
-     .at = {offsetof(struct ghp_layer, norm.epsilon)}},
-    {0}};
+static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_EPSILON(1e-5), {0}};
 
 const struct ghp_op_facts ghp_op_facts_frozen_batch_norm = {
     .attributes = attributes,

@@ -5,14 +5,7 @@
 #include "core/model/precision.h"
 
 static const struct ghp_attribute attributes[] = {
-    {.key = "epsilon",
-     .kind = GHP_ATTRIBUTE_REAL,
-     .least = 1e-12,
-     .most = 1,
-     .usual = 1e-5,
-     .at = {offsetof(struct ghp_layer, norm.epsilon)}},
-    GHP_ATTRIBUTE_FIXED,
-    {0}};
+    GHP_ATTRIBUTE_EPSILON(1e-5), GHP_ATTRIBUTE_FIXED, {0}};
 
 /* Inverse deviation and mean of each pixel; no less exact than weights. */
 static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)

@@ -9,20 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const struct ghp_attribute attributes[] = {{.key = "channels",
-                                                   .kind = GHP_ATTRIBUTE_INT,
-                                                   .required = true,
-                                                   .least = 1,
-                                                   .most = GHP_MODEL_CHANNELS,
-                                                   .at = {offsetof(struct ghp_layer, out.c)}},
-                                                  {.key = "deviation",
-                                                   .kind = GHP_ATTRIBUTE_REAL,
-                                                   .least = 1e-9,
-                                                   .most = 1e3,
-                                                   .usual = 0.02,
-                                                   .at = {offsetof(struct ghp_layer, deviation)}},
-                                                  GHP_ATTRIBUTE_FIXED,
-                                                  {0}};
+static const struct ghp_attribute attributes[] = {
+    GHP_ATTRIBUTE_CHANNELS("channels"), GHP_ATTRIBUTE_DEVIATION, GHP_ATTRIBUTE_FIXED, {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {

@@ -2,14 +2,8 @@
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 
-static const struct ghp_attribute attributes[] = {{.key = "deviation",
-                                                   .kind = GHP_ATTRIBUTE_REAL,
-                                                   .least = 1e-9,
-                                                   .most = 1e3,
-                                                   .usual = 0.02,
-                                                   .at = {offsetof(struct ghp_layer, deviation)}},
-                                                  GHP_ATTRIBUTE_FIXED,
-                                                  {0}};
+static const struct ghp_attribute attributes[] = {
+    GHP_ATTRIBUTE_DEVIATION, GHP_ATTRIBUTE_FIXED, {0}};
 
 const struct ghp_op_facts ghp_op_facts_position_embedding = {
     .attributes = attributes,

@@ -12,12 +12,7 @@ static const struct ghp_attribute attributes[] = {{.key = "positions",
                                                    .most = GHP_MODEL_SIZE,
                                                    .usual = 1,
                                                    .at = {offsetof(struct ghp_layer, prepended)}},
-                                                  {.key = "deviation",
-                                                   .kind = GHP_ATTRIBUTE_REAL,
-                                                   .least = 1e-9,
-                                                   .most = 1e3,
-                                                   .usual = 0.02,
-                                                   .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  GHP_ATTRIBUTE_DEVIATION,
                                                   GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 

@@ -37,12 +37,7 @@ static const struct ghp_attribute attributes[] = {
      .least = 1e-6,
      .most = 1e6,
      .at = {offsetof(struct ghp_layer, heads.scale)}},
-    {.key = "deviation",
-     .kind = GHP_ATTRIBUTE_REAL,
-     .least = 1e-9,
-     .most = 1e3,
-     .usual = 0.02,
-     .at = {offsetof(struct ghp_layer, deviation)}},
+    GHP_ATTRIBUTE_DEVIATION,
     GHP_ATTRIBUTE_FIXED,
     {0}};
 
