@@ -312,12 +312,13 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
 {
     const struct ghp_prediction *p = &plan->predicted;
     char peak[32], limit[32];
+    bool assumed = assumes_links(plan);
 
     fputs("# what binds: ", out);
     print_parts(p, out);
-    fputs(assumes_links(plan) ? " (the links' seconds are assumed)\n" : "\n", out);
+    fputs(assumed ? " (the links' seconds are assumed)\n" : "\n", out);
     if (plan->certificate.margin != NULL) fprintf(out, "# verdict: %s\n", plan->certificate.margin);
-    if (assumes_links(plan)) print_assumed(&plan->profile.machine, out);
+    if (assumed) print_assumed(&plan->profile.machine, out);
     if (plan->memory_limit_bytes > 0)
         fprintf(out, "# memory: %s of the %s allowed\n",
                 ghp_bytes_format((double)p->peak_bytes, peak, sizeof peak),
@@ -338,7 +339,6 @@ enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
 static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
-    int short_of_memory = 0;
 
     ghp_json_put(object, "model", json_string(plan->model.name), failed);
     ghp_json_put(object, "workers", json_integer(plan->problem.workers), failed);
@@ -356,8 +356,7 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
                      json_real(images_per_s(plan, &plan->predicted) *
                                (double)ghp_model_tokens(&plan->model)),
                      failed);
-    ghp_plan_put_result(object, plan, &short_of_memory);
-    *failed = *failed || short_of_memory;
+    ghp_plan_put_result(object, plan, failed);
     return object;
 }
 

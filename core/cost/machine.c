@@ -66,80 +66,70 @@ double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members)
     return least > 0 ? (double)least / all : gpus->pcie_Bps / gpus->nvlink_Bps;
 }
 
-/* Writes the NVLinks if they are a mesh. Returns != 0 when out of memory. */
-static int set_nvlinks(json_t *object, const struct ghp_gpus *gpus)
+/* Puts the NVLinks if they are a mesh. */
+static void put_nvlinks(json_t *object, const struct ghp_gpus *gpus, bool *failed)
 {
     json_t *rows;
-    int failed = 0;
 
-    if (!ghp_gpus_are_mesh(gpus)) return 0;
+    if (!ghp_gpus_are_mesh(gpus)) return;
     rows = json_array();
     for (int a = 0; a < gpus->count; a++) {
         json_t *row = json_array();
 
         for (int b = 0; b < gpus->count; b++)
-            failed |= json_array_append_new(row, json_integer(gpus->nvlinks[a][b]));
-        failed |= json_array_append_new(rows, row);
+            ghp_json_append(row, json_integer(gpus->nvlinks[a][b]), failed);
+        ghp_json_append(rows, row, failed);
     }
-    return json_object_set_new(object, "nvlinks", rows) | failed;
+    ghp_json_put(object, "nvlinks", rows, failed);
 }
 
-/* Writes the GPUs, if there are any. Returns != 0 when out of memory. */
-static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
+/* Puts the GPUs, if there are any. */
+static void put_gpus(json_t *root, const struct ghp_gpus *gpus, bool *failed)
 {
     json_t *object;
-    int failed;
 
-    if (gpus->count == 0) return 0;
+    if (gpus->count == 0) return;
     object = json_pack("{s:i, s:s, s:I, s:f, s:f}", "count", gpus->count, "name",
                        gpus->name != NULL ? gpus->name : "", "memory_bytes",
                        (json_int_t)gpus->memory_bytes, "nvlink_Bps", gpus->nvlink_Bps, "pcie_Bps",
                        gpus->pcie_Bps);
-    failed = set_nvlinks(object, gpus);
-    return json_object_set_new(root, "gpus", object) | failed;
+    put_nvlinks(object, gpus, failed);
+    ghp_json_put(root, "gpus", object, failed);
 }
 
-/* As set_gpus. */
-static int set_peak(json_t *root, const struct ghp_peak *peak)
+static void put_peak(json_t *root, const struct ghp_peak *peak, bool *failed)
 {
     json_t *object;
-    int failed = 0;
 
-    if (!has_peak(peak)) return 0;
+    if (!has_peak(peak)) return;
     object = json_object();
     if (peak->memory_Bps > 0)
-        failed |= json_object_set_new(object, "memory_Bps", json_real(peak->memory_Bps));
+        ghp_json_put(object, "memory_Bps", json_real(peak->memory_Bps), failed);
     for (int p = 0; p < GHP_PRECISIONS; p++)
         if (peak->flops_per_s[p] > 0)
-            failed |= json_object_set_new(object, ghp_precision_names[p],
-                                          json_real(peak->flops_per_s[p]));
-    return json_object_set_new(root, "peak", object) | failed;
+            ghp_json_put(object, ghp_precision_names[p], json_real(peak->flops_per_s[p]), failed);
+    ghp_json_put(root, "peak", object, failed);
 }
 
 json_t *ghp_machine_json(const struct ghp_machine *machine)
 {
     json_t *pus = json_array(), *root;
+    bool failed = false;
 
-    if (pus == NULL) return NULL;
-    for (int i = 0; i < machine->n_pus; i++) {
-        if (json_array_append_new(pus, json_integer(machine->pus[i])) == 0) continue;
-        json_decref(pus);
-        return NULL;
-    }
     root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I}", "format", FORMAT, "name",
                      machine->name != NULL ? machine->name : "", "nodes", machine->nodes,
                      "packages", machine->packages, "cores", machine->cores, "threads",
                      machine->threads, "memory_bytes", (json_int_t)machine->memory_bytes);
-    if (root == NULL) {
-        json_decref(pus);
-        return NULL;
-    }
-    if ((json_object_set_new(root, "pu_indices", pus) | set_gpus(root, &machine->gpus) |
-         set_peak(root, &machine->peak) |
-         json_object_set_new(root, "intra", link_json(&machine->intra)) |
-         json_object_set_new(root, "inter", link_json(&machine->inter)) |
-         (machine->sources != NULL ? json_object_set(root, "sources", machine->sources) : 0)) == 0)
-        return root;
+    for (int i = 0; i < machine->n_pus; i++)
+        ghp_json_append(pus, json_integer(machine->pus[i]), &failed);
+    ghp_json_put(root, "pu_indices", pus, &failed);
+    put_gpus(root, &machine->gpus, &failed);
+    put_peak(root, &machine->peak, &failed);
+    ghp_json_put(root, "intra", link_json(&machine->intra), &failed);
+    ghp_json_put(root, "inter", link_json(&machine->inter), &failed);
+    if (machine->sources != NULL)
+        ghp_json_put(root, "sources", json_incref(machine->sources), &failed);
+    if (!failed) return root;
     json_decref(root);
     return NULL;
 }

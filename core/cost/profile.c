@@ -47,8 +47,8 @@ enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backen
                                  const char *numerics, int element_bytes)
 {
     *profile = (struct ghp_profile){.element_bytes = element_bytes,
+                                    .joins = strcmp(backend, "cuda") == 0,
                                     .overlap = {.compute = 1, .comm = 1, .link = 1}};
-    profile->overlap.joins = strcmp(backend, "cuda") == 0;
     profile->backend = strdup(backend);
     profile->numerics = strdup(numerics);
     profile->created = strdup("");

@@ -73,8 +73,6 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     /* how much longer than its entry a collective takes that follows computing */
     double arrival_delay_s;
     double launch_delay_s; /* how long computing stands still when a reduction starts during it */
-    /* steps that can be recorded (ghp_program.is_recordable) are: each ends when its last reduction has; not in files */
-    bool joins;
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */
@@ -113,8 +111,10 @@ struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation 
 };
 
 struct ghp_profile {
-    char *backend;     /* "onednn", "reference", "cuda", "analytic" */
-    bool on_device;    /* it computes in the memory of a device, not in the host's */
+    char *backend;  /* "onednn", "reference", "cuda", "analytic" */
+    bool on_device; /* it computes in the memory of a device, not in the host's */
+    /* steps that can be recorded (ghp_program.is_recordable) are: each ends when its last reduction has; not in files */
+    bool joins;
     char *numerics;    /* "exact", "fast" */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     bool tf32;         /* products of numbers rounded to 10 bits; element_bytes 4 */

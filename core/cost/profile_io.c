@@ -46,50 +46,45 @@ static const char *text_of(const char *text)
     return text != NULL ? text : "";
 }
 
-static json_t *rates_json(const struct ghp_profile *profile)
+static json_t *rates_json(const struct ghp_profile *profile, bool *failed)
 {
     json_t *rates = json_object();
 
-    for (int i = 0; rates != NULL && i < MAX_RATES; i++) {
+    for (int i = 0; i < MAX_RATES; i++) {
         const struct ghp_rate *rate =
             rate_of((struct ghp_profile *)(uintptr_t)profile, i); /* only read */
-        json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
-                                 "bandwidth_Bps", rate->bandwidth_Bps, "spread", rate->spread,
-                                 "source", ghp_source_name(rate->source));
 
-        if (i >= N_RATES && !(rate->bandwidth_Bps > 0)) {
-            json_decref(item);
-            continue;
-        }
-        if (json_object_set_new(rates, rate_name(i), item) == 0) continue;
-        json_decref(rates);
-        return NULL;
+        if (i >= N_RATES && !(rate->bandwidth_Bps > 0)) continue;
+        ghp_json_put(rates, rate_name(i),
+                     json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
+                               "bandwidth_Bps", rate->bandwidth_Bps, "spread", rate->spread,
+                               "source", ghp_source_name(rate->source)),
+                     failed);
     }
     return rates;
 }
 
-static json_t *memory_formats_json(const struct ghp_op_entry *op)
+static json_t *memory_formats_json(const struct ghp_op_entry *op, bool *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; array != NULL && i < op->n_memory_formats; i++) {
+    for (int i = 0; i < op->n_memory_formats; i++) {
         const struct ghp_op_memory_format *f = &op->memory_formats[i];
-        json_t *item =
-            json_pack("{s:s, s:s, s:f, s:s}", "x", format_names[f->x], "y", format_names[f->y],
-                      "mean_s", f->seconds, "algorithm", f->algorithm);
 
-        if (json_array_append_new(array, item) == 0) continue;
-        json_decref(array);
-        return NULL;
+        ghp_json_append(array,
+                        json_pack("{s:s, s:s, s:f, s:s}", "x", format_names[f->x], "y",
+                                  format_names[f->y], "mean_s", f->seconds, "algorithm",
+                                  f->algorithm),
+                        failed);
     }
     return array;
 }
 
-static json_t *ops_json(const struct ghp_profile *profile)
+static json_t *ops_json(const struct ghp_profile *profile, bool *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; array != NULL && i < profile->n_ops; i++) {
+    for (int i = 0; i < profile->n_ops; i++) {
         const struct ghp_op_entry *op = &profile->ops[i];
         json_t *item = json_pack(
             "{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass", ghp_pass_name(op->pass),
@@ -97,95 +92,77 @@ static json_t *ops_json(const struct ghp_profile *profile)
             "scratch_bytes", (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
         if (op->contention > 0 || op->contention < 0)
-            json_object_set_new(item, "contended", json_real(op->contention));
+            ghp_json_put(item, "contended", json_real(op->contention), failed);
         if (op->n_memory_formats > 0)
-            json_object_set_new(item, "memory_formats", memory_formats_json(op));
-        if (json_array_append_new(array, item) == 0) continue;
-        json_decref(array);
-        return NULL;
+            ghp_json_put(item, "memory_formats", memory_formats_json(op, failed), failed);
+        ghp_json_append(array, item, failed);
     }
     return array;
 }
 
-static json_t *comms_json(const struct ghp_profile *profile)
+static json_t *comms_json(const struct ghp_profile *profile, bool *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; array != NULL && i < profile->n_comms; i++) {
+    for (int i = 0; i < profile->n_comms; i++) {
         const struct ghp_comm_entry *comm = &profile->comms[i];
-        json_t *item = json_pack(
-            "{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "ranks",
-            comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes, "mean_s",
-            comm->seconds, "spread", comm->spread, "source", ghp_source_name(comm->source));
 
-        if (json_array_append_new(array, item) == 0) continue;
-        json_decref(array);
-        return NULL;
+        ghp_json_append(array,
+                        json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op",
+                                  ghp_comm_name(comm->op), "ranks", comm->count, "stride",
+                                  comm->stride, "bytes", (json_int_t)comm->bytes, "mean_s",
+                                  comm->seconds, "spread", comm->spread, "source",
+                                  ghp_source_name(comm->source)),
+                        failed);
     }
     return array;
 }
 
-/* Writes the model; members of no effect are left out. */
-static json_t *analytic_json(const struct ghp_analytic_model *analytic)
+/* Puts a number that is left out if it has no effect. */
+static void put_effect(json_t *object, const char *key, double value, bool *failed)
+{
+    if (value > 0) ghp_json_put(object, key, json_real(value), failed);
+}
+
+static json_t *analytic_json(const struct ghp_analytic_model *analytic, bool *failed)
 {
     json_t *object = json_pack("{s:f, s:f}", "flops_per_s", analytic->flops_per_s, "memory_Bps",
                                analytic->memory_Bps);
 
-    int failed = object == NULL;
-
-    if (!failed && analytic->batch_half > 0)
-        failed |= json_object_set_new(object, "batch_half", json_real(analytic->batch_half));
-    if (!failed && analytic->spread > 0)
-        failed |= json_object_set_new(object, "spread", json_real(analytic->spread));
-    if (!failed && analytic->comm_spread > 0)
-        failed |= json_object_set_new(object, "comm_spread", json_real(analytic->comm_spread));
-    if (!failed) return object;
-    json_decref(object);
-    return NULL;
+    put_effect(object, "batch_half", analytic->batch_half, failed);
+    put_effect(object, "spread", analytic->spread, failed);
+    put_effect(object, "comm_spread", analytic->comm_spread, failed);
+    return object;
 }
 
-static json_t *speeds_json(const struct ghp_speeds *speeds)
+static json_t *speeds_json(const struct ghp_speeds *speeds, bool *failed)
 {
     json_t *array = json_array();
 
-    for (int r = 0; array != NULL && r < speeds->n; r++) {
-        if (json_array_append_new(array, json_real(speeds->of[r])) == 0) continue;
-        json_decref(array);
-        return NULL;
-    }
+    for (int r = 0; r < speeds->n; r++)
+        ghp_json_append(array, json_real(speeds->of[r]), failed);
     return array;
 }
 
-static json_t *overlap_json(const struct ghp_overlap *overlap)
+static json_t *overlap_json(const struct ghp_overlap *overlap, bool *failed)
 {
-    json_t *json = json_pack("{s:f, s:f, s:f}", "compute", overlap->compute, "comm", overlap->comm,
-                             "link", overlap->link);
-    int failed = json == NULL;
+    json_t *object = json_pack("{s:f, s:f, s:f}", "compute", overlap->compute, "comm",
+                               overlap->comm, "link", overlap->link);
 
-    if (!failed && overlap->comm_long > 0)
-        failed |= json_object_set_new(json, "comm_large", json_real(overlap->comm_long));
-    if (!failed && overlap->queueing_delay_s > 0)
-        failed |=
-            json_object_set_new(json, "queueing_delay_s", json_real(overlap->queueing_delay_s));
-    if (!failed && overlap->arrival_delay_s > 0)
-        failed |= json_object_set_new(json, "arrival_delay_s", json_real(overlap->arrival_delay_s));
-    if (!failed && overlap->launch_delay_s > 0)
-        failed |= json_object_set_new(json, "launch_delay_s", json_real(overlap->launch_delay_s));
-    if (!failed) return json;
-    json_decref(json);
-    return NULL;
+    put_effect(object, "comm_large", overlap->comm_long, failed);
+    put_effect(object, "queueing_delay_s", overlap->queueing_delay_s, failed);
+    put_effect(object, "arrival_delay_s", overlap->arrival_delay_s, failed);
+    put_effect(object, "launch_delay_s", overlap->launch_delay_s, failed);
+    return object;
 }
 
-static json_t *has_json(const struct ghp_profile *profile)
+static json_t *has_json(const struct ghp_profile *profile, bool *failed)
 {
     json_t *array = json_array();
 
-    for (int op = 0; array != NULL && op < GHP_OP_COUNT; op++) {
-        if (!profile->has[op]) continue;
-        if (json_array_append_new(array, json_string(ghp_op_name((enum ghp_op)op))) == 0) continue;
-        json_decref(array);
-        return NULL;
-    }
+    for (int op = 0; op < GHP_OP_COUNT; op++)
+        if (profile->has[op])
+            ghp_json_append(array, json_string(ghp_op_name((enum ghp_op)op)), failed);
     return array;
 }
 
@@ -195,37 +172,34 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
                              text_of(profile->backend), "numerics", text_of(profile->numerics),
                              "element_bytes", profile->element_bytes, "workers", profile->workers,
                              "created", text_of(profile->created), "host", text_of(profile->host));
-    int failed = root == NULL;
+    bool failed = root == NULL;
 
     if (failed) return NULL;
-    if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
+    if (profile->tf32) ghp_json_put(root, "tf32", json_true(), &failed);
     if (profile->knows_has)
-        failed |= json_object_set_new(root, "backend_operations", has_json(profile));
+        ghp_json_put(root, "backend_operations", has_json(profile, &failed), &failed);
     if (profile->threads > 0)
-        failed |= json_object_set_new(root, "threads", json_integer(profile->threads));
-    if (profile->prefetch) failed |= json_object_set_new(root, "prefetch", json_true());
-    if (profile->on_device) failed |= json_object_set_new(root, "on_device", json_true());
-    failed |= ghp_vocabulary_put(root, profile->vocabulary_multiple);
-    if (profile->data != NULL)
-        failed |= json_object_set_new(root, "data", json_string(profile->data));
+        ghp_json_put(root, "threads", json_integer(profile->threads), &failed);
+    if (profile->prefetch) ghp_json_put(root, "prefetch", json_true(), &failed);
+    if (profile->on_device) ghp_json_put(root, "on_device", json_true(), &failed);
+    if (ghp_vocabulary_put(root, profile->vocabulary_multiple) != 0) failed = true;
+    if (profile->data != NULL) ghp_json_put(root, "data", json_string(profile->data), &failed);
     if (profile->reserved_bytes > 0)
-        failed |=
-            json_object_set_new(root, "reserved_bytes", json_integer(profile->reserved_bytes));
-    failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
-    failed |= json_object_set_new(root, "analytic", analytic_json(&profile->analytic));
-    failed |= json_object_set_new(root, "overlap", overlap_json(&profile->overlap));
-    if (profile->disturbed > 0)
-        failed |= json_object_set_new(root, "disturbed", json_real(profile->disturbed));
+        ghp_json_put(root, "reserved_bytes", json_integer(profile->reserved_bytes), &failed);
+    ghp_json_put(root, "machine", ghp_machine_json(&profile->machine), &failed);
+    ghp_json_put(root, "analytic", analytic_json(&profile->analytic, &failed), &failed);
+    ghp_json_put(root, "overlap", overlap_json(&profile->overlap, &failed), &failed);
+    put_effect(root, "disturbed", profile->disturbed, &failed);
     if (profile->speed_probe.compute_s > 0)
-        failed |=
-            json_object_set_new(root, "speed_probe",
-                                json_pack("{s:f, s:f}", "compute_s", profile->speed_probe.compute_s,
-                                          "memory_s", profile->speed_probe.memory_s));
+        ghp_json_put(root, "speed_probe",
+                     json_pack("{s:f, s:f}", "compute_s", profile->speed_probe.compute_s,
+                               "memory_s", profile->speed_probe.memory_s),
+                     &failed);
     if (profile->speeds.n > 0)
-        failed |= json_object_set_new(root, "worker_speed", speeds_json(&profile->speeds));
-    failed |= json_object_set_new(root, "rates", rates_json(profile));
-    failed |= json_object_set_new(root, "operations", ops_json(profile));
-    failed |= json_object_set_new(root, "collectives", comms_json(profile));
+        ghp_json_put(root, "worker_speed", speeds_json(&profile->speeds, &failed), &failed);
+    ghp_json_put(root, "rates", rates_json(profile, &failed), &failed);
+    ghp_json_put(root, "operations", ops_json(profile, &failed), &failed);
+    ghp_json_put(root, "collectives", comms_json(profile, &failed), &failed);
     if (!failed) return root;
     json_decref(root);
     return NULL;
@@ -534,7 +508,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     }
     GHP_TRY(ghp_json_opt_int(at, "reserved_bytes", 0, INT64_MAX, &profile->reserved_bytes));
     GHP_TRY(ghp_json_opt_bool(at, "prefetch", &profile->prefetch));
-    profile->on_device = profile->overlap.joins = strcmp(profile->backend, "cuda") == 0;
+    profile->on_device = profile->joins = strcmp(profile->backend, "cuda") == 0;
     GHP_TRY(ghp_json_opt_bool(at, "on_device", &profile->on_device));
     GHP_TRY(ghp_vocabulary_read(at, &profile->vocabulary_multiple));
     GHP_TRY(ghp_json_opt_text(at, "data", &profile->data));

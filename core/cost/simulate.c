@@ -55,6 +55,7 @@ struct actor { /* one worker */
 
 struct machine_state {
     const struct ghp_overlap *overlap;
+    bool joins; /* the profile's */
     int n_actors;
     struct actor *actors;
     double now_s;
@@ -119,7 +120,7 @@ static bool both_have_come(const struct machine_state *s, int step, const struct
 static bool may_begin(const struct machine_state *s, const struct actor *a, int step)
 {
     const struct stream_state *comm = &a->streams[GHP_STREAM_COMM];
-    return !s->overlap->joins || !a->program->is_recordable || comm->n == 0 || comm->step >= step;
+    return !s->joins || !a->program->is_recordable || comm->n == 0 || comm->step >= step;
 }
 
 /* Whether the stream's next instruction may start now. */
@@ -550,11 +551,12 @@ static enum ghp_status play(struct machine_state *s, struct ghp_timing *timings)
 }
 
 enum ghp_status ghp_simulate_alike(int n, const struct ghp_program *programs,
-                                   const struct ghp_overlap *overlap,
+                                   const struct ghp_profile *profile,
                                    const struct ghp_cost *const *costs, struct ghp_timing *timings)
 {
     struct actor *actors = ghp_alloc((size_t)n, sizeof *actors);
-    struct machine_state s = {.overlap = overlap, .n_actors = n, .actors = actors};
+    struct machine_state s = {
+        .overlap = &profile->overlap, .joins = profile->joins, .n_actors = n, .actors = actors};
     enum ghp_status status = actors == NULL ? GHP_NO_MEMORY() : GHP_OK;
     int opened = 0;
 

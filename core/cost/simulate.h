@@ -34,7 +34,7 @@ enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp
 
 /* The same with the costs at hand, one an instruction: for the same program again if only some costs change. */
 enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
-                                        const struct ghp_overlap *overlap,
+                                        const struct ghp_profile *profile,
                                         const struct ghp_cost *costs, struct ghp_timing *timing);
 
 /* All stages together, coupled by their transfers, or a worker and a server, coupled by their exchanges: the period is
@@ -54,7 +54,7 @@ enum ghp_status ghp_simulate_slowed(const struct ghp_programs *programs,
                                     const struct ghp_profile *profile, const double *slow,
                                     struct ghp_timing *timings);
 enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
-                                            const struct ghp_overlap *overlap,
+                                            const struct ghp_profile *profile,
                                             const struct ghp_cost *const *costs,
                                             struct ghp_timing *timings);
 void ghp_timing_release(struct ghp_timing *timing);

@@ -35,8 +35,7 @@ enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp
     struct ghp_cost *costs = NULL;
     enum ghp_status status = cost_program(program, profile, &costs);
     *timing = (struct ghp_timing){0};
-    if (status == GHP_OK)
-        status = ghp_simulate_with_costs(program, &profile->overlap, costs, timing);
+    if (status == GHP_OK) status = ghp_simulate_with_costs(program, profile, costs, timing);
     free(costs);
     return status;
 }
@@ -57,7 +56,7 @@ enum ghp_status ghp_simulate_slowed(const struct ghp_programs *programs,
     if (status == GHP_OK) status = cost_program(&programs->server, profile, &costs[programs->n]);
     borrowed[programs->n] = costs[programs->n];
     if (status == GHP_OK)
-        status = ghp_simulate_all_with_costs(programs, &profile->overlap, borrowed, timings);
+        status = ghp_simulate_all_with_costs(programs, profile, borrowed, timings);
     for (int k = 0; k <= programs->n; k++)
         free(costs[k]);
     return status;

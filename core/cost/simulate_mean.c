@@ -28,7 +28,7 @@ static void add_share(struct ghp_timing *mean, const struct ghp_timing *step, do
 }
 
 enum ghp_status ghp_simulate_mean(const struct ghp_program *program, int period,
-                                  const struct ghp_overlap *overlap, const struct ghp_cost *costs,
+                                  const struct ghp_profile *profile, const struct ghp_cost *costs,
                                   struct ghp_timing *timing)
 {
     size_t n = (size_t)program->n_instrs;
@@ -46,7 +46,7 @@ enum ghp_status ghp_simulate_mean(const struct ghp_program *program, int period,
             timing->instrs[i].cost = own[i] = costs[i];
             if (program->instrs[i].period > 1) own[i].seconds *= averages * period;
         }
-        status = ghp_simulate_alike(1, program, overlap, &of, &step);
+        status = ghp_simulate_alike(1, program, profile, &of, &step);
         if (status == GHP_OK) add_share(timing, &step, averages ? 1.0 / period : 1 - 1.0 / period);
         ghp_timing_release(&step);
     }

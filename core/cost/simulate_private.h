@@ -14,7 +14,7 @@ void ghp_timing_sum_phases(const struct ghp_program *program, double start_s,
 
 /* n programs and their costs; all steps are alike. */
 enum ghp_status ghp_simulate_alike(int n, const struct ghp_program *programs,
-                                   const struct ghp_overlap *overlap,
+                                   const struct ghp_profile *profile,
                                    const struct ghp_cost *const *costs, struct ghp_timing *timings);
 
 /* Steps from one average of the weights to the next; 1: there is none, or one in each. */
@@ -22,7 +22,7 @@ int ghp_simulate_period(const struct ghp_program *program);
 
 /* The mean of a step that averages, in which an average costs `period` times its share, and of steps that do not. */
 enum ghp_status ghp_simulate_mean(const struct ghp_program *program, int period,
-                                  const struct ghp_overlap *overlap, const struct ghp_cost *costs,
+                                  const struct ghp_profile *profile, const struct ghp_cost *costs,
                                   struct ghp_timing *timing);
 
 #endif

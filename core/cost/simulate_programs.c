@@ -5,7 +5,7 @@
 
 /* A worker and a server, which stand for all; the worker's timing is kept. */
 static enum ghp_status simulate_served(const struct ghp_programs *programs,
-                                       const struct ghp_overlap *overlap,
+                                       const struct ghp_profile *profile,
                                        const struct ghp_cost *const *costs,
                                        struct ghp_timing *timing)
 {
@@ -14,36 +14,36 @@ static enum ghp_status simulate_served(const struct ghp_programs *programs,
     enum ghp_status status;
 
     memset(timings, 0, sizeof timings);
-    status = ghp_simulate_alike(2, both, overlap, costs, timings);
+    status = ghp_simulate_alike(2, both, profile, costs, timings);
     *timing = timings[0];
     ghp_timing_release(&timings[1]);
     return status;
 }
 
 static enum ghp_status simulate(int n, const struct ghp_program *programs,
-                                const struct ghp_overlap *overlap,
+                                const struct ghp_profile *profile,
                                 const struct ghp_cost *const *costs, struct ghp_timing *timings)
 {
     int period = n == 1 ? ghp_simulate_period(programs) : 1; /* in stages nothing averages */
-    return period > 1 ? ghp_simulate_mean(programs, period, overlap, costs[0], timings)
-                      : ghp_simulate_alike(n, programs, overlap, costs, timings);
+    return period > 1 ? ghp_simulate_mean(programs, period, profile, costs[0], timings)
+                      : ghp_simulate_alike(n, programs, profile, costs, timings);
 }
 
 enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
-                                        const struct ghp_overlap *overlap,
+                                        const struct ghp_profile *profile,
                                         const struct ghp_cost *costs, struct ghp_timing *timing)
 {
     *timing = (struct ghp_timing){0};
-    return simulate(1, program, overlap, &costs, timing);
+    return simulate(1, program, profile, &costs, timing);
 }
 
 enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
-                                            const struct ghp_overlap *overlap,
+                                            const struct ghp_profile *profile,
                                             const struct ghp_cost *const *costs,
                                             struct ghp_timing *timings)
 {
     memset(timings, 0, (size_t)programs->n * sizeof *timings);
     if (programs->server.n_instrs > 0)
-        return simulate_served(programs, overlap, costs, &timings[0]);
-    return simulate(programs->n, programs->of, overlap, costs, timings);
+        return simulate_served(programs, profile, costs, &timings[0]);
+    return simulate(programs->n, programs->of, profile, costs, timings);
 }

@@ -46,7 +46,7 @@ static json_t *value_json(double value)
     return isnan(value) ? json_string(NONE) : json_real(value);
 }
 
-static json_t *choices_json(const struct ghp_alternative *a, int *failed)
+static json_t *choices_json(const struct ghp_alternative *a, bool *failed)
 {
     json_t *array = json_array();
 
@@ -58,17 +58,15 @@ static json_t *choices_json(const struct ghp_alternative *a, int *failed)
                                   "reshard_s", c->reshard_s, "reduce_s", c->reduce_s, "exposed_s",
                                   c->exposed_s, "update_s", c->update_s, "peak_bytes",
                                   (json_int_t)c->peak_bytes);
-        bool lost = item == NULL;
 
-        put_split(item, c->split, &lost);
-        *failed |= json_object_update_new(item, costs) != 0; /* which takes costs in any case */
-        *failed |= lost;
-        *failed |= json_array_append_new(array, item);
+        put_split(item, c->split, failed);
+        if (json_object_update_new(item, costs) != 0) *failed = true; /* it takes costs anyway */
+        ghp_json_append(array, item, failed);
     }
     return array;
 }
 
-static json_t *break_even_json(const struct ghp_alternative *a, int *failed)
+static json_t *break_even_json(const struct ghp_alternative *a, bool *failed)
 {
     json_t *array = json_array();
 
@@ -77,36 +75,34 @@ static json_t *break_even_json(const struct ghp_alternative *a, int *failed)
         json_t *item = json_pack("{s:s, s:f}", "quantity", ghp_quantity_name(b->quantity),
                                  "nominal", b->nominal);
 
-        *failed |= json_object_set_new(item, "low", value_json(b->low));
-        *failed |= json_object_set_new(item, "high", value_json(b->high));
-        *failed |= json_array_append_new(array, item);
+        ghp_json_put(item, "low", value_json(b->low), failed);
+        ghp_json_put(item, "high", value_json(b->high), failed);
+        ghp_json_append(array, item, failed);
     }
     return array;
 }
 
 static json_t *alternative_json(const struct ghp_plan *plan, const struct ghp_alternative *a,
-                                int *failed)
+                                bool *failed)
 {
     json_t *item = ghp_plan_split_json(plan, a->layer, a->split), *changes = json_array();
 
-    *failed |= json_object_set_new(item, "predicted_step_s", json_real(a->step_s));
+    ghp_json_put(item, "predicted_step_s", json_real(a->step_s), failed);
     for (int i = 0; i < a->n_changes; i++)
-        *failed |= json_array_append_new(
-            changes, ghp_plan_split_json(plan, a->changes[i].layer, a->changes[i].split));
-    *failed |= json_object_set_new(item, "changes", changes);
-    *failed |= json_object_set_new(item, "choices", choices_json(a, failed));
-    if (a->n_break_even > 0)
-        *failed |= json_object_set_new(item, "break_even", break_even_json(a, failed));
+        ghp_json_append(
+            changes, ghp_plan_split_json(plan, a->changes[i].layer, a->changes[i].split), failed);
+    ghp_json_put(item, "changes", changes, failed);
+    ghp_json_put(item, "choices", choices_json(a, failed), failed);
+    if (a->n_break_even > 0) ghp_json_put(item, "break_even", break_even_json(a, failed), failed);
     return item;
 }
 
-json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, int *failed)
+json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, bool *failed)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < plan->n_alternatives; i++)
-        *failed |=
-            json_array_append_new(array, alternative_json(plan, &plan->alternatives[i], failed));
+        ghp_json_append(array, alternative_json(plan, &plan->alternatives[i], failed), failed);
     return array;
 }
 

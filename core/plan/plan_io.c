@@ -22,15 +22,9 @@
 
 enum { MAX_WORKERS = 1 << 20 };
 
-/* Sets a key to a value, which is taken over; *failed is set if value is NULL or memory is short. */
-static void put(json_t *object, const char *key, json_t *value, int *failed)
+static void put_text(json_t *object, const char *key, const char *text, bool *failed)
 {
-    *failed |= json_object_set_new(object, key, value);
-}
-
-static void put_text(json_t *object, const char *key, const char *text, int *failed)
-{
-    if (text != NULL) put(object, key, json_string(text), failed);
+    if (text != NULL) ghp_json_put(object, key, json_string(text), failed);
 }
 
 /* ---- saving ---- */
@@ -53,27 +47,27 @@ json_t *ghp_plan_prediction_json(const struct ghp_prediction *p)
     return NULL;
 }
 
-static json_t *splits_json(const struct ghp_plan *plan, int *failed)
+static json_t *splits_json(const struct ghp_plan *plan, bool *failed)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < plan->model.n_layers; i++)
-        *failed |= json_array_append_new(array, ghp_plan_split_json(plan, i, plan->splits[i]));
+        ghp_json_append(array, ghp_plan_split_json(plan, i, plan->splits[i]), failed);
     return array;
 }
 
 /* The sharding of each layer's parameters, in the model's order. */
 static json_t *shardings_json(const struct ghp_plan *plan, const enum ghp_param_sharding *sharding,
-                              int *failed)
+                              bool *failed)
 {
     json_t *array = json_array();
 
     for (int v = 0; v < plan->model.n_layers; v++)
-        *failed |= json_array_append_new(array, json_string(ghp_param_sharding_names[sharding[v]]));
+        ghp_json_append(array, json_string(ghp_param_sharding_names[sharding[v]]), failed);
     return array;
 }
 
-static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
+static json_t *baselines_json(const struct ghp_plan *plan, bool *failed)
 {
     json_t *array = json_array();
 
@@ -83,21 +77,23 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
                                  "feasible", b->feasible);
 
         put_text(item, "reason", b->reason, failed);
-        if (b->feasible) put(item, "predicted", ghp_plan_prediction_json(&b->predicted), failed);
+        if (b->feasible)
+            ghp_json_put(item, "predicted", ghp_plan_prediction_json(&b->predicted), failed);
         if (b->feasible && b->bucket_bytes >= 0)
-            put(item, "bucket_cap_bytes", json_integer(b->bucket_bytes), failed);
+            ghp_json_put(item, "bucket_cap_bytes", json_integer(b->bucket_bytes), failed);
         if (b->local_statistics) put_text(item, "statistics", "local", failed);
         if (b->sync.ops != NULL) put_text(item, "sync", b->sync.ops->name, failed);
         if (b->recompute != NULL)
-            put(item, "recompute", ghp_plan_marked_json(plan, b->recompute, failed), failed);
+            ghp_json_put(item, "recompute", ghp_plan_marked_json(plan, b->recompute, failed),
+                         failed);
         if (b->sharding != NULL)
-            put(item, "shard", shardings_json(plan, b->sharding, failed), failed);
-        *failed |= json_array_append_new(array, item);
+            ghp_json_put(item, "shard", shardings_json(plan, b->sharding, failed), failed);
+        ghp_json_append(array, item, failed);
     }
     return array;
 }
 
-static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
+static json_t *certificate_json(const struct ghp_certificate *c, bool *failed)
 {
     char status[GHP_CERTIFICATE_STATUS_SIZE];
     json_t *object =
@@ -113,12 +109,12 @@ static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
     return object;
 }
 
-void ghp_plan_put_result(json_t *object, const struct ghp_plan *plan, int *failed)
+void ghp_plan_put_result(json_t *object, const struct ghp_plan *plan, bool *failed)
 {
-    put(object, "splits", splits_json(plan, failed), failed);
-    put(object, "predicted", ghp_plan_prediction_json(&plan->predicted), failed);
-    put(object, "baselines", baselines_json(plan, failed), failed);
-    put(object, "certificate", certificate_json(&plan->certificate, failed), failed);
+    ghp_json_put(object, "splits", splits_json(plan, failed), failed);
+    ghp_json_put(object, "predicted", ghp_plan_prediction_json(&plan->predicted), failed);
+    ghp_json_put(object, "baselines", baselines_json(plan, failed), failed);
+    ghp_json_put(object, "certificate", certificate_json(&plan->certificate, failed), failed);
 }
 
 /* The embedded model, from its own text. */
@@ -141,28 +137,27 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
                              ghp_strategy_name(plan->strategy), "workers", plan->problem.workers,
                              "global_batch", (json_int_t)plan->problem.global_batch, "groups",
                              plan->groups, "group_size", plan->group_size);
-    bool lost = root == NULL;
-    int failed;
+    bool failed = root == NULL;
 
-    ghp_method_write(&plan->method, root, &lost);
-    ghp_json_put(root, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), &lost);
-    failed = lost;
+    ghp_method_write(&plan->method, root, &failed);
+    ghp_json_put(root, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), &failed);
     ghp_plan_put_staging(root, plan, &failed);
     ghp_plan_put_memory_format(root, plan, &failed);
     ghp_plan_put_result(root, plan, &failed);
-    put(root, "alternatives", ghp_plan_alternatives_json(plan, &failed), &failed);
+    ghp_json_put(root, "alternatives", ghp_plan_alternatives_json(plan, &failed), &failed);
     put_text(root, "break_even_search", plan->break_even_search, &failed);
     put_text(root, "model_path", plan->model_path, &failed);
-    if (plan->model_weights) put(root, "model_weights", json_true(), &failed);
+    if (plan->model_weights) ghp_json_put(root, "model_weights", json_true(), &failed);
     put_text(root, "profile_path", plan->profile_path, &failed);
-    if (plan->what_if.n > 0) put(root, "what_if", ghp_overrides_json(&plan->what_if), &failed);
-    put(root, "model_hash", hash_json(plan->model.hash), &failed);
-    put(root, "profile_hash", hash_json(plan->profile_hash), &failed);
-    put(root, "machine_hash", hash_json(machine_hash), &failed);
+    if (plan->what_if.n > 0)
+        ghp_json_put(root, "what_if", ghp_overrides_json(&plan->what_if), &failed);
+    ghp_json_put(root, "model_hash", hash_json(plan->model.hash), &failed);
+    ghp_json_put(root, "profile_hash", hash_json(plan->profile_hash), &failed);
+    ghp_json_put(root, "machine_hash", hash_json(machine_hash), &failed);
     if (plan->predicted.program_hash != 0)
-        put(root, "program_hash", hash_json(plan->predicted.program_hash), &failed);
-    put(root, "model", model_json(&plan->model), &failed);
-    put(root, "profile", ghp_profile_json(&plan->profile), &failed);
+        ghp_json_put(root, "program_hash", hash_json(plan->predicted.program_hash), &failed);
+    ghp_json_put(root, "model", model_json(&plan->model), &failed);
+    ghp_json_put(root, "profile", ghp_profile_json(&plan->profile), &failed);
     if (!failed) return root;
     json_decref(root);
     return NULL;

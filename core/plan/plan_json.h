@@ -11,6 +11,6 @@
 json_t *ghp_plan_prediction_json(const struct ghp_prediction *prediction);
 
 /* Sets the keys splits, predicted, baselines and certificate; *failed is set if memory is short. */
-void ghp_plan_put_result(json_t *object, const struct ghp_plan *plan, int *failed);
+void ghp_plan_put_result(json_t *object, const struct ghp_plan *plan, bool *failed);
 
 #endif

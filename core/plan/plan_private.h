@@ -16,17 +16,17 @@ enum ghp_status ghp_plan_read(const struct ghp_node *root, struct ghp_plan *plan
 
 /* The keys stages, micro_batches, pipeline_schedule, samples_per_worker and recompute; left out if they say
  * nothing. */
-void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed);
+void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, bool *failed);
 enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan);
 
 /* The key nChw16c; left out if nobody says. Read after the splits, which it must suit. */
-void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed);
+void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, bool *failed);
 enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct ghp_plan *plan);
 
 /* A list of layers by their names, as a value and from one; without the key *mark stays as it is.
  *
  * mark   one a layer; the caller frees what is read */
-json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, int *failed);
+json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, bool *failed);
 enum ghp_status ghp_plan_read_marked(const struct ghp_node *root, const char *key,
                                      const struct ghp_model *model, bool **mark);
 
@@ -40,7 +40,7 @@ json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_s
 enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split *split);
 
 /* Values of the keys; *failed is set if memory is short. */
-json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, int *failed);
+json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, bool *failed);
 
 /* The key `alternatives`; the model has been read. */
 enum ghp_status ghp_plan_read_alternatives(const struct ghp_node *root, struct ghp_plan *plan);

@@ -4,14 +4,9 @@
 
 #include <string.h>
 
-static void put(json_t *object, const char *key, json_t *value, int *failed)
-{
-    *failed |= json_object_set_new(object, key, value);
-}
-
 /* ---- saving ---- */
 
-static json_t *stages_json(const struct ghp_plan *plan, int *failed)
+static json_t *stages_json(const struct ghp_plan *plan, bool *failed)
 {
     const struct ghp_staging *s = &plan->staging;
     json_t *array = json_array();
@@ -22,56 +17,58 @@ static json_t *stages_json(const struct ghp_plan *plan, int *failed)
                       "workers", s->stage[i].workers);
 
         if (s->stage[i].block_size > 0)
-            put(item, "grain", json_integer(s->stage[i].block_size), failed);
-        *failed |= json_array_append_new(array, item);
+            ghp_json_put(item, "grain", json_integer(s->stage[i].block_size), failed);
+        ghp_json_append(array, item, failed);
     }
     return array;
 }
 
 /* First layers of the chunks that stages do not begin with. */
-static json_t *chunks_json(const struct ghp_plan *plan, int *failed)
+static json_t *chunks_json(const struct ghp_plan *plan, bool *failed)
 {
     const struct ghp_staging *s = &plan->staging;
     json_t *array = json_array();
 
     for (int k = 0; k < ghp_staging_chunks(s) - s->n; k++)
-        *failed |=
-            json_array_append_new(array, json_string(plan->model.layers[s->later_chunk[k]].name));
+        ghp_json_append(array, json_string(plan->model.layers[s->later_chunk[k]].name), failed);
     return array;
 }
 
 /* The names of the layers that are marked. */
-json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, int *failed)
+json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, bool *failed)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < plan->model.n_layers; i++)
-        if (mark[i])
-            *failed |= json_array_append_new(array, json_string(plan->model.layers[i].name));
+        if (mark[i]) ghp_json_append(array, json_string(plan->model.layers[i].name), failed);
     return array;
 }
 
-static json_t *shares_json(const struct ghp_plan *plan, int *failed)
+static json_t *shares_json(const struct ghp_plan *plan, bool *failed)
 {
     json_t *array = json_array();
 
     for (int i = 0; i < plan->problem.workers; i++)
-        *failed |= json_array_append_new(array, json_integer((json_int_t)plan->shares[i]));
+        ghp_json_append(array, json_integer((json_int_t)plan->shares[i]), failed);
     return array;
 }
 
-void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed)
+void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, bool *failed)
 {
     const struct ghp_staging *s = &plan->staging;
 
-    if (s->n > 1) put(root, "stages", stages_json(plan, failed), failed);
-    if (s->chunks > 1) put(root, "virtual_stages", chunks_json(plan, failed), failed);
-    if (s->micro_batches > 1) put(root, "micro_batches", json_integer(s->micro_batches), failed);
+    if (s->n > 1) ghp_json_put(root, "stages", stages_json(plan, failed), failed);
+    if (s->chunks > 1) ghp_json_put(root, "virtual_stages", chunks_json(plan, failed), failed);
+    if (s->micro_batches > 1)
+        ghp_json_put(root, "micro_batches", json_integer(s->micro_batches), failed);
     if (s->n > 1 || s->micro_batches > 1)
-        put(root, "pipeline_schedule", json_string(ghp_pipeline_names[s->pipeline]), failed);
-    if (plan->shares != NULL) put(root, "samples_per_worker", shares_json(plan, failed), failed);
+        ghp_json_put(root, "pipeline_schedule", json_string(ghp_pipeline_names[s->pipeline]),
+                     failed);
+    if (plan->shares != NULL)
+        ghp_json_put(root, "samples_per_worker", shares_json(plan, failed), failed);
     if (plan->recompute != NULL)
-        put(root, "recompute", ghp_plan_marked_json(plan, plan->recompute, failed), failed);
+        ghp_json_put(root, "recompute", ghp_plan_marked_json(plan, plan->recompute, failed),
+                     failed);
 }
 
 bool ghp_plan_formats_hold(const struct ghp_lowering *lowering, const bool *nchw16c)
@@ -81,10 +78,10 @@ bool ghp_plan_formats_hold(const struct ghp_lowering *lowering, const bool *nchw
     return true;
 }
 
-void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed)
+void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, bool *failed)
 {
     if (plan->nchw16c != NULL)
-        put(root, "nChw16c", ghp_plan_marked_json(plan, plan->nchw16c, failed), failed);
+        ghp_json_put(root, "nChw16c", ghp_plan_marked_json(plan, plan->nchw16c, failed), failed);
 }
 
 /* ---- loading ---- */

@@ -449,8 +449,7 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
         .comm_long = to->set[KEY_OVERLAP_COMM] ? 0 : profile->overlap.comm_long,
         .queueing_delay_s = queue_after(from, to),
         .arrival_delay_s = profile->overlap.arrival_delay_s,
-        .launch_delay_s = profile->overlap.launch_delay_s,
-        .joins = profile->overlap.joins};
+        .launch_delay_s = profile->overlap.launch_delay_s};
     ghp_machine_release(&profile->machine);
     profile->machine = *machine;
     *machine = (struct ghp_machine){0};

@@ -108,7 +108,7 @@ static enum ghp_status step_at(struct costed *p, enum ghp_quantity quantity, dou
         memcpy(p->profile.comms, p->comms, (size_t)p->profile.n_comms * sizeof *p->comms);
     GHP_TRY(ghp_quantity_scale_profile(&p->profile, quantity, factor));
     GHP_TRY(update_costs(p, false));
-    GHP_TRY(ghp_simulate_with_costs(&p->program, &p->profile.overlap, p->costs, &timing));
+    GHP_TRY(ghp_simulate_with_costs(&p->program, &p->profile, p->costs, &timing));
     *step_s = timing.step_s;
     ghp_timing_release(&timing);
     return GHP_OK;

@@ -442,7 +442,7 @@ enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct gh
     double most; /* the same on all ranks */
 
     GHP_ASSERT(n >= 1 && n <= GHP_OVERLAP_TASKS);
-    *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1, .joins = overlap->joins};
+    *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
     if (m->size == 1) return GHP_OK;
     GHP_TRY(measure_with(m, computes, n, GHP_OVERLAP_BYTES, overlap));
     most = overlap->comm;

@@ -114,7 +114,7 @@ static void check_joined(struct ghp_program *program, struct ghp_profile *profil
                          const struct step *s)
 {
     struct ghp_timing timing;
-    profile->overlap.joins = true;
+    profile->joins = true;
     CHECK_STATUS(ghp_simulate(program, profile, &timing), GHP_OK);
     CHECK_NEAR(timing.step_s, greatest_cycle(s), 1e-9); /* it is not recorded */
     ghp_timing_release(&timing);
@@ -123,7 +123,7 @@ static void check_joined(struct ghp_program *program, struct ghp_profile *profil
     CHECK_NEAR(timing.step_s, joined(s), 1e-9);
     CHECK(joined(s) >= greatest_cycle(s));
     ghp_timing_release(&timing);
-    program->is_recordable = profile->overlap.joins = false;
+    program->is_recordable = profile->joins = false;
 }
 
 static uint32_t state = 12345;
@@ -232,13 +232,13 @@ static void test_occupied_link(void)
     put(&program, GHP_INSTR_NORM_REDUCE, 0);
     for (int crosses = 0; crosses < 2; crosses++) {
         costs[3].crosses = crosses > 0;
-        CHECK_STATUS(ghp_simulate_with_costs(&program, &profile.overlap, costs, &timing), GHP_OK);
+        CHECK_STATUS(ghp_simulate_with_costs(&program, &profile, costs, &timing), GHP_OK);
         CHECK_NEAR(timing.step_s, crosses > 0 ? 7 : 5, 1e-12);
         ghp_timing_release(&timing);
     }
     costs[0].seconds = 0; /* the second step's first collective waits for what the first's left */
     costs[3].owed_s = 4;
-    CHECK_STATUS(ghp_simulate_with_costs(&program, &profile.overlap, costs, &timing), GHP_OK);
+    CHECK_STATUS(ghp_simulate_with_costs(&program, &profile, costs, &timing), GHP_OK);
     CHECK_NEAR(timing.step_s, 1 + 3 + 1 + 4, 1e-12);
     ghp_timing_release(&timing);
     ghp_profile_release(&profile);

@@ -111,7 +111,7 @@ static double some_seconds(void)
 /* Returns false if the step did not end. */
 static bool check_timing(const struct ghp_programs *programs)
 {
-    const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};
+    const struct ghp_profile profile = {.overlap = {.compute = 1, .comm = 1, .link = 1}};
     struct ghp_cost *costs[GHP_MAX_STAGES] = {NULL};
     struct ghp_timing timings[GHP_MAX_STAGES];
     double all_s = 0, first_s = 0;
@@ -126,7 +126,7 @@ static bool check_timing(const struct ghp_programs *programs)
             all_s += costs[k][i].seconds;
         }
     }
-    if (CHECK_STATUS(ghp_simulate_all_with_costs(programs, &overlap,
+    if (CHECK_STATUS(ghp_simulate_all_with_costs(programs, &profile,
                                                  (const struct ghp_cost *const *)costs, timings),
                      GHP_OK))
         for (int k = 0; k < programs->n; k++) {
@@ -209,7 +209,7 @@ static const double most_many_s = 6;
 /* The step of stages whose instructions take from one to ten whole seconds each. */
 static double step_of(struct staged *c, int micro_batches)
 {
-    const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};
+    const struct ghp_profile profile = {.overlap = {.compute = 1, .comm = 1, .link = 1}};
     struct ghp_cost *costs[PIPES] = {NULL};
     struct ghp_timing timings[PIPES];
     struct ghp_programs programs;
@@ -226,7 +226,7 @@ static double step_of(struct staged *c, int micro_batches)
         for (int i = 0; i < programs.of[k].n_instrs; i++)
             costs[k][i].seconds = 1 + programs.of[k].instrs[i].layer % 10;
     }
-    if (CHECK_STATUS(ghp_simulate_all_with_costs(&programs, &overlap,
+    if (CHECK_STATUS(ghp_simulate_all_with_costs(&programs, &profile,
                                                  (const struct ghp_cost *const *)costs, timings),
                      GHP_OK)) {
         step_s = timings[0].step_s;
