@@ -147,6 +147,7 @@ static enum ghp_status tune(struct ghp_model *model)
 static void say_statistics(const char *path, const struct ghp_model *model)
 {
     const char *first = NULL;
+    char more[32] = "";
     int n = 0;
 
     for (int i = 0; i < model->n_layers; i++) {
@@ -154,11 +155,13 @@ static void say_statistics(const char *path, const struct ghp_model *model)
 
         if (layer->op == GHP_OP_BATCH_NORM && layer->fixed && n++ == 0) first = layer->name;
     }
+    if (n > 1) snprintf(more, sizeof more, " and %d more", n - 1);
     if (n > 0)
-        ghp_note("%s: batch norm '%s' and %d more keep scale and shift, and their running "
-                 "statistics change, as with requires_grad=False in PyTorch's train mode; to keep "
-                 "the statistics too, as module.eval() does, name the batch norms: --freeze '%s'",
-                 path, first, n - 1, first);
+        ghp_note("%s: batch norm '%s'%s keep%s scale and shift, and %s running statistics change, "
+                 "as with requires_grad=False in PyTorch's train mode; to keep the statistics too, "
+                 "as module.eval() does, name the batch norm%s: --freeze '%s'",
+                 path, first, more, n > 1 ? "" : "s", n > 1 ? "their" : "its", n > 1 ? "s" : "",
+                 first);
 }
 
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)

@@ -318,7 +318,8 @@ static enum ghp_status write_dropped_parts(struct ghp_onnx_export *ex, int i)
     const struct ghp_layer *l = &ex->model->layers[i];
     bool channels = l->norm.drop == GHP_DROP_CHANNELS;
     int at = l->out.axes == GHP_AXES_SEQUENCE ? 2 : 1;
-    const char *x = ex->names[l->inputs[0]], *batch = ghp_export_text(ex, l->name, ".batch"),
+    const char *x = ex->names[l->inputs[0]],
+               *batch = ghp_export_samples(ex, ghp_export_text(ex, l->name, ".batch"), x),
                *sizes = ghp_export_text(ex, l->name, ".sizes"),
                *one = ghp_export_text(ex, l->name, ".one"),
                *mask = ghp_export_text(ex, l->name, ".mask");
@@ -329,14 +330,9 @@ static enum ghp_status write_dropped_parts(struct ghp_onnx_export *ex, int i)
         one, ghp_export_number(ex, ghp_export_text(ex, l->name, ".ratio"), l->norm.ratio), NULL};
     const char *const wide[] = {ghp_export_number(ex, ghp_export_text(ex, l->name, ".1"), 1), sizes,
                                 NULL};
-    struct ghp_onnx_node *node =
-        ghp_export_node(ex, "Shape", batch, (const char *const[]){x, NULL});
 
     if (channels)
         parts[at] = ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".channels"), &l->out.c, 1);
-    ghp_export_since(ex, 15); /* Shape with start and end */
-    ghp_export_int(ex, node, "start", 0);
-    ghp_export_int(ex, node, "end", 1);
     ghp_export_int(ex, ghp_export_node(ex, "Concat", sizes, parts), "axis", 0);
     ghp_export_node(ex, "Expand", one, wide);
     ghp_export_node(ex, "Dropout", mask, drops);

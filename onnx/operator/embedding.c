@@ -230,16 +230,11 @@ static enum ghp_status write_parameter(struct ghp_onnx_export *ex, int i)
     const struct ghp_layer *l = &ex->model->layers[i];
     int n = l->params[0].n_dims;
     const char *all = ghp_export_text(ex, l->name, ".all");
-    const char *const shape[] = {ex->names[0], NULL};
     const char *const sizes[] = {
-        ghp_export_text(ex, l->name, ".samples"),
+        ghp_export_samples(ex, ghp_export_text(ex, l->name, ".samples"), ex->names[0]),
         ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".sizes"), l->params[0].dims, n), NULL};
     const char *const wide[] = {ghp_export_owner(ex, l)->params[0].name, all, NULL};
-    struct ghp_onnx_node *node = ghp_export_node(ex, "Shape", sizes[0], shape);
 
-    ghp_export_since(ex, 15); /* Shape with start and end */
-    ghp_export_int(ex, node, "start", 0);
-    ghp_export_int(ex, node, "end", 1);
     ghp_export_int(ex, ghp_export_node(ex, "Concat", all, sizes), "axis", 0);
     GHP_TRY(ghp_export_param_of(ex, l, 0, 0));
     ghp_export_node(ex, "Expand", l->name, wide);

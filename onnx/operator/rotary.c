@@ -263,20 +263,15 @@ static const char *put_table(struct ghp_onnx_export *ex, const struct ghp_layer 
 static const char *put_places(struct ghp_onnx_export *ex, const struct ghp_layer *l,
                               const char *like)
 {
-    const char *batch = ghp_export_text(ex, l->name, ".batch");
     const char *shape = ghp_export_text(ex, l->name, ".places.shape");
     const char *places = ghp_export_text(ex, l->name, ".places");
     int64_t *counted = ghp_export_keep(ex, (size_t)l->out.h, sizeof *counted);
-    const char *inputs[3] = {like};
-    struct ghp_onnx_node *node;
+    const char *inputs[3] = {NULL};
 
     if (counted == NULL) return places;
     for (int64_t p = 0; p < l->out.h; p++)
         counted[p] = p;
-    node = ghp_export_node(ex, "Shape", batch, inputs);
-    ghp_export_int(ex, node, "start", 0);
-    ghp_export_int(ex, node, "end", 1);
-    inputs[0] = batch;
+    inputs[0] = ghp_export_samples(ex, ghp_export_text(ex, l->name, ".batch"), like);
     inputs[1] = ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".positions"), &l->out.h, 1);
     ghp_export_int(ex, ghp_export_node(ex, "Concat", shape, inputs), "axis", 0);
     inputs[0] =

@@ -214,6 +214,17 @@ const char *ghp_export_turned(struct ghp_onnx_export *ex, const char *name, cons
     return name;
 }
 
+const char *ghp_export_samples(struct ghp_onnx_export *ex, const char *name, const char *from)
+{
+    struct ghp_onnx_node *node =
+        ghp_export_node(ex, "Shape", name, (const char *const[]){from, NULL});
+
+    ghp_export_since(ex, 15); /* Shape with start and end */
+    ghp_export_int(ex, node, "start", 0);
+    ghp_export_int(ex, node, "end", 1);
+    return name;
+}
+
 void ghp_export_since(struct ghp_onnx_export *ex, int opset)
 {
     if (ex->file.opset < opset) ex->file.opset = opset;

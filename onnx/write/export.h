@@ -56,6 +56,9 @@ const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, co
 const char *ghp_export_turned(struct ghp_onnx_export *ex, const char *name, const char *from,
                               const int64_t *order, int n);
 
+/* How many samples `from` has, as a tensor of one number called `name`; returns the name. */
+const char *ghp_export_samples(struct ghp_onnx_export *ex, const char *name, const char *from);
+
 /* The file is of this opset at least. */
 void ghp_export_since(struct ghp_onnx_export *ex, int opset);
 

@@ -35,6 +35,10 @@ plan 1 still.json
 holds still.json '"frozen_batch_norm" not in json.dumps(o)'
 grep -q "batch norm 'bn1' and 5 more keep scale and shift, and their running .*--freeze 'bn1'" err ||
     fail "nothing is said of running statistics that change: $(cat err)"
+sed -E '0,/("op": *"batch_norm")/s//\1, "fixed": true/' "$learned" >one.json
+model=$PWD/one.json plan 1 one.plan
+grep -q "batch norm 'bn1' keeps scale and shift, and its running .* the batch norm: --freeze 'bn1'" err ||
+    fail "one batch norm is not spoken of alone: $(cat err)"
 plan 1 fixed.plan --freeze '*' --freeze-except 'fc*'
 holds fixed.plan '"\"batch_norm" not in json.dumps(o)'
 grep -q "statistics change" err && fail "statistics that stay are said to change"
