@@ -95,39 +95,33 @@ static struct ghp_placement placement_of(const struct ghp_transfer *t, int rank)
     return ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
 }
 
-struct ghp_traffic ghp_transfer_sent(const struct ghp_transfer *t, int rank)
+/* What a worker sends to all its peers, or receives from them. */
+static struct ghp_traffic traffic_of(const struct ghp_transfer *t, int rank, bool sends)
 {
     struct ghp_placement own = placement_of(t, rank);
-    struct ghp_peers to = ghp_transfer_receivers(t, &own);
+    struct ghp_peers peers =
+        sends ? ghp_transfer_receivers(t, &own) : ghp_transfer_senders(t, &own);
+    bool joins = !sends && ghp_transfer_joins(t);
     struct ghp_traffic sum = {0};
 
-    for (int r = to.first; r < to.first + to.n; r++) {
+    for (int r = peers.first; r < peers.first + peers.n; r++) {
         struct ghp_placement other = placement_of(t, r);
         struct ghp_piece piece;
 
-        if (!ghp_transfer_piece(t, &own, &other, &piece)) continue;
+        if (!ghp_transfer_piece(t, sends ? &own : &other, sends ? &other : &own, &piece)) continue;
         sum.messages++;
         sum.bytes += ghp_piece_bytes(t, &piece);
-        if (piece.packs) sum.piece_bytes += ghp_piece_bytes(t, &piece);
+        if (joins || (sends && piece.packs)) sum.piece_bytes += ghp_piece_bytes(t, &piece);
     }
     return sum;
 }
 
+struct ghp_traffic ghp_transfer_sent(const struct ghp_transfer *t, int rank)
+{
+    return traffic_of(t, rank, true);
+}
+
 struct ghp_traffic ghp_transfer_received(const struct ghp_transfer *t, int rank)
 {
-    struct ghp_placement own = placement_of(t, rank);
-    struct ghp_peers from = ghp_transfer_senders(t, &own);
-    bool joins = ghp_transfer_joins(t);
-    struct ghp_traffic sum = {0};
-
-    for (int r = from.first; r < from.first + from.n; r++) {
-        struct ghp_placement other = placement_of(t, r);
-        struct ghp_piece piece;
-
-        if (!ghp_transfer_piece(t, &other, &own, &piece)) continue;
-        sum.messages++;
-        sum.bytes += ghp_piece_bytes(t, &piece);
-        if (joins) sum.piece_bytes += ghp_piece_bytes(t, &piece);
-    }
-    return sum;
+    return traffic_of(t, rank, false);
 }
