@@ -1,6 +1,6 @@
-/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker/memory.c allocates,
- * worker/step.c runs steps, worker/instr.c their instructions, worker/concurrent.c those of the other streams,
- * worker/update.c updates and norms. */
+/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker/tensors.c says where tensors
+ * lie, worker/memory.c allocates, worker/step.c runs steps, worker/kinds.c their instructions: worker/instr.c has those
+ * of the compute stream, worker/concurrent.c those of the other streams, worker/update.c updates and norms. */
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/kernel_spec.h"
@@ -282,17 +282,6 @@ const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *w)
     return &w->program.placement;
 }
 
-bool ghp_worker_owns(const struct ghp_worker *w, int layer)
-{
-    return ghp_placement_owns(&w->program.placement, layer);
-}
-
-bool ghp_worker_holds(struct ghp_worker *w, int layer)
-{
-    return ghp_worker_owns(w, layer) ||
-           ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, layer, 0, NULL) != NULL;
-}
-
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 {
     return w->timer;
@@ -310,44 +299,9 @@ double *ghp_worker_mix_number(struct ghp_worker *w)
     return w->program.mixing->keeps_loss ? &w->mix_numbers.lost : NULL;
 }
 
-/* A layer's part of a copy of all weights, where it lies in the weights. */
-static void *part_of_copy(struct ghp_worker *w, int c, char *weight)
-{
-    int i = 0;
-
-    if (w->mixer == NULL || weight == NULL) return NULL;
-    GHP_ASSERT(c < w->program.mixing->copies);
-    while (ghp_worker_instr(w, i)->kind != GHP_INSTR_MIX)
-        i++;
-    return (char *)w->address[ghp_worker_instr(w, i)->at.scratch] +
-           c * ghp_worker_instr(w, i)->bytes +
-           (weight - (char *)w->address[w->program.buckets[0].weights]);
-}
-
 int64_t ghp_worker_late_steps(const struct ghp_worker *w)
 {
     return ghp_pace_late_steps(w->pace);
-}
-
-void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, int layer, int slot,
-                        int64_t *elements)
-{
-    bool shard =
-        (ghp_buffer_kind_is_moment(buffer_kind) && ghp_worker_has_optimizer_shard(w, layer)) ||
-        (buffer_kind == GHP_BUFFER_WEIGHT && ghp_worker_shards_weights(w, layer));
-    enum ghp_buffer_kind lies_as = shard ? GHP_BUFFER_WEIGHT_GRADIENT : buffer_kind;
-
-    if (buffer_kind == GHP_BUFFER_FIRST_COPY || buffer_kind == GHP_BUFFER_SECOND_COPY)
-        return part_of_copy(w, buffer_kind == GHP_BUFFER_SECOND_COPY,
-                            ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, layer, slot, elements));
-    for (int i = 0; i < w->program.n_buffers; i++) {
-        const struct ghp_buffer *b = &w->program.buffers[i];
-
-        if (b->buffer_kind != lies_as || b->layer != layer || b->slot != slot) continue;
-        if (elements != NULL) *elements = b->elements;
-        return w->address[i];
-    }
-    return NULL;
 }
 
 bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)

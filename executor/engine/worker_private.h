@@ -47,7 +47,7 @@ struct ghp_worker {
     struct ghp_hyperparameters pushed;       /* of the step that is pushed */
     struct ghp_mixer *mixer;                 /* NULL: no mixes of weights */
     struct ghp_mix_numbers mix_numbers;
-    void *ema;           /* of all parameters that train (worker/ema.c), owned; NULL: none */
+    void *ema; /* of all parameters that train (worker/ema.c), owned; NULL: none */
     double ema_decay;
     char *saved_states; /* running statistics of its own, while the mean of all is in their place */
     struct ghp_p2p_thread *p2p_thread;
@@ -84,7 +84,12 @@ static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *
     return &w->program.instrs[i];
 }
 
-/* ---- worker/instr.c ---- */
+/* ---- worker/tensors.c ---- */
+
+/* The bucket that a layer's gradients lie in; -1: none. */
+int ghp_worker_bucket_of(const struct ghp_worker *w, int layer);
+
+/* ---- worker/kinds.c ---- */
 
 /* How a kind of instruction runs; it stands next to its functions, in a file of worker/. */
 struct ghp_run_kind {
@@ -97,6 +102,13 @@ extern const struct ghp_run_kind *const ghp_run_kinds[GHP_INSTR_COUNT];
 
 /* Runs instruction i, or hands it to its stream; updates by the rates of `previous`. */
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous);
+/* Between steps: the same, but that another stream's is done when it returns. */
+enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous);
+/* The communication stream's job: on its thread, or at once if the device transport enqueues. */
+enum ghp_status ghp_worker_reduce(void *worker, int i);
+
+/* ---- worker/instr.c ---- */
+
 /* Whether another instruction's kernel did its work. */
 bool ghp_worker_done_by_another(const struct ghp_worker *w, int i);
 
@@ -163,6 +175,8 @@ void ghp_worker_feed_ema(struct ghp_worker *w);
 void ghp_worker_swap_ema(struct ghp_worker *w);
 void ghp_worker_restart_ema(struct ghp_worker *w);
 
+/* ---- worker/optimizer_shards.c ---- */
+
 /* Whether servers have its weights, and update them by all workers' gradients. */
 bool ghp_worker_is_served(const struct ghp_worker *w);
 /* The channel to the servers. Collective over all workers and servers. */
@@ -177,10 +191,6 @@ enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_k
 
 /* Hands an instruction to the communication stream. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i, const struct ghp_step *previous);
-/* Between steps: the same as ghp_worker_run, but that another stream's is done when it returns. */
-enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous);
-/* The communication stream's job: on its thread, or at once if the device transport enqueues. */
-enum ghp_status ghp_worker_reduce(void *worker, int i);
 /* Sums `bytes` of buffer `data`, or at an address, over the ranks of instruction i. */
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes);
 enum ghp_status ghp_worker_sum_at(struct ghp_worker *w, int i, void *data, int64_t bytes);

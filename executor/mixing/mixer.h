@@ -27,7 +27,7 @@
 #include "executor/mixing/mix_server.h"
 
 /* For struct ghp_run_options: all of the functions below. */
-extern const struct ghp_mixer_hooks ghp_mixing;
+extern const struct ghp_mixer_hooks ghp_host_mixer;
 
 /* Returns   GHP_OK; GHP_ERR_INPUT (too many bytes for a message to one server); GHP_ERR_NO_MEMORY; *mixer NULL where
  *           the program has no MIX

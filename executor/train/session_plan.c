@@ -88,7 +88,7 @@ void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_pla
                 .emulated_step_s =
                     s->emulation.step_s * ghp_stragglers_factor(&s->emulation.slow, s->rank),
                 .paced_by = &plan->profile,
-                .mixing = &ghp_mixing,
+                .mixing = &ghp_host_mixer,
                 .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
                 .profile = e->comparable ? &plan->profile : NULL}};
     e->rank_plan.lowering.element_bytes = s->element_bytes;

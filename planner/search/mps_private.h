@@ -43,6 +43,8 @@ struct ghp_mps {
         work[GHP_WORK_COUNT]; /* columns; work: -1 if it counts nowhere off a path */
 };
 
+/* ---- mps_private.c ---- */
+
 /* Adds a row, such as 'E' for equal, or a column; its name is printed. Returns its number, 0 if out of memory. */
 int ghp_mps_add_row(struct ghp_mps *m, char type, double right, const char *format, ...);
 int ghp_mps_add_column(struct ghp_mps *m, bool integer, const char *format, ...);
@@ -50,7 +52,7 @@ int ghp_mps_add_column(struct ghp_mps *m, bool integer, const char *format, ...)
 /* Adds an entry, unless there is no column (-1) or the value is 0. Entries of one place add up. */
 void ghp_mps_put(struct ghp_mps *m, int row, int column, double value);
 
-/* ---- search/mps_time.c ---- */
+/* ---- mps_time.c ---- */
 
 /* Adds the rows of the time, after those of the choices. */
 void ghp_mps_add_time(struct ghp_mps *m);

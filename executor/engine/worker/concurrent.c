@@ -83,28 +83,6 @@ const struct ghp_run_kind ghp_run_kind_all_reduce = {ghp_worker_post, all_reduce
 const struct ghp_run_kind ghp_run_kind_shard_reduce = {ghp_worker_post, all_reduce,
                                                        GHP_FAILPOINT_ALL_REDUCE};
 
-static enum ghp_status reduce(struct ghp_worker *w, int i)
-{
-    return ghp_run_kinds[ghp_worker_instr(w, i)->kind]->beside(w, i);
-}
-
-enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous)
-{
-    return ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM ? reduce(w, i)
-                                                             : ghp_worker_run(w, i, previous);
-}
-
-/* On the communication stream: on its thread, or at once if the device transport enqueues. */
-enum ghp_status ghp_worker_reduce(void *context, int i)
-{
-    struct ghp_worker *w = context;
-    int half = w->prepared[i].half;
-
-    GHP_TRY(ghp_in_flight_start(w->in_flight, half, i));
-    GHP_TRY(reduce(w, i));
-    return ghp_in_flight_finish(w->in_flight, half, i);
-}
-
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     (void)previous;

@@ -1,5 +1,4 @@
-/* executor/engine/worker/instr.c - runs one instruction of a program: the table of how each kind runs, and those that
- * the compute stream runs. */
+/* executor/engine/worker/instr.c - the kinds of instructions that the compute stream runs. */
 #include "executor/engine/worker_private.h"
 
 #include "core/model/precision.h"
@@ -388,23 +387,3 @@ static enum ghp_status run_wait(struct ghp_worker *w, int i, const struct ghp_st
 }
 
 const struct ghp_run_kind ghp_run_kind_wait = {.run = run_wait};
-
-/* ---- all kinds ---- */
-
-#define KIND_DECLARE(id, name) extern const struct ghp_run_kind ghp_run_kind_##name;
-GHP_INSTR_LIST(KIND_DECLARE)
-#undef KIND_DECLARE
-
-const struct ghp_run_kind *const ghp_run_kinds[GHP_INSTR_COUNT] = {
-#define KIND_ENTRY(id, name) [GHP_INSTR_##id] = &ghp_run_kind_##name,
-    GHP_INSTR_LIST(KIND_ENTRY)
-#undef KIND_ENTRY
-};
-
-enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous)
-{
-    const struct ghp_run_kind *kind = ghp_run_kinds[ghp_worker_instr(w, i)->kind];
-
-    if (kind->failpoint > GHP_FAILPOINT_MPI) ghp_failpoint_reach(kind->failpoint);
-    return kind->run != NULL ? kind->run(w, i, previous) : GHP_OK;
-}

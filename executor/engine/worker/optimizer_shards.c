@@ -21,34 +21,6 @@ static int scatter_of(const struct ghp_worker *w, int bucket)
     return -1;
 }
 
-/* The bucket that a layer's gradients lie in; -1: none. */
-static int bucket_of(const struct ghp_worker *w, int layer)
-{
-    const struct ghp_buffer *buffers = w->program.buffers;
-
-    for (int i = 0; i < w->program.n_buffers; i++)
-        for (int b = 0; b < w->program.n_buckets && buffers[i].layer == layer &&
-                        buffers[i].buffer_kind == GHP_BUFFER_WEIGHT_GRADIENT;
-             b++)
-            if (w->program.buckets[b].buffer == buffers[i].storage) return b;
-    return -1;
-}
-
-bool ghp_worker_has_optimizer_shard(const struct ghp_worker *w, int layer)
-{
-    int b = bucket_of(w, layer);
-
-    return b >= 0 && (w->program.buckets[b].shard_bytes > 0 ||
-                      (w->program.buckets[b].cut_bytes > 0 && !w->program.buckets[b].updated_here));
-}
-
-bool ghp_worker_shards_weights(const struct ghp_worker *w, int layer)
-{
-    int b = bucket_of(w, layer);
-
-    return b >= 0 && ghp_sharding_gathers(w->program.buckets[b].sharding);
-}
-
 /* A whole bucket from the optimizer shards of a replica group, by instruction i's communicator. */
 static enum ghp_status gather_shards(struct ghp_worker *w, int i, int shard, int whole)
 {
@@ -146,7 +118,7 @@ static enum ghp_status collect_served(struct ghp_worker *w, enum ghp_buffer_kind
 
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind, int layer)
 {
-    int b = bucket_of(w, layer), shard, i;
+    int b = ghp_worker_bucket_of(w, layer), shard, i;
     struct ghp_device device = w->arena.device;
 
     GHP_TRY(collect_served(w, kind));
@@ -167,7 +139,8 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
 enum ghp_status ghp_worker_keep(struct ghp_worker *w, enum ghp_buffer_kind kind, int layer,
                                 int slot)
 {
-    int b = bucket_of(w, layer), shard = b >= 0 ? shard_of(&w->program.buckets[b], kind) : -1;
+    int b = ghp_worker_bucket_of(w, layer),
+        shard = b >= 0 ? shard_of(&w->program.buckets[b], kind) : -1;
 
     for (int i = 0; shard >= 0 && i < w->program.n_buffers; i++) {
         const struct ghp_buffer *t = &w->program.buffers[i];

@@ -20,7 +20,7 @@ struct ghp_worker *in_step_open(struct bench *b, const char *sync, enum ghp_faul
     if (sync != NULL)
         CHECK_STATUS(ghp_sync_parse(sync, &b->rank_plan.lowering.method.sync), GHP_OK);
     b->rank_plan.run.fault = fault;
-    b->rank_plan.run.mixing = &ghp_mixing;
+    b->rank_plan.run.mixing = &ghp_host_mixer;
     *splits = case_splits(&b->model, b->rank_plan.lowering.problem, CASE_DATA, 0, 1);
     b->rank_plan.splits = *splits;
     CHECK_STATUS(bench_open_worker(b, &b->rank_plan, &worker), GHP_OK);

@@ -210,7 +210,7 @@ void mix_train(struct bench *b, struct mix_run *run)
     if (run->sync != NULL)
         CHECK_STATUS(ghp_sync_parse(run->sync, &rank_plan.lowering.method.sync), GHP_OK);
     if (run->servers > 0) rank_plan.lowering.method.sync.servers = run->servers;
-    rank_plan.run.mixing = &ghp_mixing;
+    rank_plan.run.mixing = &ghp_host_mixer;
     if (serves(b, run, &rank_plan)) {
         free(splits);
         return;

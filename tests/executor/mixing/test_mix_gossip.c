@@ -179,7 +179,7 @@ static void check_gosgd_resumed(struct bench *b, int workers)
     if (rank_plan.rank >= workers) return;
     rank_plan.lowering.problem.workers = rank_plan.run.groups = workers;
     rank_plan.splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
-    rank_plan.run.mixing = &ghp_mixing;
+    rank_plan.run.mixing = &ghp_host_mixer;
     CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &rank_plan.lowering.method.sync), GHP_OK);
     bench_make_folder(transport, workers, "mixing", path);
     for (int resumed = 0; resumed < 2; resumed++) {

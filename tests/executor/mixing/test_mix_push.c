@@ -274,7 +274,7 @@ static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
     struct ghp_rank_plan rank_plan = b->rank_plan;
 
     rank_plan.splits = case_splits(&b->model, rank_plan.lowering.problem, CASE_DATA, 0, 1);
-    rank_plan.run.mixing = &ghp_mixing;
+    rank_plan.run.mixing = &ghp_host_mixer;
     rank_plan.run.fault = fault;
     if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &rank_plan.lowering.method.sync), GHP_OK);
     return CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK);
