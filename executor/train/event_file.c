@@ -1,8 +1,8 @@
 /* executor/train/event_file.c - see train/event_file.h. */
 #include "executor/train/event_file.h"
 
-#include "core/base/crc32c.h"
 #include "core/base/file.h"
+#include "executor/train/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>

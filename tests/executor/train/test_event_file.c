@@ -1,6 +1,6 @@
 /* tests/executor/train/test_event_file.c - an event file byte by byte: each record is as long as it says, with the
  * right checksums, and says what was written. Each open makes a file of its own. */
-#include "core/base/crc32c.h"
+#include "executor/train/crc32c.h"
 #include "core/base/file.h"
 #include "executor/train/event_file.h"
 #include "tests/check.h"

@@ -1,6 +1,6 @@
-/* tests/core/base/test_crc32c.c - the vectors of RFC 3720, and bytes drawn by rule compared with the division bit by
- * bit. */
-#include "core/base/crc32c.h"
+/* tests/executor/train/test_crc32c.c - the vectors of RFC 3720, and bytes drawn by rule compared with the division bit
+ * by bit. */
+#include "executor/train/crc32c.h"
 
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
-/* core/base/crc32c.c - see base/crc32c.h. Four bits at a time, by a table of 16 remainders. */
-#include "core/base/crc32c.h"
+/* executor/train/crc32c.c - see train/crc32c.h. Four bits at a time, by a table of 16 remainders. */
+#include "executor/train/crc32c.h"
 
 static const uint32_t remainders[16] = {
     0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,

@@ -1,11 +1,11 @@
-/* core/base/crc32c.h - the CRC-32C (Castagnoli) of bytes, as RFC 3720 has it, and the masked one of TFRecord files.
+/* executor/train/crc32c.h - the CRC-32C (Castagnoli) of bytes, as RFC 3720 has it, and the masked one of TFRecords.
  *
  * For files of others that want it; ghp's own files have hashes (core/base/hash.h).
  *
  * Source  RFC 3720, B.4
- * Tested  tests/core/base/test_crc32c.c */
-#ifndef GHP_CORE_BASE_CRC32C_H
-#define GHP_CORE_BASE_CRC32C_H
+ * Tested  tests/executor/train/test_crc32c.c */
+#ifndef GHP_EXECUTOR_TRAIN_CRC32C_H
+#define GHP_EXECUTOR_TRAIN_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>
