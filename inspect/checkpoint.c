@@ -4,6 +4,7 @@
  * whether they are finite. */
 #include "inspect/inspect.h"
 
+#include "core/base/checkpoint_name.h"
 #include "core/base/file.h"
 #include "core/base/finite.h"
 #include "core/model/safetensors.h"
@@ -14,18 +15,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, MESSAGE_BYTES = 1024, DIMS_BYTES = 128, STATE_BYTES = 1024 };
+enum {
+    PATH_BYTES = GHP_CHECKPOINT_PATH_BYTES,
+    MESSAGE_BYTES = 1024,
+    DIMS_BYTES = 128,
+    STATE_BYTES = 1024
+};
 
-static const char *const generations[] = {"checkpoint.safetensors",
-                                          "checkpoint.previous.safetensors"};
-enum { GENERATIONS = sizeof generations / sizeof generations[0] };
-
-/* False if the name is too long for a file. */
-static bool name_file(const char *folder, int generation, char path[PATH_BYTES])
+/* Whether there is one of this generation, and its path. */
+static bool has_file(const char *folder, int generation, char path[PATH_BYTES])
 {
-    int n = snprintf(path, PATH_BYTES, "%s/%s", folder, generations[generation]);
-
-    return n > 0 && n < PATH_BYTES;
+    return ghp_checkpoint_path(folder, (enum ghp_checkpoint_generation)generation, path) &&
+           access(path, F_OK) == 0;
 }
 
 bool ghp_inspect_names_checkpoint(const char *path)
@@ -35,8 +36,8 @@ bool ghp_inspect_names_checkpoint(const char *path)
     char file[PATH_BYTES];
 
     if (!ghp_file_is_folder(path)) return n > m && strcmp(path + n - m, ending) == 0;
-    for (int i = 0; i < GENERATIONS; i++)
-        if (name_file(path, i, file) && access(file, F_OK) == 0) return true;
+    for (int i = 0; i < GHP_CHECKPOINT_GENERATIONS; i++)
+        if (has_file(path, i, file)) return true;
     return false;
 }
 
@@ -193,7 +194,7 @@ static void put_values(struct ghp_display *report, const struct ghp_safetensors 
 
 /* The files in turn; the first that is whole is shown. *why: the first's failure. */
 static enum ghp_status show_files(struct ghp_display *report, struct ghp_sheet *sheet,
-                                  char files[GENERATIONS][PATH_BYTES], int n,
+                                  char files[GHP_CHECKPOINT_GENERATIONS][PATH_BYTES], int n,
                                   char why[MESSAGE_BYTES])
 {
     struct ghp_safetensors *shown = NULL;
@@ -233,13 +234,13 @@ enum ghp_status ghp_inspect_checkpoint(struct ghp_display *report, const char *p
                                                 {"bytes", "size", "MiB", 'b', 1.0 / (1 << 20), 3},
                                                 {"state", "state", "", 't', 0, 0},
                                                 {NULL, NULL, NULL, 0, 0, 0}};
-    char files[GENERATIONS][PATH_BYTES], why[MESSAGE_BYTES] = "";
+    char files[GHP_CHECKPOINT_GENERATIONS][PATH_BYTES], why[MESSAGE_BYTES] = "";
     struct ghp_sheet *sheet;
     int n = 0;
 
     if (ghp_file_is_folder(path)) {
-        for (int i = 0; i < GENERATIONS; i++)
-            if (name_file(path, i, files[n]) && access(files[n], F_OK) == 0) n++;
+        for (int i = 0; i < GHP_CHECKPOINT_GENERATIONS; i++)
+            n += has_file(path, i, files[n]);
     } else if (strlen(path) < PATH_BYTES) {
         memcpy(files[n++], path, strlen(path) + 1);
     }

@@ -163,10 +163,10 @@ mistake step-drawn-too executor/mixing/mix_served.c \
 mistake triggers-late executor/mixing/mix_server.c 's/c->count + 1 >= pi/c->count >= pi/' executor/mixing/mix_served:np3
 mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.versions - c->seen)/0/' \
     executor/mixing/mix_served:np3
-mistake bytes-not-counted executor/mixing/mixer.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
+mistake bytes-not-counted executor/mixing/mixer_private.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
     executor/mixing/mix_served:np3
-mistake degree-of-another core/program/graph.c 's/1 - ghp_graph_degree(graph, workers, v) \* share/share + 0 * v/' \
-    core/program/graph
+mistake degree-of-another core/sharding/neighbours.c 's/1 - ghp_neighbours_degree(graph, workers, v) \* share/share + 0 * v/' \
+    core/sharding/neighbours
 # learning rates by norms: ratios that nobody cuts, gains that fall
 mistake ratio-not-cut core/optimizer/tensor_rates.c 's/return \*cut ? n : s;/return s;/' core/optimizer/tensor_rates
 mistake gains-not-summed core/optimizer/tensor_rates.c 's/gain\[j\] += rates/gain[j] = rates/' core/optimizer/tensor_rates

@@ -380,8 +380,6 @@ enum ghp_status ghp_lower(const struct ghp_lowering *lowering, const struct ghp_
     *program = ghp_emitter_program(&e, splits);
     program->n_points *= program->micro_batches * ghp_point_count(lowering->model);
     status = lower_with(&e, &buckets);
-    program->lowering.scratch = (struct ghp_scratch_source){0};
-    program->lowering.formats = (struct ghp_format_source){0};
     free(e.recomputed);
     ghp_bucket_plan_release(&buckets);
     if (status != GHP_OK) ghp_program_release(program);

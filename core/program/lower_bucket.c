@@ -82,7 +82,8 @@ bool ghp_lower_gathers_bf16(const struct ghp_lowering *lowering, int layer)
 {
     const struct ghp_model *model = lowering->model;
     bool all = lowering->element_bytes == 2 && lowering->reduced_bytes == 0;
-    for (int v = layer; all && v < model->n_layers; v++)
+    int end = model->layers[layer].shared ? model->n_layers : layer + 1;
+    for (int v = layer; all && v < end; v++)
         if (ghp_model_owner(model, v) == layer)
             all = ghp_op_multiplies_weights(model->layers[v].op) ||
                   ghp_op_of(model->layers[v].op)->takes_ids;

@@ -157,8 +157,9 @@ struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct
     const struct ghp_method *method = &lowering->method;
 
     return (struct ghp_program){
-        .lowering = *lowering,
+        .method = *method,
         .splits = splits,
+        .staging = lowering->staging,
         .model = lowering->model,
         .rank = e->rank,
         .problem = lowering->problem,

@@ -1,5 +1,5 @@
-/* core/program/lowering.h - what a program is lowered from: one value, which the planner makes of a plan and each
- * program keeps. The splits are passed separately, since a search changes them alone. */
+/* core/program/lowering.h - what a program is lowered from: one value, which the planner makes of a plan. The splits
+ * are passed separately, since a search changes them alone. */
 #ifndef GHP_CORE_PROGRAM_LOWERING_H
 #define GHP_CORE_PROGRAM_LOWERING_H
 

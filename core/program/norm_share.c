@@ -28,7 +28,7 @@ static struct ghp_norm_share in_shard(const struct ghp_program *program, const s
 struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer)
 {
     const struct ghp_buffer *b = &program->buffers[buffer];
-    const struct ghp_layer *layer = &program->lowering.model->layers[b->layer];
+    const struct ghp_layer *layer = &program->model->layers[b->layer];
     const struct ghp_bucket *bucket = bucket_of(program, b->storage);
     bool divided = b->elements < layer->params[b->slot].elements; /* not copied to each member */
     int number = program->placement.number, parts = divided ? program->splits[b->layer].tp_size : 1;

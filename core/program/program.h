@@ -106,20 +106,21 @@ struct ghp_bucket {
     int ready_point; /* backward point of its last member */
 };
 
-struct ghp_mix_terms {         /* how a MIX goes: struct ghp_sync says it of a plan */
-    const char *scheme;        /* by this name executor/mixing has it */
-    int argument;              /* steps, by the scheme's own rule; or a */
-    double chance;             /* of 0 to 1 */
-    bool other;                /* by its other rule */
-    int groups, leader_period; /* of workers, each with a leader; steps between leaders of all */
-    struct ghp_graph graph;    /* of neighbours */
+struct ghp_mix_terms {           /* how a MIX goes: struct ghp_sync says it of a plan */
+    const char *scheme;          /* by this name executor/mixing has it */
+    int argument;                /* steps, by the scheme's own rule; or a */
+    double chance;               /* of 0 to 1 */
+    bool other;                  /* by its other rule */
+    int groups, leader_period;   /* of workers, each with a leader; steps between leaders of all */
+    struct ghp_neighbours graph; /* of neighbours */
 };
 
 struct ghp_program {
-    /* What it was lowered from, except for scratch and formats; and one split a layer. They are for code that lowers
-     * another program or places weights: the engine and mixing read neither. All pointers are borrowed. */
-    struct ghp_lowering lowering;
+    /* How its plan trains and divides: a split a layer, and stages (NULL: none). They are for code that places weights,
+     * saves them or loops over steps: the engine and mixing read none of them. All pointers are borrowed. */
+    struct ghp_method method;
     const struct ghp_split *splits;
+    const struct ghp_staging *staging;
     const struct ghp_model *model;
     int rank;                       /* a server's follows those of all workers */
     struct ghp_problem problem;     /* all workers, the global batch */

@@ -101,7 +101,7 @@ static void format_chance(const struct ghp_sync_ops *ops, int millionths,
 void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES])
 {
     const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
-    char argument[GHP_GRAPH_TEXT_BYTES];
+    char argument[GHP_NEIGHBOURS_TEXT_BYTES];
 
     if (ops->write != NULL) {
         ops->write(sync, argument);

@@ -33,7 +33,7 @@
 #ifndef GHP_CORE_PROGRAM_SYNC_H
 #define GHP_CORE_PROGRAM_SYNC_H
 
-#include "core/program/graph.h"
+#include "core/sharding/neighbours.h"
 #include "core/program/instr.h"
 
 struct ghp_emitter; /* core/program/lower_emitter.h */
@@ -82,7 +82,7 @@ struct ghp_sync_ops {
     /* For an argument that is not a number of steps: `read` takes the text after the colon, `write` makes it, and
      * `wants` says in refusals what is expected. Else NULL. */
     bool (*read)(const char *text, struct ghp_sync *sync);
-    void (*write)(struct ghp_sync sync, char text[GHP_GRAPH_TEXT_BYTES]);
+    void (*write)(struct ghp_sync sync, char text[GHP_NEIGHBOURS_TEXT_BYTES]);
     const char *wants;
     /* Whether this number of workers can use it; NULL: any number can. */
     enum ghp_status (*check)(struct ghp_sync sync, int workers);
@@ -117,10 +117,10 @@ extern const struct ghp_sync_ops ghp_sync_gathered;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;
-    int argument;           /* ops->least .. GHP_SYNC_MOST if it takes one, else 0 */
-    bool other;             /* by its other rule */
-    int groups;             /* lsgd: of workers, each with a leader; else 0 */
-    struct ghp_graph graph; /* dgd; else zeroed */
+    int argument;                /* ops->least .. GHP_SYNC_MOST if it takes one, else 0 */
+    bool other;                  /* by its other rule */
+    int groups;                  /* lsgd: of workers, each with a leader; else 0 */
+    struct ghp_neighbours graph; /* dgd; else zeroed */
     /* ranks that follow the workers', 1 .. GHP_SYNC_SERVERS_MOST if it has servers, else 0 */
     int servers;
 };
@@ -129,7 +129,7 @@ enum {
     GHP_SYNC_MOST = 1 << 20,
     GHP_SYNC_SURE = 1000000, /* of a probability: 1 */
     GHP_SYNC_SERVERS_MOST = 1 << 10,
-    GHP_SYNC_TEXT_BYTES = GHP_GRAPH_TEXT_BYTES + 16
+    GHP_SYNC_TEXT_BYTES = GHP_NEIGHBOURS_TEXT_BYTES + 16
 };
 
 /* What a synchroniser is checked against. */

@@ -376,6 +376,7 @@ static enum ghp_status train(struct parts *p)
     enum ghp_status status;
 
     t->worker = p->session_plan->worker;
+    t->rank_plan = &p->session_plan->rank_plan;
     t->training_config = &p->setup.training_config;
     t->evaluate_every = p->options->evaluate_every;
     t->patience = p->options->patience;
@@ -466,6 +467,7 @@ static enum ghp_status compare_layerwise(struct parts *p, bool asks)
     struct ghp_control_message mine = {.value = asks};
     const struct ghp_control_message *messages;
     struct ghp_layerwise_request request = {.worker = p->session_plan->worker,
+                                            .rank_plan = &p->session_plan->rank_plan,
                                             .training_config = &s->training_config,
                                             .steps = p->training.losses.steps,
                                             .unit = ghp_precision_unit(s->precision),

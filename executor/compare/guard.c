@@ -203,7 +203,7 @@ static enum ghp_status change_plan(struct turns *c)
     struct ghp_session_plan *before = *c->guard->plan;
 
     GHP_TRY(ghp_state_migrate(t->worker, c->data->worker));
-    GHP_TRY(ghp_training_take(t, c->data->worker));
+    GHP_TRY(ghp_training_take(t, &c->data->rank_plan, c->data->worker));
     if (s->rank == 0 && t->predicted_step_s > 0) {
         t->predicted_step_s = c->data->plan.predicted.step_s;
         t->predicted_error_s = c->data->plan.predicted.error_s;

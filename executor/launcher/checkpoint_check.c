@@ -13,10 +13,11 @@ enum { PATH_BYTES = GHP_CHECKPOINT_PATH_BYTES };
 
 bool ghp_launcher_find_checkpoint(const char *folder, char path[PATH_BYTES], struct stat *about)
 {
-    snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", folder);
-    if (stat(path, about) == 0) return true;
-    snprintf(path, PATH_BYTES, "%s/checkpoint.previous.safetensors", folder);
-    return stat(path, about) == 0;
+    for (int i = 0; i < GHP_CHECKPOINT_GENERATIONS; i++) {
+        ghp_checkpoint_path(folder, (enum ghp_checkpoint_generation)i, path);
+        if (stat(path, about) == 0) return true;
+    }
+    return false;
 }
 
 enum ghp_status ghp_launcher_check_resumable(const char *folder)
@@ -24,11 +25,9 @@ enum ghp_status ghp_launcher_check_resumable(const char *folder)
     char path[PATH_BYTES];
     struct stat about;
 
-    if (ghp_launcher_find_checkpoint(folder, path, &about)) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "there is no checkpoint in '%s' to continue from; leave --resume out to begin "
-                    "the training there",
-                    folder);
+    return ghp_launcher_find_checkpoint(folder, path, &about)
+               ? GHP_OK
+               : ghp_checkpoint_missing(GHP_ERR_INPUT, folder);
 }
 
 static enum ghp_status check(const char *path)
@@ -59,8 +58,8 @@ enum ghp_status ghp_launcher_check_checkpoints(const char *folder, bool first)
     char newest[PATH_BYTES], previous[PATH_BYTES], why[512];
     bool two;
 
-    snprintf(newest, sizeof newest, "%s/checkpoint.safetensors", folder);
-    snprintf(previous, sizeof previous, "%s/checkpoint.previous.safetensors", folder);
+    ghp_checkpoint_path(folder, GHP_CHECKPOINT_NEWEST, newest);
+    ghp_checkpoint_path(folder, GHP_CHECKPOINT_PREVIOUS, previous);
     two = access(previous, F_OK) == 0;
     if (check(newest) != GHP_ERR_FORMAT || (two && check(previous) != GHP_ERR_FORMAT))
         return GHP_OK;

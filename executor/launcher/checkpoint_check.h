@@ -5,12 +5,10 @@
 #ifndef GHP_EXECUTOR_LAUNCHER_CHECKPOINT_CHECK_H
 #define GHP_EXECUTOR_LAUNCHER_CHECKPOINT_CHECK_H
 
-#include "core/base/status.h"
+#include "core/base/checkpoint_name.h"
 
 #include <stdbool.h>
 #include <sys/stat.h>
-
-enum { GHP_CHECKPOINT_PATH_BYTES = 4096 };
 
 /* Finds the newest checkpoint of a folder; the one before it if a kill has come between its two names.
  *

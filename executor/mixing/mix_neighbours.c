@@ -16,7 +16,7 @@ static void find_neighbours(struct ghp_mixer *m)
     struct neighbours *neighbours = m->own;
 
     for (int u = 0; u < m->workers; u++)
-        if (ghp_graph_joins(&m->terms->graph, m->workers, m->rank, u))
+        if (ghp_neighbours_joins(&m->terms->graph, m->workers, m->rank, u))
             neighbours->at[neighbours->n++] = u;
 }
 
@@ -49,7 +49,7 @@ static enum ghp_status send_all(struct ghp_mixer *m)
 
 static enum ghp_status mix_dgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    const struct ghp_graph *graph = &m->terms->graph;
+    const struct ghp_neighbours *graph = &m->terms->graph;
     const struct neighbours *neighbours = m->own;
     bool deaf = ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION); /* adds its own instead */
 
@@ -58,11 +58,11 @@ static enum ghp_status mix_dgd(struct ghp_mixer *m, const struct ghp_step *of)
     GHP_TRY(expect(m, 1));
     GHP_TRY(send_all(m));
     ghp_flat_clear(m->copies[MEAN]);
-    ghp_flat_add(m->copies[MEAN], ghp_graph_weight(graph, m->workers, m->rank, m->rank), m->x);
+    ghp_flat_add(m->copies[MEAN], ghp_neighbours_weight(graph, m->workers, m->rank, m->rank), m->x);
     for (int i = 0; i < neighbours->n; i++) {
         GHP_TRY(ghp_mixer_wait(m, i, 1, "a neighbour's weights"));
         ghp_flat_add(m->copies[MEAN],
-                     ghp_graph_weight(graph, m->workers, m->rank, neighbours->at[i]),
+                     ghp_neighbours_weight(graph, m->workers, m->rank, neighbours->at[i]),
                      deaf && i == 0 ? m->x : m->copies[ARRIVES + i % 2]);
         GHP_TRY(expect(m, i + 2));
     }

@@ -63,8 +63,8 @@ enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *
     enum ghp_status status = GHP_OK;
 
     if (placement->n_stages == 1) return GHP_OK;
-    for (int i = 0; i < ghp_stage_of(program->lowering.staging, layer); i++)
-        owner += program->lowering.staging->stage[i].workers;
+    for (int i = 0; i < ghp_stage_of(program->staging, layer); i++)
+        owner += program->staging->stage[i].workers;
     GHP_TRY(exec->transport->p2p->ops->open(exec->transport->p2p, placement->group, &channel));
     for (int64_t at = 0; at < bytes && status == GHP_OK; at += GHP_P2P_MESSAGE_BYTES) {
         struct ghp_p2p_message m = {

@@ -93,10 +93,10 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
     char moment[GHP_CHECKPOINT_NUMBER_BYTES];
     size_t most;
 
-    *c = (struct ghp_checkpoint_contents){
-        .element_bytes = ghp_parameter_bytes(program->element_bytes),
-        .replicas = ghp_sync_replicas(program->lowering.method.sync, program->problem.workers)};
-    GHP_TRY(ghp_tensors_list(program->lowering.model, &c->list));
+    *c = (struct ghp_checkpoint_contents){.element_bytes =
+                                              ghp_parameter_bytes(program->element_bytes),
+                                          .replicas = program->replicas};
+    GHP_TRY(ghp_tensors_list(program->model, &c->list));
     most = (2 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof *c->entries);
     c->tensors = ghp_alloc(most, sizeof *c->tensors);
@@ -116,7 +116,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
     }
     for (int i = 0; i < c->list.n_trained && ghp_worker_ema(worker) > 0; i++)
         GHP_TRY(add_each(c, &c->list.items[i], own_prefix, GHP_BUFFER_WEIGHT));
-    return c->replicas > 1 ? add_kept(program->lowering.method.sync, c) : GHP_OK;
+    return c->replicas > 1 ? add_kept(program->method.sync, c) : GHP_OK;
 }
 
 int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int i)
@@ -202,7 +202,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
                                                       (uint64_t)checkpoint.samples};
     struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 9] = {
         {"format", format},
-        {model_key, ghp_worker_program(worker)->lowering.model->name},
+        {model_key, ghp_worker_program(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
     struct ghp_safetensors_list list = {.n = c->n,
                                         .tensors = c->tensors,
@@ -220,7 +220,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         snprintf(texts[i], sizeof texts[i], "%" PRIu64, numbers[i]);
         metadata[3 + i] = (struct ghp_metadatum){ghp_checkpoint_number_names[i], texts[i]};
     }
-    ghp_sync_format(ghp_worker_program(worker)->lowering.method.sync, sync);
+    ghp_sync_format(ghp_worker_program(worker)->method.sync, sync);
     snprintf(workers, sizeof workers, "%d", c->replicas);
     metadata[3 + GHP_CHECKPOINT_NUMBERS] = (struct ghp_metadatum){ghp_checkpoint_sync_key, sync};
     metadata[4 + GHP_CHECKPOINT_NUMBERS] =

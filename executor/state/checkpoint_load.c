@@ -96,11 +96,11 @@ static enum ghp_status check_sync(const char *path, const struct ghp_safetensors
 {
     const char *made_by = ghp_safetensors_metadata(file, ghp_checkpoint_sync_key),
                *over = ghp_safetensors_metadata(file, ghp_checkpoint_workers_key);
-    bool differ = ghp_sync_replicas(program->lowering.method.sync, program->problem.workers) > 1;
+    bool differ = program->replicas > 1;
     char sync[GHP_SYNC_TEXT_BYTES], workers[GHP_CHECKPOINT_NUMBER_BYTES];
 
     if (made_by == NULL && !differ) return GHP_OK;
-    ghp_sync_format(program->lowering.method.sync, sync);
+    ghp_sync_format(program->method.sync, sync);
     snprintf(workers, sizeof workers, "%d", program->problem.workers);
     if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
         return GHP_OK;
@@ -233,10 +233,9 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
     GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_program(worker)), done);
     GHP_TRY_GOTO(status, check_ema(path, file, worker), done);
-    GHP_TRY_GOTO(
-        status,
-        ghp_file_orientation(path, file, ghp_worker_program(worker)->lowering.model, &oriented),
-        done);
+    GHP_TRY_GOTO(status,
+                 ghp_file_orientation(path, file, ghp_worker_program(worker)->model, &oriented),
+                 done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c, oriented), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_rates(path, file, worker), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);
@@ -329,10 +328,7 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
                             "%s; there is no checkpoint before it: put a copy of one in its place, "
                             "or begin again with --overwrite instead of --resume",
                             why);
-        return GHP_FAIL(status,
-                        "there is no checkpoint in '%s'; name another folder with --checkpoint, or "
-                        "leave --resume out to begin again",
-                        folder->path);
+        return ghp_checkpoint_missing(status, folder->path);
     }
     return GHP_FAIL(
         status,

@@ -3,18 +3,19 @@
 #ifndef GHP_EXECUTOR_STATE_CHECKPOINT_PRIVATE_H
 #define GHP_EXECUTOR_STATE_CHECKPOINT_PRIVATE_H
 
+#include "core/base/checkpoint_name.h"
 #include "core/model/safetensors.h"
 #include "executor/state/checkpoint.h"
 #include "executor/state/tensors.h"
 
-enum { GHP_CHECKPOINT_PATH_BYTES = 4096, GHP_CHECKPOINT_NUMBER_BYTES = 24 };
+enum { GHP_CHECKPOINT_NUMBER_BYTES = 24 };
 
-/* Keys of the metadata. sync (the synchroniser) and workers (their number) are there only if workers' weights
- * differ, ema (the decay) only if weights are moving averages. evaluation is there only if one is owed, and then has this value; the test loss only if one was made. */
+/* Keys of the metadata. sync (the synchroniser) and workers (their number) are there only if workers' weights differ,
+ * ema (the decay) only if weights are moving averages. evaluation is there only if one is owed, and is then `due`; the
+ * test loss only if one was made. */
 extern const char ghp_checkpoint_optimizer_key[], ghp_checkpoint_sync_key[],
     ghp_checkpoint_workers_key[], ghp_checkpoint_evaluation_key[], ghp_checkpoint_ema_key[],
-    ghp_checkpoint_due[],
-    ghp_checkpoint_loss_key[];
+    ghp_checkpoint_due[], ghp_checkpoint_loss_key[];
 
 /* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
 enum ghp_checkpoint_number {
@@ -91,14 +92,10 @@ enum ghp_status ghp_checkpoint_norms_text(const struct ghp_checkpoint_norms *nor
 enum ghp_status ghp_checkpoint_read_norms(const char *path, const struct ghp_safetensors *file,
                                           const struct ghp_checkpoint_norms *norms);
 
-enum ghp_checkpoint_generation { GHP_CHECKPOINT_NEWEST, GHP_CHECKPOINT_PREVIOUS };
-void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,
-                         char path[GHP_CHECKPOINT_PATH_BYTES]);
-
 /* Rank 0: the newest file is there, and gets a further name if it is to be kept; the ones that are not to be kept any
  * more go. A failure is a warning. Local. */
 void ghp_checkpoint_keep(const struct ghp_checkpoint_folder *folder,
-                         struct ghp_checkpoint checkpoint);
+                               struct ghp_checkpoint checkpoint);
 /* Whether the folder has one that was kept, and its path. Local. */
 bool ghp_checkpoint_any_kept(const char *folder, char path[GHP_CHECKPOINT_PATH_BYTES]);
 

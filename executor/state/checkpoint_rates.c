@@ -29,8 +29,7 @@ enum ghp_status ghp_checkpoint_rates_text(const struct ghp_worker *worker, char 
     if (rates == NULL) return GHP_OK;
     *text = ghp_alloc(room, 1);
     if (*text == NULL) return GHP_NO_MEMORY();
-    used = (size_t)snprintf(*text, room, "%s",
-                            ghp_worker_program(worker)->lowering.method.scaling->name);
+    used = (size_t)snprintf(*text, room, "%s", ghp_worker_program(worker)->method.scaling->name);
     for (int i = 0; i < n; i++)
         used += (size_t)snprintf(*text + used, room - used, " %a", rates->values[i]);
     return GHP_OK;
@@ -50,8 +49,7 @@ enum ghp_status ghp_checkpoint_read_rates(const char *path, const struct ghp_saf
 {
     const char *at = ghp_safetensors_metadata(file, ghp_checkpoint_rates_key);
     const struct ghp_tensor_rates *rates = ghp_worker_rates(worker);
-    const char *mine =
-        rates != NULL ? ghp_worker_program(worker)->lowering.method.scaling->name : "none";
+    const char *mine = rates != NULL ? ghp_worker_program(worker)->method.scaling->name : "none";
     int length = at != NULL ? (int)strcspn(at, " ") : 4;
 
     if (at == NULL) at = "none";

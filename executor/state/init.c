@@ -319,7 +319,7 @@ enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_ini
 
     GHP_TRY(ghp_parameters_init(worker, choice->seed)); /* moments too */
     if (choice->path == NULL) return GHP_OK;
-    status = match_open(ghp_worker_program(worker)->lowering.model, &m);
+    status = match_open(ghp_worker_program(worker)->model, &m);
     if (status == GHP_OK) status = match_names(&m);
     if (status == GHP_OK)
         status =

@@ -29,10 +29,10 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
 {
     const struct ghp_program *program = ghp_worker_program(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
-    const struct ghp_op_facts *facts = ghp_op_of(program->lowering.model->layers[t->layer].op);
+    const struct ghp_op_facts *facts = ghp_op_of(program->model->layers[t->layer].op);
     const struct ghp_op_param *kind = t->is_state ? facts->states : facts->params;
-    struct ghp_local local = ghp_local_of(program->lowering.model, t->layer,
-                                          program->splits[t->layer], placement->problem);
+    struct ghp_local local =
+        ghp_local_of(program->model, t->layer, program->splits[t->layer], placement->problem);
 
     return ghp_shard_of(&kind[t->slot], &local, program->splits[t->layer], placement->number,
                         t->param);
@@ -170,8 +170,7 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
         return;
     }
     if (t->param->init == GHP_INIT_KAIMING)
-        deviation =
-            sqrt(variance_gain(program->lowering.model, t->layer) / (double)t->param->fan_in);
+        deviation = sqrt(variance_gain(program->model, t->layer) / (double)t->param->fan_in);
     for (int64_t row = 0; row < shard.rows; row++) {
         int64_t first = row * shard.apart + shard.member * shard.run;
         char *run = part + row * shard.run * number_bytes(worker);
@@ -218,7 +217,7 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
     struct ghp_tensors_list list = {0};
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list));
+    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->model, &list));
     for (int i = 0; i < list.n; i++)
         if (ghp_worker_holds(worker, list.items[i].layer))
             GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
@@ -361,7 +360,7 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     enum ghp_status status;
 
     *layer = ghp_worker_optimizer_shard_not_finite(worker);
-    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list));
+    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->model, &list));
     status = GHP_OK;
     for (int i = 0; i < list.n && status == GHP_OK; i++) {
         const struct ghp_tensor *t = &list.items[i];

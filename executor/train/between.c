@@ -88,7 +88,8 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
                                              .set =
                                                  t->evaluates_all ? GHP_DATA_TRAIN : GHP_DATA_TEST,
                                              .detail = t->evaluation_detail,
-                                             .stop = ghp_training_stop(t)};
+                                             .stop = ghp_training_stop(t),
+                                             .rank_plan = t->rank_plan};
     struct ghp_evaluation evaluation;
     enum ghp_status status = ghp_evaluate(t->worker, request, &evaluation);
 

@@ -44,7 +44,7 @@ static void ask_others(const struct ghp_training *t, uint64_t *first)
     struct ghp_control *control = ghp_worker_exec_context(t->worker)->transport->control;
     double patience = control->patience;
 
-    if (ghp_sync_runs_free(ghp_worker_program(t->worker)->lowering.method.sync)) return;
+    if (ghp_sync_runs_free(ghp_worker_program(t->worker)->method.sync)) return;
     if (control->watchdog_s * patience > answer_s)
         control->patience = answer_s / control->watchdog_s;
     (void)first_of_all(t, first);
@@ -57,15 +57,14 @@ static void ask_others(const struct ghp_training *t, uint64_t *first)
 static enum ghp_status find_sample(const struct ghp_training *t, int64_t step, int64_t *sample)
 {
     struct ghp_training_config *config = t->training_config;
-    struct ghp_shape shape = ghp_worker_program(t->worker)->lowering.model->layers[0].out;
+    struct ghp_shape shape = ghp_worker_program(t->worker)->model->layers[0].out;
     int64_t elements = ghp_shape_elements(shape);
     enum ghp_status status = GHP_OK;
     struct ghp_step of;
     void *image;
 
     *sample = -1;
-    if (config->sampling != NULL ||
-        ghp_model_tokens(ghp_worker_program(t->worker)->lowering.model) > 0)
+    if (config->sampling != NULL || ghp_model_tokens(ghp_worker_program(t->worker)->model) > 0)
         return GHP_OK;
     of = ghp_training_config_step(config, step);
     image = ghp_alloc((size_t)elements, sizeof(float));
@@ -97,7 +96,7 @@ static const char *remedy_of(const struct ghp_training *t, int64_t step)
     if (step == t->first_step)
         return "the training diverged in its first step; lower --lr or, if that changes nothing, "
                "give other weights with --init or smaller samples with --normalise";
-    return ghp_worker_program(t->worker)->lowering.method.clip_norm > 0
+    return ghp_worker_program(t->worker)->method.clip_norm > 0
                ? "the training diverged; lower --lr, add --warmup-steps or lower --clip-norm"
                : "the training diverged; lower --lr, add --warmup-steps or plan with --clip-norm";
 }
@@ -105,7 +104,7 @@ static const char *remedy_of(const struct ghp_training *t, int64_t step)
 /* `first` GHP_ALL_FINITE: of the loss of `step` alone. */
 static enum ghp_status fail(struct ghp_training *t, int64_t step, uint64_t first)
 {
-    const struct ghp_model *model = ghp_worker_program(t->worker)->lowering.model;
+    const struct ghp_model *model = ghp_worker_program(t->worker)->model;
     bool known = first < GHP_ALL_FINITE;
     int layer = known ? ghp_not_finite_layer(first) : model->n_layers - 1;
     int64_t sample;

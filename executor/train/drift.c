@@ -105,8 +105,7 @@ static enum ghp_status compare(const struct ghp_drift *d, struct ghp_worker *wor
                                const double *now_s, struct ghp_drift_message *message)
 {
     const struct ghp_program *program = ghp_worker_program(worker);
-    int n_layers = ghp_worker_program(worker)->lowering.model->n_layers,
-        n = n_layers * GHP_DRIFT_TERMS;
+    int n_layers = ghp_worker_program(worker)->model->n_layers, n = n_layers * GHP_DRIFT_TERMS;
     double *terms = ghp_alloc(2 * (size_t)n, sizeof *terms), before[2] = {0}, now[2] = {0};
 
     if (terms == NULL) return GHP_NO_MEMORY();
@@ -195,7 +194,7 @@ static enum ghp_status look(struct ghp_drift *d, struct ghp_worker *worker,
     if (!(messages[0].before_s > 0)) {
         measure_anew(d, now_s, mine.now_s, n);
     } else if (finding.place != GHP_DRIFT_NONE && d->found != GHP_DRIFT_NONE) {
-        say(&finding, ghp_worker_program(worker)->lowering.model);
+        say(&finding, ghp_worker_program(worker)->model);
         tell(&finding, stop->heartbeat);
         measure_anew(d, now_s, mine.now_s, n);
     } else {

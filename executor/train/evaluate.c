@@ -3,7 +3,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "executor/platform/failpoint.h"
-#include "executor/train/rank_plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,7 +55,7 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_hits
     }
     total->samples = count;
     total->loss = seen > 0 ? loss / seen : 0;
-    total->of_numbers = ghp_model_targets(ghp_worker_program(evaluator)->lowering.model).c > 0;
+    total->of_numbers = ghp_model_targets(ghp_worker_program(evaluator)->model).c > 0;
     *(total->of_numbers ? &total->absolute_error : &total->accuracy) =
         seen > 0 ? correct / seen : 0;
     total->complete = true;
@@ -67,7 +66,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_evaluation_re
                              struct ghp_evaluation *evaluation)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_rank_plan rank_plan = ghp_rank_plan_of(worker);
+    struct ghp_rank_plan rank_plan = *request.rank_plan;
     struct ghp_step step = {.data = request.data, .set = request.set};
     struct ghp_hits_counter *hits = NULL;
     struct ghp_worker *evaluator = NULL;

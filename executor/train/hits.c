@@ -229,8 +229,8 @@ enum ghp_status ghp_hits_begin(struct ghp_worker *worker, struct ghp_hits *hits,
                                struct ghp_hits_counter **counter)
 {
     const struct ghp_program *program = ghp_worker_program(worker);
-    const struct ghp_model *model = program->lowering.model;
-    struct ghp_split split = ghp_rank_plan_of(worker).splits[model->n_layers - 1];
+    const struct ghp_model *model = program->model;
+    struct ghp_split split = program->splits[model->n_layers - 1];
     struct ghp_layout logits = ghp_split_layouts(split).x;
     struct ghp_hits_counter *c = ghp_alloc(1, sizeof *c);
     enum ghp_status status = GHP_OK;

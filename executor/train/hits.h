@@ -11,7 +11,7 @@
 #define GHP_EXECUTOR_TRAIN_HITS_H
 
 #include "core/base/json.h"
-#include "executor/train/rank_plan.h"
+#include "executor/engine/worker.h"
 
 enum ghp_hits_detail { GHP_HITS_TOP1, GHP_HITS_TOP5, GHP_HITS_CLASSES };
 extern const char *const ghp_hits_detail_names[]; /* ends with NULL */

@@ -164,11 +164,11 @@ enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics
 enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int64_t epoch,
                                        const struct ghp_evaluation *e)
 {
-    json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:I}", "step", (json_int_t)step, "epoch",
-                             (json_int_t)epoch, "test_loss", real(e->loss),
-                             e->of_numbers ? "test_absolute_error" : "test_top1",
-                             real(e->of_numbers ? e->absolute_error : e->accuracy), "test_samples",
-                             (json_int_t)e->samples);
+    json_t *line =
+        json_pack("{s:I, s:I, s:o, s:o, s:I}", "step", (json_int_t)step, "epoch", (json_int_t)epoch,
+                  "test_loss", real(e->loss), e->of_numbers ? "test_absolute_error" : "test_top1",
+                  real(e->of_numbers ? e->absolute_error : e->accuracy), "test_samples",
+                  (json_int_t)e->samples);
 
     line = with(line, "test_perplexity", e->perplexity);
     if (line != NULL && !ghp_hits_put(&e->hits, "test_", line)) {

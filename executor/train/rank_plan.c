@@ -3,16 +3,6 @@
 
 #include "core/program/lower.h"
 
-struct ghp_rank_plan ghp_rank_plan_of(const struct ghp_worker *worker)
-{
-    const struct ghp_program *program = ghp_worker_program(worker);
-
-    return (struct ghp_rank_plan){.lowering = program->lowering,
-                                  .splits = program->splits,
-                                  .rank = program->rank,
-                                  .run = *ghp_worker_run_options(worker)};
-}
-
 /* What needs tensors in host memory. */
 static enum ghp_status check_device(const struct ghp_exec_context *exec,
                                     const struct ghp_lowering *lowering)

@@ -12,9 +12,6 @@ struct ghp_rank_plan {
     struct ghp_run_options run;
 };
 
-/* What an open worker does. */
-struct ghp_rank_plan ghp_rank_plan_of(const struct ghp_worker *worker);
-
 /* Its kernels, its program and its worker (ghp_worker_open). All that it points to is borrowed until the worker is
  * closed.
  *

@@ -42,13 +42,13 @@ static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
         .step = (int64_t)r.step,
         .epoch = ghp_order_epoch(&t->training_config->order, (int64_t)r.step),
         .loss = r.loss,
-        .of_numbers = ghp_model_targets(ghp_worker_program(t->worker)->lowering.model).c > 0,
+        .of_numbers = ghp_model_targets(ghp_worker_program(t->worker)->model).c > 0,
         .top1 = r.correct / r.samples,
         .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
         .gradient_norm = r.gradient_norm,
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     line.tokens_per_s =
-        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->lowering.model);
+        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->model);
     ghp_training_keep_line(t, &line);
     return GHP_OK;
 }
@@ -126,11 +126,13 @@ enum ghp_status ghp_training_pause(struct ghp_training *t)
     return note_results(t);
 }
 
-enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *worker)
+enum ghp_status ghp_training_take(struct ghp_training *t, const struct ghp_rank_plan *rank_plan,
+                                  struct ghp_worker *worker)
 {
     ghp_training_finish_save(t);
     ghp_checkpoint_release(&t->checkpoints); /* its image is of the first worker */
     t->worker = worker;
+    t->rank_plan = rank_plan;
     ghp_drift_restart(&t->drift, t->done); /* its measure has the former worker's instructions */
     t->first_step = t->done;
     t->losses = (struct ghp_losses){0};
@@ -203,7 +205,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     t->done = t->first_step;
     status = make_up(t, &ends);
     if (status == GHP_OK && !ends && t->done < t->steps)
-        status = ghp_sync_runs_free(ghp_worker_program(t->worker)->lowering.method.sync)
+        status = ghp_sync_runs_free(ghp_worker_program(t->worker)->method.sync)
                      ? ghp_training_run_async(t)
                      : run_steps(t);
     ghp_stop_end(&t->stop);
@@ -211,8 +213,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));
-    if (!ghp_sync_runs_free(ghp_worker_program(t->worker)->lowering.method.sync))
-        GHP_TRY(note_results(t));
+    if (!ghp_sync_runs_free(ghp_worker_program(t->worker)->method.sync)) GHP_TRY(note_results(t));
     if (t->snapshot == NULL) return GHP_OK;
     ghp_memory_pause(t->memory);
     t->snapshot->losses = t->losses;

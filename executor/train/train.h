@@ -38,6 +38,7 @@ struct ghp_training_guard {
 struct ghp_training {
     /* given */
     struct ghp_worker *worker;
+    const struct ghp_rank_plan *rank_plan; /* by which the worker was opened */
     struct ghp_training_config *training_config;
     int64_t first_step, steps; /* first_step .. steps - 1 are trained */
     bool evaluates;            /* on the test set, after each epoch and at the end */
@@ -86,7 +87,9 @@ enum ghp_status ghp_train(struct ghp_training *training);
  * all that is due between them; and brings the training to rest, all weights in place. Collective over all workers. */
 enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool *ends);
 enum ghp_status ghp_training_pause(struct ghp_training *t);
-/* Continues with another worker, which has the state of the first, at rest: as a training that was resumed here. */
-enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *worker);
+/* Continues with another plan's worker, which has the state of the first, at rest: as a training that was resumed
+ * here. */
+enum ghp_status ghp_training_take(struct ghp_training *t, const struct ghp_rank_plan *rank_plan,
+                                  struct ghp_worker *worker);
 
 #endif

@@ -98,13 +98,13 @@ static void show(struct async_run *f)
         .step = t->first_step + steps - 1,
         .epoch = ghp_order_epoch(order, t->first_step + steps - 1),
         .loss = (all.loss - f->shown.loss) / samples, /* NaN: all labels are ignored */
-        .of_numbers = ghp_model_targets(ghp_worker_program(t->worker)->lowering.model).c > 0,
+        .of_numbers = ghp_model_targets(ghp_worker_program(t->worker)->model).c > 0,
         .top1 = (all.correct - f->shown.correct) / samples,
         .images_per_s = t->seconds > 0 ? (double)(steps * order->global_batch) / t->seconds : 0,
         .learning_rate =
             ghp_lr_schedule_rate(t->training_config->schedule, t->first_step + steps - 1)};
     line.tokens_per_s =
-        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->lowering.model);
+        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->model);
     while (t->losses.steps < steps)
         ghp_losses_add(&t->losses, line.loss);
     f->shown = all;
@@ -145,8 +145,7 @@ static int64_t steps_to_end(const struct async_run *f)
 static void note_signal(struct async_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);
-    int ahead =
-        f->in_step ? ghp_sync_staleness(ghp_worker_program(f->t->worker)->lowering.method.sync) : 0;
+    int ahead = f->in_step ? ghp_sync_staleness(ghp_worker_program(f->t->worker)->method.sync) : 0;
 
     if (ghp_training_stop(f->t) == NULL || ghp_stop_noted() == 0 || mine->signal != 0) return;
     mine->signal = ghp_stop_noted();
@@ -234,7 +233,7 @@ enum ghp_status ghp_training_run_async(struct ghp_training *t)
     const struct ghp_program *program = ghp_worker_program(t->worker);
     struct async_run f = {.t = t,
                           .workers = program->problem.workers,
-                          .in_step = ghp_sync_keeps_step(program->lowering.method.sync),
+                          .in_step = ghp_sync_keeps_step(program->method.sync),
                           .own = t->first_step,
                           .noted = t->first_step,
                           .done = t->first_step,

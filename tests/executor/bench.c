@@ -113,12 +113,19 @@ enum ghp_status bench_open_worker(struct bench *b, const struct ghp_rank_plan *r
     return ghp_init_weights(*worker, &b->training_config.init);
 }
 
-enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
-                             struct ghp_worker **worker)
+struct ghp_rank_plan bench_rank_plan(const struct bench *b, const struct ghp_split *splits)
 {
     struct ghp_rank_plan rank_plan = b->rank_plan;
 
     rank_plan.splits = splits;
+    return rank_plan;
+}
+
+enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
+                             struct ghp_worker **worker)
+{
+    struct ghp_rank_plan rank_plan = bench_rank_plan(b, splits);
+
     return bench_open_worker(b, &rank_plan, worker);
 }
 
@@ -144,7 +151,8 @@ bool bench_trains_like_reference(struct bench *b, struct ghp_worker *worker,
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &reference), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, steps, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_alone(&b->exec, like, &b->training_config, steps, &reference), GHP_OK);
-    for (int i = 0; i < plan.list.n_trained && b->rank_plan.rank > 0; i++) /* of the first replica */
+    for (int i = 0; i < plan.list.n_trained && b->rank_plan.rank > 0;
+         i++) /* of the first replica */
         memcpy(plan.gradients[i], reference.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(ghp_verify_compare(&plan, &reference, precision, &v), GHP_OK);
@@ -174,7 +182,7 @@ uint64_t bench_fingerprint_replicas(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = 0;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->model, &list), GHP_OK);
     CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
     ghp_tensors_release(&list);
     return hash;
@@ -185,7 +193,7 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = bench_fingerprint_replicas(worker), copied = GHP_HASH_SEED;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
 

@@ -43,6 +43,8 @@ enum ghp_status bench_open_worker(struct bench *bench, const struct ghp_rank_pla
                                   struct ghp_worker **worker);
 enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits,
                              struct ghp_worker **worker);
+/* The bench's work with these splits. */
+struct ghp_rank_plan bench_rank_plan(const struct bench *bench, const struct ghp_split *splits);
 
 /* Steps first .. last - 1, flushed. */
 enum ghp_status bench_steps(struct bench *bench, struct ghp_worker *worker, int64_t first,

@@ -1,27 +1,27 @@
 /* core/program/sync/dgd.c - dgd:GRAPH: decentralised gradient descent. After each step a worker takes the weighted
- * mean of its own weights and its neighbours' (core/program/graph.h). Lowered as all that mix (mixing.c); what a mix
+ * mean of its own weights and its neighbours' (sharding/neighbours.h). Lowered as all that mix (mixing.c); what a mix
  * does is in executor/mixing/mix_neighbours.c. */
 #include "core/program/sync/mixing.h"
 
 static bool read(const char *text, struct ghp_sync *sync)
 {
-    return ghp_graph_parse(text, &sync->graph);
+    return ghp_neighbours_parse(text, &sync->graph);
 }
 
-static void write(struct ghp_sync sync, char text[GHP_GRAPH_TEXT_BYTES])
+static void write(struct ghp_sync sync, char text[GHP_NEIGHBOURS_TEXT_BYTES])
 {
-    ghp_graph_format(&sync.graph, text);
+    ghp_neighbours_format(&sync.graph, text);
 }
 
 static enum ghp_status check(struct ghp_sync sync, int workers)
 {
-    return ghp_graph_check(&sync.graph, workers);
+    return ghp_neighbours_check(&sync.graph, workers);
 }
 
 /* The traffic of the worker with most neighbours, whose messages travel at the same time. */
 static struct ghp_mix_traffic traffic(struct ghp_sync sync, int workers)
 {
-    int degree = ghp_graph_most_degree(&sync.graph, workers);
+    int degree = ghp_neighbours_most_degree(&sync.graph, workers);
 
     return (struct ghp_mix_traffic){
         .out = degree, .in = degree, .waits = degree, .latencies = 1 - degree};

@@ -29,9 +29,9 @@ static bool read(const char *text, struct ghp_sync *sync)
     return read_number(&text, 1, &sync->argument) && *text == '\0';
 }
 
-static void write(struct ghp_sync sync, char text[GHP_GRAPH_TEXT_BYTES])
+static void write(struct ghp_sync sync, char text[GHP_NEIGHBOURS_TEXT_BYTES])
 {
-    snprintf(text, GHP_GRAPH_TEXT_BYTES, "%d,%d", sync.groups, sync.argument);
+    snprintf(text, GHP_NEIGHBOURS_TEXT_BYTES, "%d,%d", sync.groups, sync.argument);
 }
 
 static enum ghp_status check(struct ghp_sync sync, int workers)

@@ -161,7 +161,7 @@ static bool holds_value(const struct check *c, const struct ghp_traced *item,
     struct ghp_layouts layouts = ghp_split_layouts(program->splits[item->layer]);
     struct ghp_window_at at =
         ghp_placement_window(placement, item->kind == GHP_TRACED_OUTPUT ? layouts.y : layouts.dy,
-                             program->lowering.model->layers[item->layer].out);
+                             program->model->layers[item->layer].out);
     int64_t sample = index[0] % placement->micro_batch - at.first_sample,
             channel = index[1] - at.first_channel, position = index[2] - at.first_position;
 
@@ -175,9 +175,9 @@ static bool holds_parameter(const struct check *c, const struct ghp_traced *item
 {
     const struct ghp_program *program = ghp_worker_program(c->request->worker);
     const struct ghp_tensor *t = &c->plan.list.items[item->entry];
-    const struct ghp_op_facts *facts = ghp_op_of(program->lowering.model->layers[item->layer].op);
-    struct ghp_local local = ghp_local_of(program->lowering.model, item->layer,
-                                          program->splits[item->layer], placement->problem);
+    const struct ghp_op_facts *facts = ghp_op_of(program->model->layers[item->layer].op);
+    struct ghp_local local =
+        ghp_local_of(program->model, item->layer, program->splits[item->layer], placement->problem);
     struct ghp_shard shard =
         ghp_shard_of(&(t->is_state ? facts->states : facts->params)[t->slot], &local,
                      program->splits[item->layer], placement->number, t->param);
@@ -191,8 +191,8 @@ static int rank_of(const struct check *c, const struct ghp_traced *item, int64_t
     const struct ghp_program *program = ghp_worker_program(c->request->worker);
 
     for (int rank = 0; rank < program->problem.workers; rank++) {
-        struct ghp_placement placement = ghp_placement_of(
-            program->lowering.staging, program->lowering.model->n_layers, program->problem, rank);
+        struct ghp_placement placement =
+            ghp_placement_of(program->staging, program->model->n_layers, program->problem, rank);
 
         if (!ghp_placement_owns(&placement, item->layer)) continue;
         if (item->entry < 0 ? holds_value(c, item, &placement, index)
@@ -365,7 +365,6 @@ static enum ghp_status open(struct check *c)
     const struct ghp_layerwise_request *request = c->request;
     const struct ghp_exec_context *exec = ghp_worker_exec_context(request->worker);
     const struct ghp_program *program = ghp_worker_program(request->worker);
-    const struct ghp_rank_plan rank_plan = ghp_rank_plan_of(request->worker);
     bool first = exec->transport->control->rank == 0;
 
     c->parameter_unit = ghp_precision_unit(
@@ -378,7 +377,7 @@ static enum ghp_status open(struct check *c)
     GHP_TRY(ghp_step_trace_init(request->worker, true, &c->own));
     c->noise = ghp_alloc((size_t)c->own.n, sizeof *c->noise);
     if (c->noise == NULL) return GHP_NO_MEMORY();
-    return ghp_alone_open(exec, &rank_plan, &request->training_config->init, &c->alone);
+    return ghp_alone_open(exec, request->rank_plan, &request->training_config->init, &c->alone);
 }
 
 enum ghp_status ghp_layerwise_run(const struct ghp_layerwise_request *request,

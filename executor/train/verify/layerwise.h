@@ -70,8 +70,11 @@ struct ghp_layerwise {
     struct ghp_finding finding;
 };
 
+struct ghp_rank_plan;
+
 struct ghp_layerwise_request {
-    struct ghp_worker *worker; /* the plan's, allocated and flushed; trained again */
+    struct ghp_worker *worker;             /* the plan's, allocated and flushed; trained again */
+    const struct ghp_rank_plan *rank_plan; /* by which the worker was opened */
     struct ghp_training_config *training_config;
     int64_t steps; /* that the verification trained: the first two and the last are compared */
     double unit;   /* in the last place, of 1, of what instructions write: 2^-23 of float */

@@ -84,7 +84,7 @@ static void gossip(struct ghp_replicas *r, int64_t t)
                 double sum = 0;
 
                 for (int u = 0; u < r->n; u++)
-                    sum += ghp_graph_weight(&r->sync.graph, r->n, v, u) *
+                    sum += ghp_neighbours_weight(&r->sync.graph, r->n, v, u) *
                            ghp_replicas_value(r, u, e, at);
                 ghp_replicas_set(r, r->n + 1 + v, e, at, sum);
             }

@@ -100,15 +100,15 @@ enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
 {
     const struct ghp_program *program = ghp_worker_program(worker);
     int moments = ghp_worker_program(worker)->optimizer->n_moments;
-    size_t layers = (size_t)program->lowering.model->n_layers;
+    size_t layers = (size_t)program->model->n_layers;
     enum ghp_status status;
 
-    *trace = (struct ghp_step_trace){.model = program->lowering.model,
+    *trace = (struct ghp_step_trace){.model = program->model,
                                      .batch = program->problem.global_batch,
                                      .element_bytes = ghp_parameter_bytes(program->element_bytes),
                                      .keeps = keeps,
                                      .observer = {.see = record, .context = trace}};
-    GHP_TRY(ghp_tensors_list(program->lowering.model, &trace->list));
+    GHP_TRY(ghp_tensors_list(program->model, &trace->list));
     trace->items = ghp_alloc(2 * layers + (size_t)((2 + moments) * trace->list.n_trained +
                                                    trace->list.n - trace->list.n_trained),
                              sizeof *trace->items);

@@ -129,6 +129,7 @@ static void check_made(void)
 static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t first,
                       bool evaluates)
 {
+    struct ghp_rank_plan rank_plan = bench_rank_plan(b, splits);
     struct ghp_worker *worker = NULL;
     struct ghp_evaluation evaluation;
     uint64_t hash;
@@ -148,8 +149,9 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
         if (!evaluates || t != first + 4) continue;
         CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
         CHECK_STATUS(ghp_evaluate(worker,
-                                  (struct ghp_evaluation_request){b->data, GHP_DATA_TEST,
-                                                                  GHP_HITS_TOP1, NULL},
+                                  (struct ghp_evaluation_request){.data = b->data,
+                                                                  .set = GHP_DATA_TEST,
+                                                                  .rank_plan = &rank_plan},
                                   &evaluation),
                      GHP_OK);
     }

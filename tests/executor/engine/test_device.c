@@ -92,6 +92,7 @@ static void note_loss(struct ghp_worker *worker, struct trained *t, int *n)
 /* Seven steps with an evaluation in their midst, as executor/train/train.c would. */
 static void train(struct bench *b, const struct ghp_split *splits, bool hints, struct trained *t)
 {
+    struct ghp_rank_plan rank_plan = bench_rank_plan(b, splits);
     struct ghp_worker *worker = NULL;
     int n = 0;
 
@@ -113,8 +114,9 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
             CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
             note_loss(worker, t, &n);
             CHECK_STATUS(ghp_evaluate(worker,
-                                      (struct ghp_evaluation_request){b->data, GHP_DATA_TEST,
-                                                                      GHP_HITS_TOP1, NULL},
+                                      (struct ghp_evaluation_request){.data = b->data,
+                                                                      .set = GHP_DATA_TEST,
+                                                                      .rank_plan = &rank_plan},
                                       &t->evaluation),
                          GHP_OK);
         }

@@ -19,7 +19,7 @@ static int workers;
 /* A number that tells bits of all weights, or of a copy of them, apart. */
 static double bits_of(struct ghp_worker *worker, enum ghp_buffer_kind kind)
 {
-    const struct ghp_model *model = ghp_worker_program(worker)->lowering.model;
+    const struct ghp_model *model = ghp_worker_program(worker)->model;
     uint64_t hash = GHP_HASH_SEED;
 
     for (int l = 0; l < model->n_layers; l++)

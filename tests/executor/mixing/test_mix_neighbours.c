@@ -38,7 +38,7 @@ static void check_sum(struct bench *b, const char *sync, enum ghp_fault fault)
     struct ghp_split *splits;
     struct ghp_worker *worker = in_step_open(b, sync, fault, &splits);
     struct ghp_mix_count count;
-    struct ghp_graph graph = b->rank_plan.lowering.method.sync.graph;
+    struct ghp_neighbours graph = b->rank_plan.lowering.method.sync.graph;
     double before, after;
 
     CHECK_STATUS(bench_steps(b, worker, 0, 3), GHP_OK);
@@ -53,7 +53,7 @@ static void check_sum(struct bench *b, const char *sync, enum ghp_fault fault)
     after = weigh_all(b, worker);
     CHECK((fabs(after - before) <= 1e-12 * fabs(before)) == (fault == GHP_FAULT_NONE));
     count = ghp_worker_mixed(worker);
-    CHECK_EQ(count.sent_bytes, 6 * ghp_graph_degree(&graph, workers, b->rank_plan.rank) *
+    CHECK_EQ(count.sent_bytes, 6 * ghp_neighbours_degree(&graph, workers, b->rank_plan.rank) *
                                    ghp_worker_program(worker)->buckets[0].bytes);
     CHECK_EQ(count.received_bytes, count.sent_bytes);
     in_step_end(b, worker, splits);

@@ -125,7 +125,7 @@ static double mix(struct walk *walk, const struct ghp_program *program, struct g
             set_value(z, i, value(z, i) - by * rate);
         taken += by * (double)z.n;
         CHECK_STATUS(ghp_mixer_mix(mixer, &of), GHP_OK);
-        check_count(walk, program->lowering.method.sync, mixer, k);
+        check_count(walk, program->method.sync, mixer, k);
         if (rank == k % workers) nanosleep(&pause, NULL);
     }
     return taken;

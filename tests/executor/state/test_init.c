@@ -67,7 +67,7 @@ static double value_of(struct ghp_worker *worker, const char *name, int at)
     struct ghp_tensors_list list;
     double value = NAN;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->lowering.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
         double whole[8] = {0};

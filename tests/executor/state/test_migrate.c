@@ -35,7 +35,7 @@ static void check_migrate(const char *sync)
     CHECK_STATUS(ghp_worker_settle(from), GHP_OK);
     CHECK_STATUS(ghp_snapshot_gradients(&migrated, from), GHP_OK);
     CHECK_STATUS(bench_steps(&b, from, 1, 2), GHP_OK);
-    CHECK(ghp_state_can_migrate(&ghp_worker_program(from)->lowering));
+    CHECK(ghp_state_can_migrate(&b.rank_plan.lowering));
 
     CHECK_STATUS(bench_worker(&b, after, &to), GHP_OK);
     CHECK_STATUS(bench_steps(&b, to, 0, 1), GHP_OK); /* its own weights and moments go */

@@ -41,12 +41,14 @@ CHECK_TEST(evaluate)
         struct ghp_split *splits =
             case_splits(&b.model, b.rank_plan.lowering.problem, (enum case_kind)kind, 0,
                         b.rank_plan.lowering.problem.workers);
+        struct ghp_rank_plan rank_plan = bench_rank_plan(&b, splits);
         struct ghp_worker *worker = NULL;
         uint64_t before;
 
         CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
         CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
         before = bench_fingerprint(worker);
+        request.rank_plan = &rank_plan;
         CHECK_STATUS(ghp_evaluate(worker, request, &again), GHP_OK);
         CHECK(bench_fingerprint(worker) == before);
         CHECK_EQ(again.samples, ghp_data_count(b.data, GHP_DATA_TEST));

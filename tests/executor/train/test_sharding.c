@@ -34,13 +34,19 @@ static int count(const struct ghp_program *program, enum ghp_instr_kind kind)
     return n;
 }
 
-static bool open_worker(struct bench *b, struct run *run, struct ghp_worker **worker)
+static struct ghp_rank_plan rank_plan_of(const struct bench *b, const struct run *run)
 {
-    struct ghp_rank_plan rank_plan = b->rank_plan;
+    struct ghp_rank_plan rank_plan = bench_rank_plan(b, run->splits);
 
-    rank_plan.splits = run->splits;
     rank_plan.lowering.staging = run->staging;
     rank_plan.run.reduces_late = run->late;
+    return rank_plan;
+}
+
+static bool open_worker(struct bench *b, struct run *run, struct ghp_worker **worker)
+{
+    struct ghp_rank_plan rank_plan = rank_plan_of(b, run);
+
     if (!CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK)) return false;
     run->peak_bytes = ghp_worker_program(*worker)->peak_bytes;
     CHECK_EQ(ghp_worker_arena(*worker)->bytes, run->peak_bytes);
@@ -235,6 +241,7 @@ static void check_memory(void)
 
 static struct ghp_evaluation evaluate(struct bench *b, struct run *run)
 {
+    struct ghp_rank_plan rank_plan = rank_plan_of(b, run);
     struct ghp_evaluation evaluation = {0};
     struct ghp_worker *worker = NULL;
     uint64_t before;
@@ -242,11 +249,11 @@ static struct ghp_evaluation evaluate(struct bench *b, struct run *run)
     if (!open_worker(b, run, &worker)) return evaluation;
     CHECK_STATUS(bench_steps(b, worker, 0, 2), GHP_OK);
     before = bench_fingerprint(worker);
-    CHECK_STATUS(
-        ghp_evaluate(worker,
-                     (struct ghp_evaluation_request){b->data, GHP_DATA_TEST, GHP_HITS_TOP1, NULL},
-                     &evaluation),
-        GHP_OK);
+    CHECK_STATUS(ghp_evaluate(worker,
+                              (struct ghp_evaluation_request){
+                                  .data = b->data, .set = GHP_DATA_TEST, .rank_plan = &rank_plan},
+                              &evaluation),
+                 GHP_OK);
     CHECK(bench_fingerprint(worker) == before);
     ghp_worker_close(worker);
     return evaluation;

@@ -199,7 +199,7 @@ says 'gave up: 2 workers are left, and the smallest plan is for 4' 'too few work
 last "gave up, as trying again would end the same: cannot run './nosuch': .*; name another one with --mpirun; then \
 start it again, as it has no checkpoint yet" 'a launcher that is not there'
 mkdir -p empty
-denied 1 "no checkpoint in 'empty' to continue from; leave --resume out" "$GHP_BIN/ghp-launch" 4.json --resume \
+denied 1 "no checkpoint in 'empty'; name another folder with --checkpoint, or leave --resume out" "$GHP_BIN/ghp-launch" 4.json --resume \
     --checkpoint empty -- "${options[@]}"
 launch 4.json -- --nonsense
 ends 2 'an option that ghp-run has not'

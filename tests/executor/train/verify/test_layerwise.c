@@ -21,7 +21,8 @@ static bool judge(struct bench *b, const struct ghp_split *splits, struct ghp_la
 {
     struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker = NULL;
-    struct ghp_layerwise_request request = {.training_config = &b->training_config,
+    struct ghp_layerwise_request request = {.rank_plan = &rank_plan,
+                                            .training_config = &b->training_config,
                                             .steps = BENCH_STEPS,
                                             .unit = ghp_precision_unit((struct ghp_precision){
                                                 rank_plan.lowering.element_bytes, false})};

@@ -1,11 +1,11 @@
-/* core/program/graph.c - see graph.h. */
-#include "core/program/graph.h"
+/* core/sharding/neighbours.c - see neighbours.h. */
+#include "core/sharding/neighbours.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[GHP_GRAPH_KINDS] = {"ring", "torus", "complete", NULL};
+static const char *const names[GHP_NEIGHBOURS_KINDS] = {"ring", "torus", "complete", NULL};
 
 /* ---- texts ---- */
 
@@ -15,19 +15,19 @@ static int read_number(const char **at)
     char *end = NULL;
     long value = **at >= '0' && **at <= '9' ? strtol(*at, &end, 10) : -1;
 
-    if (value < 0 || value > GHP_GRAPH_NUMBER_MOST) return -1;
+    if (value < 0 || value > GHP_NEIGHBOURS_NUMBER_MOST) return -1;
     *at = end;
     return (int)value;
 }
 
 /* "0-1,1-2" */
-static bool read_edges(const char *at, struct ghp_graph *graph)
+static bool read_edges(const char *at, struct ghp_neighbours *graph)
 {
-    graph->kind = GHP_GRAPH_EDGES;
+    graph->kind = GHP_NEIGHBOURS_EDGES;
     for (bool more = true; more; at++) {
         int u = read_number(&at), v;
 
-        if (u < 0 || *at != '-' || graph->n_edges == GHP_GRAPH_EDGES_MOST) return false;
+        if (u < 0 || *at != '-' || graph->n_edges == GHP_NEIGHBOURS_EDGES_MOST) return false;
         at++;
         v = read_number(&at);
         if (v < 0 || u == v || (*at != ',' && *at != '\0')) return false;
@@ -38,26 +38,26 @@ static bool read_edges(const char *at, struct ghp_graph *graph)
     return true;
 }
 
-bool ghp_graph_parse(const char *text, struct ghp_graph *graph)
+bool ghp_neighbours_parse(const char *text, struct ghp_neighbours *graph)
 {
-    *graph = (struct ghp_graph){0};
-    for (int kind = 0; kind < GHP_GRAPH_EDGES; kind++) {
-        graph->kind = (enum ghp_graph_kind)kind;
+    *graph = (struct ghp_neighbours){0};
+    for (int kind = 0; kind < GHP_NEIGHBOURS_EDGES; kind++) {
+        graph->kind = (enum ghp_neighbours_kind)kind;
         if (strcmp(text, names[kind]) == 0) return true;
     }
     return read_edges(text, graph);
 }
 
-void ghp_graph_format(const struct ghp_graph *graph, char text[GHP_GRAPH_TEXT_BYTES])
+void ghp_neighbours_format(const struct ghp_neighbours *graph, char text[GHP_NEIGHBOURS_TEXT_BYTES])
 {
     size_t used = 0;
 
-    if (graph->kind != GHP_GRAPH_EDGES) {
-        snprintf(text, GHP_GRAPH_TEXT_BYTES, "%s", names[graph->kind]);
+    if (graph->kind != GHP_NEIGHBOURS_EDGES) {
+        snprintf(text, GHP_NEIGHBOURS_TEXT_BYTES, "%s", names[graph->kind]);
         return;
     }
     for (int e = 0; e < graph->n_edges; e++)
-        used += (size_t)snprintf(text + used, GHP_GRAPH_TEXT_BYTES - used, "%s%d-%d",
+        used += (size_t)snprintf(text + used, GHP_NEIGHBOURS_TEXT_BYTES - used, "%s%d-%d",
                                  e > 0 ? "," : "", graph->edges[e][0], graph->edges[e][1]);
 }
 
@@ -79,19 +79,19 @@ static bool are_next(int u, int v, int n)
     return u != v && ((u + 1) % n == v || (v + 1) % n == u);
 }
 
-bool ghp_graph_joins(const struct ghp_graph *graph, int workers, int u, int v)
+bool ghp_neighbours_joins(const struct ghp_neighbours *graph, int workers, int u, int v)
 {
     int columns = workers / rows_of(workers);
 
     if (u == v) return false;
     switch (graph->kind) {
-    case GHP_GRAPH_RING: return are_next(u, v, workers);
-    case GHP_GRAPH_TORUS:
+    case GHP_NEIGHBOURS_RING: return are_next(u, v, workers);
+    case GHP_NEIGHBOURS_TORUS:
         if (u / columns == v / columns) return are_next(u % columns, v % columns, columns);
         return u % columns == v % columns && are_next(u / columns, v / columns, workers / columns);
-    case GHP_GRAPH_COMPLETE: return true;
-    case GHP_GRAPH_EDGES:
-    case GHP_GRAPH_KINDS: break;
+    case GHP_NEIGHBOURS_COMPLETE: return true;
+    case GHP_NEIGHBOURS_EDGES:
+    case GHP_NEIGHBOURS_KINDS: break;
     }
     for (int e = 0; e < graph->n_edges; e++)
         if ((graph->edges[e][0] == u && graph->edges[e][1] == v) ||
@@ -100,38 +100,38 @@ bool ghp_graph_joins(const struct ghp_graph *graph, int workers, int u, int v)
     return false;
 }
 
-int ghp_graph_degree(const struct ghp_graph *graph, int workers, int v)
+int ghp_neighbours_degree(const struct ghp_neighbours *graph, int workers, int v)
 {
     int degree = 0;
 
     for (int u = 0; u < workers; u++)
-        degree += ghp_graph_joins(graph, workers, u, v);
+        degree += ghp_neighbours_joins(graph, workers, u, v);
     return degree;
 }
 
-int ghp_graph_most_degree(const struct ghp_graph *graph, int workers)
+int ghp_neighbours_most_degree(const struct ghp_neighbours *graph, int workers)
 {
     int most = 0;
 
     for (int v = 0; v < workers; v++) {
-        int degree = ghp_graph_degree(graph, workers, v);
+        int degree = ghp_neighbours_degree(graph, workers, v);
 
         if (degree > most) most = degree;
     }
     return most;
 }
 
-double ghp_graph_weight(const struct ghp_graph *graph, int workers, int u, int v)
+double ghp_neighbours_weight(const struct ghp_neighbours *graph, int workers, int u, int v)
 {
-    double share = 1.0 / (ghp_graph_most_degree(graph, workers) + 1);
+    double share = 1.0 / (ghp_neighbours_most_degree(graph, workers) + 1);
 
-    if (u == v) return 1 - ghp_graph_degree(graph, workers, v) * share;
-    return ghp_graph_joins(graph, workers, u, v) ? share : 0;
+    if (u == v) return 1 - ghp_neighbours_degree(graph, workers, v) * share;
+    return ghp_neighbours_joins(graph, workers, u, v) ? share : 0;
 }
 
 /* ---- what fits ---- */
 
-static enum ghp_status check_numbers(const struct ghp_graph *graph, int workers)
+static enum ghp_status check_numbers(const struct ghp_neighbours *graph, int workers)
 {
     for (int e = 0; e < graph->n_edges; e++)
         for (int end = 0; end < 2; end++)
@@ -144,7 +144,7 @@ static enum ghp_status check_numbers(const struct ghp_graph *graph, int workers)
 }
 
 /* A worker that the first one cannot reach; -1: there is none. */
-static int unreached(const struct ghp_graph *graph, int workers, bool *reached)
+static int unreached(const struct ghp_neighbours *graph, int workers, bool *reached)
 {
     bool grows = true;
 
@@ -152,7 +152,7 @@ static int unreached(const struct ghp_graph *graph, int workers, bool *reached)
         grows = false;
         for (int u = 0; u < workers; u++)
             for (int v = 0; v < workers; v++)
-                if (reached[u] && !reached[v] && ghp_graph_joins(graph, workers, u, v))
+                if (reached[u] && !reached[v] && ghp_neighbours_joins(graph, workers, u, v))
                     grows = reached[v] = true;
     }
     for (int v = 0; v < workers; v++)
@@ -160,13 +160,13 @@ static int unreached(const struct ghp_graph *graph, int workers, bool *reached)
     return -1;
 }
 
-enum ghp_status ghp_graph_check(const struct ghp_graph *graph, int workers)
+enum ghp_status ghp_neighbours_check(const struct ghp_neighbours *graph, int workers)
 {
-    char text[GHP_GRAPH_TEXT_BYTES];
+    char text[GHP_NEIGHBOURS_TEXT_BYTES];
     bool *reached;
     int apart;
 
-    if (graph->kind == GHP_GRAPH_TORUS && workers > 1 && rows_of(workers) == 1)
+    if (graph->kind == GHP_NEIGHBOURS_TORUS && workers > 1 && rows_of(workers) == 1)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "%d workers fill no grid of two rows or more, as a 'torus' wants; use "
                         "'ring', or a number of workers that is a product",
@@ -177,7 +177,7 @@ enum ghp_status ghp_graph_check(const struct ghp_graph *graph, int workers)
     apart = unreached(graph, workers, reached);
     free(reached);
     if (apart < 0) return GHP_OK;
-    ghp_graph_format(graph, text);
+    ghp_neighbours_format(graph, text);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the graph '%s' is not connected: no edges lead from worker 0 to worker %d of "
                     "%d; add an edge between them, or use 'ring'",
