@@ -138,7 +138,7 @@ static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing 
 static void put_prediction(struct ghp_sheet *sheet, const char *name, const struct ghp_plan *plan)
 {
     const struct ghp_prediction *p = &plan->predicted;
-    struct ghp_range range = ghp_prediction_range(p, &plan->profile);
+    struct ghp_step_range range = ghp_prediction_range(p, &plan->profile);
 
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, name);

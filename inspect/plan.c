@@ -235,7 +235,7 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
 static void put_prediction(struct ghp_sheet *sheet, const char *strategy,
                            const struct ghp_prediction *p, const struct ghp_plan *plan)
 {
-    struct ghp_range range = ghp_prediction_range(p, &plan->profile);
+    struct ghp_step_range range = ghp_prediction_range(p, &plan->profile);
     double best_s = plan->predicted.step_s;
 
     ghp_sheet_row(sheet);

@@ -91,7 +91,7 @@ static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
     *text = failed ? NULL : ghp_json_line_of(names);
     json_decref(names);
     if (*text == NULL) return GHP_NO_MEMORY();
-    ex->file.texts[ex->file.n_texts++] = (struct ghp_onnx_text){"ghp.parameters", *text};
+    ex->file.texts[ex->file.n_texts++] = (struct ghp_onnx_metadatum){"ghp.parameters", *text};
     return GHP_OK;
 }
 
@@ -112,7 +112,7 @@ static enum ghp_status put_dropout(struct ghp_onnx_export *ex, char **text)
     if (failed) return GHP_NO_MEMORY();
     if (*text != NULL)
         ex->file.texts[ex->file.n_texts++] =
-            (struct ghp_onnx_text){GHP_ONNX_ATTENTION_DROPOUT, *text};
+            (struct ghp_onnx_metadatum){GHP_ONNX_ATTENTION_DROPOUT, *text};
     return GHP_OK;
 }
 
@@ -127,7 +127,7 @@ static void put_ends(struct ghp_onnx_export *ex, const char *text)
     ex->file.outputs[0] =
         value_of(ghp_export_ranked(ex, loss->inputs[0], rank_of(loss->in), loss->name), loss->in);
     ex->file.n_inputs = ex->file.n_outputs = ex->file.n_texts = 1;
-    ex->file.texts[0] = (struct ghp_onnx_text){"ghp.loss", text};
+    ex->file.texts[0] = (struct ghp_onnx_metadatum){"ghp.loss", text};
 }
 
 enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,

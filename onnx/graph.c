@@ -400,8 +400,9 @@ static char *name_of(const struct ghp_onnx_file *file)
     return dot != NULL && dot > base ? strndup(base, (size_t)(dot - base)) : strdup(base);
 }
 
-enum ghp_status ghp_onnx_import(const struct ghp_onnx_file *file,
-                                const struct ghp_onnx_options *options, struct ghp_onnx_import *im)
+enum ghp_status ghp_onnx_import_graph(const struct ghp_onnx_file *file,
+                                      const struct ghp_onnx_options *options,
+                                      struct ghp_onnx_import *im)
 {
     *im = (struct ghp_onnx_import){.file = file, .options = *options};
     im->model.name = name_of(file);

@@ -62,7 +62,7 @@ static enum ghp_status import_place(const char *path, struct ghp_onnx_file *file
         snprintf(place.path, sizeof place.path, "%s", path); /* a file of another name */
     options.positions = place.positions;
     GHP_TRY(ghp_onnx_file_open(place.path, file));
-    return ghp_onnx_import(file, &options, import);
+    return ghp_onnx_import_graph(file, &options, import);
 }
 
 /* A place in the description: the node that its layer is of, and what of it. */

@@ -129,7 +129,7 @@ static enum ghp_status run(void)
     if (path == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "no network given; give one with --model MODEL");
     GHP_TRY(ghp_network_load(path, &model));
-    status = ghp_tensors_list(&model, &list);
+    status = ghp_tensors_list_init(&model, &list);
     for (int i = 0; i < list.n_trained; i++)
         n += list.items[i].param->elements;
     for (int t = 0; t < TENSORS && status == GHP_OK; t++) {

@@ -66,7 +66,7 @@ struct ghp_interval ghp_candidates_interval(const double *values, int n)
 }
 
 /* One contestant's seconds by another's, round by round. */
-static struct ghp_interval ratio_of(const struct ghp_candidates *c, int one, int other)
+static struct ghp_interval ratio_of(const struct ghp_contest *c, int one, int other)
 {
     double ratios[GHP_CANDIDATES_ROUNDS];
 
@@ -75,7 +75,7 @@ static struct ghp_interval ratio_of(const struct ghp_candidates *c, int one, int
     return ghp_candidates_interval(ratios, c->rounds);
 }
 
-static void stand(const struct ghp_candidates *c, int i)
+static void stand(const struct ghp_contest *c, int i)
 {
     struct ghp_standing *s = &c->standings[i];
     double seconds[GHP_CANDIDATES_ROUNDS];
@@ -91,7 +91,7 @@ static void stand(const struct ghp_candidates *c, int i)
     s->ratio = ratio_of(c, i, 0);
 }
 
-void ghp_candidates_evaluate(struct ghp_candidates *c)
+void ghp_candidates_evaluate(struct ghp_contest *c)
 {
     GHP_ASSERT(c->n >= 1 && c->rounds >= 1 && c->rounds <= GHP_CANDIDATES_ROUNDS);
     c->winner = 0;

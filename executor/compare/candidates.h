@@ -45,7 +45,7 @@ struct ghp_standing {          /* of one contestant */
     struct ghp_interval ratio; /* its seconds by the first contestant's, of each round */
 };
 
-struct ghp_candidates {
+struct ghp_contest {
     int n, rounds;
     const double *seconds; /* [rounds][n], borrowed */
     /* found */
@@ -55,6 +55,6 @@ struct ghp_candidates {
 };
 
 /* Fills in what is found; standings has room for n. Local. Tested tests/executor/compare/test_candidates.c */
-void ghp_candidates_evaluate(struct ghp_candidates *candidates);
+void ghp_candidates_evaluate(struct ghp_contest *candidates);
 
 #endif

@@ -18,7 +18,7 @@
 struct ghp_comparison {
     int64_t steps, warmup_steps;        /* of a turn, at most */
     int64_t *turn_steps;                /* [plans] timed steps of each plan's turns; owned */
-    struct ghp_candidates candidates;   /* contestant i is the setup's entrant i */
+    struct ghp_contest candidates;      /* contestant i is the setup's entrant i */
     double *seconds;                    /* [rounds][plans] of a step; owned, as the rest */
     int *order;                         /* [rounds][plans]: who was first, second, ... */
     struct ghp_cpu_use *use;            /* [rounds], of other programs */

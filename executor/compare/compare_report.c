@@ -12,10 +12,11 @@
 static const double ms = 1e3;
 static const double disturbing_share = 0.05; /* of all cores; less is a system's own housekeeping */
 
-static struct ghp_term term_of(const struct ghp_comparison *ab, const struct ghp_setup *s, int i)
+static struct ghp_error_term term_of(const struct ghp_comparison *ab, const struct ghp_setup *s,
+                                     int i)
 {
-    return (struct ghp_term){.predicted_s = s->session_plans[i].plan.predicted.step_s,
-                             .measured_s = ab->candidates.standings[i].measured_s};
+    return (struct ghp_error_term){.predicted_s = s->session_plans[i].plan.predicted.step_s,
+                                   .measured_s = ab->candidates.standings[i].measured_s};
 }
 
 /* Greatest share of a round, and which; -1 if none is known. */
@@ -119,7 +120,7 @@ static void row(struct ghp_table *t, const struct ghp_comparison *ab, const stru
 {
     const struct ghp_session_plan *e = &s->session_plans[i];
     const struct ghp_standing *standing = &ab->candidates.standings[i];
-    struct ghp_term term = term_of(ab, s, i);
+    struct ghp_error_term term = term_of(ab, s, i);
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", e->path);
@@ -143,7 +144,7 @@ static void row(struct ghp_table *t, const struct ghp_comparison *ab, const stru
 enum ghp_status ghp_compare_report(const struct ghp_comparison *ab, const struct ghp_setup *s,
                                    FILE *out)
 {
-    const struct ghp_candidates *c = &ab->candidates;
+    const struct ghp_contest *c = &ab->candidates;
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status;
     bool all_comparable = true;
@@ -192,7 +193,7 @@ static json_t *plan_json(const struct ghp_comparison *ab, const struct ghp_setup
 {
     const struct ghp_session_plan *e = &s->session_plans[i];
     const struct ghp_standing *standing = &ab->candidates.standings[i];
-    struct ghp_term term = term_of(ab, s, i);
+    struct ghp_error_term term = term_of(ab, s, i);
     json_t *o = json_object(), *rounds = json_array();
 
     put(o, "plan", json_string(e->path));
@@ -263,7 +264,7 @@ static void put_setup(json_t *o, const struct ghp_setup *s)
 json_t *ghp_compare_json(const struct ghp_comparison *ab, const struct ghp_setup *s,
                          json_t *training)
 {
-    const struct ghp_candidates *c = &ab->candidates;
+    const struct ghp_contest *c = &ab->candidates;
     json_t *o = json_object(), *plans = json_array(), *options = json_object();
     double coverage = c->standings[0].ratio.coverage;
 

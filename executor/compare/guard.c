@@ -177,7 +177,7 @@ static enum ghp_status run_rounds(struct turns *c)
 static void judge(struct turns *c)
 {
     struct ghp_standing standings[PLANS];
-    struct ghp_candidates candidates = {
+    struct ghp_contest candidates = {
         .n = PLANS, .rounds = ROUNDS, .seconds = &c->seconds[0][0], .standings = standings};
     struct ghp_run_guard *found = &c->guard->found;
 

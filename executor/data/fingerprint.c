@@ -124,8 +124,8 @@ static enum ghp_status hash_labels(struct ghp_data *data, enum ghp_data_set set,
 
 /* ---- all ---- */
 
-enum ghp_status ghp_data_fingerprint(struct ghp_data *data, enum ghp_data_set set,
-                                     struct ghp_data_fingerprint *fingerprint)
+enum ghp_status ghp_data_fingerprint_of(struct ghp_data *data, enum ghp_data_set set,
+                                        struct ghp_data_fingerprint *fingerprint)
 {
     *fingerprint = (struct ghp_data_fingerprint){0};
     if (data->count[set] == 0 || !ghp_data_from_files(data)) return GHP_OK;

@@ -19,8 +19,8 @@ struct ghp_data_fingerprint { /* of one set; all zero for what is made from a se
  * Returns   GHP_OK; what ghp_data_labels returns; GHP_ERR_NO_MEMORY
  * Local
  * Tested    tests/executor/data/test_data.c */
-enum ghp_status ghp_data_fingerprint(struct ghp_data *data, enum ghp_data_set set,
-                                     struct ghp_data_fingerprint *fingerprint);
+enum ghp_status ghp_data_fingerprint_of(struct ghp_data *data, enum ghp_data_set set,
+                                        struct ghp_data_fingerprint *fingerprint);
 
 /* A hash of the normalisation: equal for equal means and deviations. Local. */
 uint64_t ghp_data_normalisation_hash(const struct ghp_data *data);

@@ -11,8 +11,8 @@
 
 struct ghp_comm_overlap { /* of one reduction, on this worker */
     int instr;
-    struct ghp_term whole;   /* from its start to its end */
-    struct ghp_term exposed; /* the compute stream stands still for it */
+    struct ghp_error_term whole;   /* from its start to its end */
+    struct ghp_error_term exposed; /* the compute stream stands still for it */
     /* instructions of the compute stream that ran, first and last, while it was under way (the step after this one
      * begins where this one ends); -1: none did */
     int behind_first, behind_last;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-double ghp_term_error(struct ghp_term term)
+double ghp_term_error(struct ghp_error_term term)
 {
     return term.measured_s > 0 ? (term.predicted_s - term.measured_s) / term.measured_s : 0;
 }

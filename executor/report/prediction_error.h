@@ -10,7 +10,7 @@
 #include "core/cost/simulate.h"
 #include "executor/platform/step_timer.h"
 
-struct ghp_term {
+struct ghp_error_term {
     double predicted_s, measured_s;
 };
 
@@ -24,11 +24,11 @@ struct ghp_prediction_error { /* of one instruction */
 
 struct ghp_prediction_errors {
     bool predicted; /* a profile gave predictions */
-    struct ghp_term step;
-    struct ghp_term phases[GHP_PHASE_COUNT];
-    struct ghp_term between; /* outside any instruction */
+    struct ghp_error_term step;
+    struct ghp_error_term phases[GHP_PHASE_COUNT];
+    struct ghp_error_term between; /* outside any instruction */
     int n_layers;
-    struct ghp_term *layers; /* waiting included; owned */
+    struct ghp_error_term *layers; /* waiting included; owned */
     int n_instrs;
     struct ghp_prediction_error *instrs; /* owned */
 };
@@ -53,6 +53,6 @@ void ghp_prediction_errors_release(
     struct ghp_prediction_errors *prediction_errors); /* accepts a zeroed one */
 
 /* (predicted - measured) / measured; 0 if nothing was measured. */
-double ghp_term_error(struct ghp_term term);
+double ghp_term_error(struct ghp_error_term term);
 
 #endif

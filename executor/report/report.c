@@ -22,7 +22,7 @@ static void term_columns(struct ghp_table *t, const struct ghp_run *run)
     if (run->prediction_errors->predicted) ghp_table_column(t, "error", "%", 'r');
 }
 
-static void term_cells(struct ghp_table *t, const struct ghp_run *run, struct ghp_term term)
+static void term_cells(struct ghp_table *t, const struct ghp_run *run, struct ghp_error_term term)
 {
     if (run->prediction_errors->predicted) ghp_table_cell(t, "%.3f", ms * term.predicted_s);
     ghp_table_cell(t, "%.3f", ms * term.measured_s);
@@ -176,7 +176,7 @@ static void print_where(const struct ghp_run *run, FILE *out)
 static void print_input(const struct ghp_run *run, FILE *out)
 {
     const struct ghp_prediction_errors *r = run->prediction_errors;
-    const struct ghp_term *load = &r->phases[GHP_PHASE_LOAD];
+    const struct ghp_error_term *load = &r->phases[GHP_PHASE_LOAD];
 
     if (run->from_files) {
         fprintf(out, "input: loading took %.3f ms of a step", ms * load->measured_s);

@@ -206,7 +206,7 @@ json_t *ghp_run_summary(const struct ghp_run *run, const struct ghp_tool *tool)
 
 /* ---- the file ---- */
 
-static void put_term(json_t *o, const struct ghp_run *run, struct ghp_term term)
+static void put_term(json_t *o, const struct ghp_run *run, struct ghp_error_term term)
 {
     put(o, "predicted_s", run->prediction_errors->predicted ? real(term.predicted_s) : json_null());
     put(o, "measured_s", real(term.measured_s));

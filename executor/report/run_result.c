@@ -169,7 +169,7 @@ enum ghp_status ghp_run_result_init(struct ghp_setup *s, const struct ghp_sessio
 
     *run_result = (struct ghp_run_result){.run = {.different = -1}};
     GHP_TRY(ghp_setup_agree(s, join(e, &run_result->prediction_errors), "joining predictions"));
-    GHP_TRY(ghp_setup_agree(s, ghp_tensors_list(&e->plan.model, &list), "listing tensors"));
+    GHP_TRY(ghp_setup_agree(s, ghp_tensors_list_init(&e->plan.model, &list), "listing tensors"));
     fill_run(s, e, t, run_result);
     if (resident > image) resident -= image;
     GHP_TRY_GOTO(status,

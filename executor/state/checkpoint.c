@@ -96,7 +96,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
     *c = (struct ghp_checkpoint_contents){.element_bytes =
                                               ghp_parameter_bytes(program->element_bytes),
                                           .replicas = program->replicas};
-    GHP_TRY(ghp_tensors_list(program->model, &c->list));
+    GHP_TRY(ghp_tensors_list_init(program->model, &c->list));
     most = (2 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof *c->entries);
     c->tensors = ghp_alloc(most, sizeof *c->tensors);

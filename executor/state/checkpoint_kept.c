@@ -117,7 +117,7 @@ static void thin(const char *folder, struct ghp_checkpoint_keep keep)
     }
 }
 
-void ghp_checkpoint_keep(const struct ghp_checkpoint_folder *folder,
+void ghp_checkpoint_keep_named(const struct ghp_checkpoint_folder *folder,
                                struct ghp_checkpoint checkpoint)
 {
     char newest[GHP_CHECKPOINT_PATH_BYTES], path[GHP_CHECKPOINT_PATH_BYTES];

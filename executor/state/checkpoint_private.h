@@ -94,7 +94,7 @@ enum ghp_status ghp_checkpoint_read_norms(const char *path, const struct ghp_saf
 
 /* Rank 0: the newest file is there, and gets a further name if it is to be kept; the ones that are not to be kept any
  * more go. A failure is a warning. Local. */
-void ghp_checkpoint_keep(const struct ghp_checkpoint_folder *folder,
+void ghp_checkpoint_keep_named(const struct ghp_checkpoint_folder *folder,
                                struct ghp_checkpoint checkpoint);
 /* Whether the folder has one that was kept, and its path. Local. */
 bool ghp_checkpoint_any_kept(const char *folder, char path[GHP_CHECKPOINT_PATH_BYTES]);

@@ -42,7 +42,7 @@ static enum ghp_status appear(const struct ghp_checkpoint_folder *folder,
     keep_previous(folder);
     ghp_failpoint_reach(GHP_FAILPOINT_RENAME);
     GHP_TRY(ghp_safetensors_finish(writer));
-    ghp_checkpoint_keep(folder, checkpoint);
+    ghp_checkpoint_keep_named(folder, checkpoint);
     return GHP_OK;
 }
 

@@ -125,7 +125,7 @@ static enum ghp_status match_open(const struct ghp_model *model, struct match *m
     GHP_TRY(ops->open(m->choice->path, &m->file));
     if (ops->orientation != NULL)
         GHP_TRY(ops->orientation(m->choice->path, m->file, model, &m->oriented));
-    GHP_TRY(ghp_tensors_list(model, &m->list));
+    GHP_TRY(ghp_tensors_list_init(model, &m->list));
     n = ops->count(m->file);
     m->have = ghp_alloc((size_t)n + 1, sizeof *m->have);
     m->want = ghp_alloc((size_t)m->list.n + 1, sizeof *m->want);

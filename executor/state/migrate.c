@@ -42,7 +42,7 @@ enum ghp_status ghp_state_migrate(struct ghp_worker *from, struct ghp_worker *to
 {
     struct migration c = {.from = from, .to = to};
     int64_t largest = 0;
-    enum ghp_status status = ghp_tensors_list(ghp_worker_program(from)->model, &c.list);
+    enum ghp_status status = ghp_tensors_list_init(ghp_worker_program(from)->model, &c.list);
 
     for (int i = 0; status == GHP_OK && i < c.list.n; i++)
         if (c.list.items[i].param->elements > largest) largest = c.list.items[i].param->elements;

@@ -217,7 +217,7 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
     struct ghp_tensors_list list = {0};
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->model, &list));
+    GHP_TRY(ghp_tensors_list_init(ghp_worker_program(worker)->model, &list));
     for (int i = 0; i < list.n; i++)
         if (ghp_worker_holds(worker, list.items[i].layer))
             GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
@@ -360,7 +360,7 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     enum ghp_status status;
 
     *layer = ghp_worker_optimizer_shard_not_finite(worker);
-    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->model, &list));
+    GHP_TRY(ghp_tensors_list_init(ghp_worker_program(worker)->model, &list));
     status = GHP_OK;
     for (int i = 0; i < list.n && status == GHP_OK; i++) {
         const struct ghp_tensor *t = &list.items[i];

@@ -29,7 +29,7 @@ static void add_tensors(const struct ghp_model *model, bool trains, bool states,
     }
 }
 
-enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tensors_list *list)
+enum ghp_status ghp_tensors_list_init(const struct ghp_model *model, struct ghp_tensors_list *list)
 {
     size_t most = (size_t)model->n_layers * (GHP_MAX_PARAMS + GHP_MAX_STATES);
 

@@ -20,7 +20,7 @@ struct ghp_tensors_list {
     struct ghp_tensor *items;
 };
 
-enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tensors_list *list);
+enum ghp_status ghp_tensors_list_init(const struct ghp_model *model, struct ghp_tensors_list *list);
 /* The kind of buffer that holds a worker's part of it: WEIGHT or STATE. */
 enum ghp_buffer_kind ghp_tensor_buffer_kind(const struct ghp_tensor *tensor);
 void ghp_tensors_release(struct ghp_tensors_list *list); /* accepts a zeroed one */

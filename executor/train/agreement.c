@@ -134,7 +134,7 @@ static enum ghp_status add_set(struct ghp_data *data, enum ghp_data_set set,
          "the test samples"}};
     struct ghp_data_fingerprint fingerprint;
 
-    GHP_TRY(ghp_data_fingerprint(data, set, &fingerprint));
+    GHP_TRY(ghp_data_fingerprint_of(data, set, &fingerprint));
     add_number(alike, names[set][0], ghp_data_count(data, set));
     ghp_alike_add(alike, names[set][1], "", fingerprint.names);
     ghp_alike_add(alike, names[set][2], "", fingerprint.labels);

@@ -29,7 +29,7 @@ static void keep_metrics(struct ghp_training *t, enum ghp_status written)
 }
 
 /* The bar: what a step made and how long it took, compared with the prediction. */
-static void show_progress(const struct ghp_training *t, const struct ghp_metrics_step *line)
+static void show_progress(const struct ghp_training *t, const struct ghp_metrics_line *line)
 {
     double step_s = ghp_step_timer_step_s(ghp_worker_step_timer(t->worker));
     bool tokens = line->tokens_per_s > 0;
@@ -59,7 +59,7 @@ static void keep_events(struct ghp_training *t, enum ghp_status written)
     t->metrics_lost = true;
 }
 
-void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line)
+void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_line *line)
 {
     show_progress(t, line);
     if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, line));

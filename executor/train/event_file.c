@@ -201,7 +201,7 @@ enum ghp_status ghp_event_file_begin(struct ghp_event_file *file, int64_t step)
     return write_event(file, &event);
 }
 
-enum ghp_status ghp_event_file_step(struct ghp_event_file *file, const struct ghp_metrics_step *s)
+enum ghp_status ghp_event_file_step(struct ghp_event_file *file, const struct ghp_metrics_line *s)
 {
     struct message summary = {.n = 0};
 

@@ -26,7 +26,7 @@ enum ghp_status ghp_event_file_open(const char *folder, struct ghp_event_file **
 /* step: the first one that is trained; above 0 what is known of later ones is forgotten. Returns GHP_OK; GHP_ERR_IO. */
 enum ghp_status ghp_event_file_begin(struct ghp_event_file *file, int64_t step);
 enum ghp_status ghp_event_file_step(struct ghp_event_file *file,
-                                    const struct ghp_metrics_step *step);
+                                    const struct ghp_metrics_line *step);
 /* step: steps done so far, > 0. In the file it stands at the last of them, which a later session from there keeps. */
 enum ghp_status ghp_event_file_evaluation(struct ghp_event_file *file, int64_t step,
                                           const struct ghp_evaluation *evaluation);

@@ -150,7 +150,7 @@ static json_t *with(json_t *line, const char *key, double value)
     return NULL;
 }
 
-enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_step *s)
+enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_line *s)
 {
     const char *top1 = s->of_numbers ? "absolute_error" : "top1";
     json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:f, s:f}", "step", (json_int_t)s->step, "epoch",

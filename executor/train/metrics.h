@@ -36,14 +36,14 @@ struct ghp_metrics_from { /* where a resumed run continues */
 enum ghp_status ghp_metrics_resume(struct ghp_metrics *metrics, struct ghp_metrics_from from);
 void ghp_metrics_close(struct ghp_metrics *metrics); /* accepts NULL */
 
-struct ghp_metrics_step {
+struct ghp_metrics_line {
     int64_t step, epoch; /* from 0 */
     bool of_numbers;     /* labels are: `top1` is the mean absolute error */
     double loss, top1, images_per_s, learning_rate;
     double gradient_norm; /* 0: not taken, and left out */
     double tokens_per_s;  /* 0: the network's input is not tokens; left out */
 };
-enum ghp_status ghp_metrics_step(struct ghp_metrics *metrics, const struct ghp_metrics_step *step);
+enum ghp_status ghp_metrics_step(struct ghp_metrics *metrics, const struct ghp_metrics_line *step);
 /* step: steps done so far. */
 enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *metrics, int64_t step, int64_t epoch,
                                        const struct ghp_evaluation *evaluation);

@@ -26,7 +26,7 @@ enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, str
     enum ghp_status status = GHP_OK;
 
     *s = (struct ghp_snapshot){.keeps = keeps};
-    GHP_TRY_GOTO(status, ghp_tensors_list(model, &s->list), fail);
+    GHP_TRY_GOTO(status, ghp_tensors_list_init(model, &s->list), fail);
     if (!keeps) return GHP_OK;
     GHP_TRY_GOTO(status, keep_values(s->list.n, &s->list, &s->weights), fail);
     GHP_TRY_GOTO(status, keep_values(s->list.n_trained, &s->list, &s->gradients), fail);

@@ -32,13 +32,13 @@ static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
     const struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
     int64_t batch = t->training_config->order.global_batch;
     double step_s = ghp_step_timer_step_s(timer);
-    struct ghp_metrics_step line;
+    struct ghp_metrics_line line;
 
     if (!isfinite(r.loss) && !ghp_divergence_overlooked(t))
         return ghp_divergence_fail(t, (int64_t)r.step);
     if (r.samples <= 0) r.loss = NAN; /* all labels are ignored: there is no mean */
     ghp_losses_add(&t->losses, r.loss);
-    line = (struct ghp_metrics_step){
+    line = (struct ghp_metrics_line){
         .step = (int64_t)r.step,
         .epoch = ghp_order_epoch(&t->training_config->order, (int64_t)r.step),
         .loss = r.loss,

@@ -91,10 +91,10 @@ static void show(struct async_run *f)
     struct ghp_other_word all = ghp_others_all(f->peers);
     int64_t steps = steps_of(f, all.results) - t->first_step;
     double samples = all.samples - f->shown.samples;
-    struct ghp_metrics_step line;
+    struct ghp_metrics_line line;
 
     if (steps <= t->losses.steps) return;
-    line = (struct ghp_metrics_step){
+    line = (struct ghp_metrics_line){
         .step = t->first_step + steps - 1,
         .epoch = ghp_order_epoch(order, t->first_step + steps - 1),
         .loss = (all.loss - f->shown.loss) / samples, /* NaN: all labels are ignored */

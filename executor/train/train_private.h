@@ -11,7 +11,7 @@ struct ghp_stop *ghp_training_stop(struct ghp_training *t);
 /* Steps before measuring starts: first touches, connections, caches. */
 int64_t ghp_training_warm_up(const struct ghp_training *t);
 /* A step's line: for the progress bar, the metrics file and TensorBoard. */
-void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line);
+void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_line *line);
 enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done);
 /* Whether the patience with the test loss, evaluated just now, is at its end. Collective over all workers. */
 enum ghp_status ghp_training_stagnates(struct ghp_training *t, bool *ends);

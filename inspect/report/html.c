@@ -160,7 +160,7 @@ static struct bars bars_of(const struct ghp_plan *plan)
 static void put_strategy(struct ghp_page *page, const char *class, const struct ghp_prediction *p,
                          struct bars bars)
 {
-    struct ghp_range range = ghp_prediction_range(p, bars.profile);
+    struct ghp_step_range range = ghp_prediction_range(p, bars.profile);
     double scale = 100 / bars.most_s, shown_s = fmin(p->step_s, bars.most_s);
     double compute_s = fmin(fmax(p->step_s - p->exposed_s, 0), shown_s);
     char memory[32], sent[32], error[GHP_ERROR_TEXT_SIZE], text[GHP_RANGE_TEXT_SIZE];

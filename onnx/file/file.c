@@ -292,7 +292,7 @@ static enum ghp_status read_tensors_of(struct owner *owner, const Onnx__GraphPro
     file->folded = array(owner, graph->n_value_info, sizeof *file->folded);
     if (file->folded == NULL) return GHP_NO_MEMORY();
     for (size_t i = 0; i < graph->n_value_info && i < INT32_MAX; i++) {
-        struct ghp_onnx_text *folded = &file->folded[file->n_folded];
+        struct ghp_onnx_metadatum *folded = &file->folded[file->n_folded];
 
         folded->key = ghp_onnx_text_of(graph->value_info[i]->name);
         GHP_TRY(read_metadata(owner, graph->value_info[i], VALUE_METADATA,
@@ -346,8 +346,9 @@ static enum ghp_status read_model(struct owner *owner, struct ghp_onnx_file *fil
     file->texts = array(owner, model->n_metadata_props, sizeof *file->texts);
     if (file->texts == NULL) return GHP_NO_MEMORY();
     for (size_t i = 0; i < model->n_metadata_props; i++)
-        file->texts[i] = (struct ghp_onnx_text){ghp_onnx_text_of(model->metadata_props[i]->key),
-                                                ghp_onnx_text_of(model->metadata_props[i]->value)};
+        file->texts[i] =
+            (struct ghp_onnx_metadatum){ghp_onnx_text_of(model->metadata_props[i]->key),
+                                        ghp_onnx_text_of(model->metadata_props[i]->value)};
     file->n_texts = (int)model->n_metadata_props;
     if (model->graph == NULL)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: no graph is in it; give an ONNX model", file->path);

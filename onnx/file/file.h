@@ -83,7 +83,7 @@ struct ghp_onnx_value { /* an input or output of the graph */
     int64_t dims[GHP_ONNX_MAX_DIMS]; /* -1: not a number */
 };
 
-struct ghp_onnx_text { /* metadata */
+struct ghp_onnx_metadatum { /* metadata */
     const char *key, *value;
 };
 
@@ -100,12 +100,13 @@ struct ghp_onnx_file {
     struct ghp_onnx_node *nodes;
     struct ghp_onnx_tensor *tensors; /* the graph's constants */
     struct ghp_onnx_value *inputs, *outputs;
-    struct ghp_onnx_text *texts;
+    struct ghp_onnx_metadatum *texts;
     /* reading, PyTorch's exporter's list of parameters and buffers; "" if not given */
     const char *signature;
     int n_folded;
-    struct ghp_onnx_text *folded; /* reading: tensors that an optimizer computed, and of which */
-    void *owned;                  /* reading */
+    struct ghp_onnx_metadatum
+        *folded; /* reading: tensors that an optimizer computed, and of which */
+    void *owned; /* reading */
 };
 
 /* Reads a model file.

@@ -23,13 +23,13 @@ struct ghp_hf_tensor {      /* one tensor of the file */
     int n_parts;
     struct ghp_hf_part { /* parameters that it holds: each a range of its outputs */
         char param[GHP_HF_NAME];
-        /* Row r is row first + r of the tensor; of parts that take turns, `run` rows each, see ghp_hf_row. */
+        /* Row r is row first + r of the tensor; of parts that take turns, `run` rows each, see ghp_hf_row_at. */
         int64_t first, rows, run, step;
     } parts[GHP_HF_PARTS];
 };
 
 /* The tensor's row, or if it is transposed column, that row r of a part is. */
-static inline int64_t ghp_hf_row(const struct ghp_hf_part *part, int64_t r)
+static inline int64_t ghp_hf_row_at(const struct ghp_hf_part *part, int64_t r)
 {
     return part->first + r / part->run * part->step + r % part->run;
 }

@@ -81,7 +81,7 @@ static enum ghp_status join(const struct saving *s, const struct ghp_hf_tensor *
 
         GHP_TRY(read_part(s, t->parts[i].param, in, part));
         for (int64_t r = 0; r < rows; r++) {
-            int64_t row = ghp_hf_row(&t->parts[i], r);
+            int64_t row = ghp_hf_row_at(&t->parts[i], r);
 
             for (int64_t c = 0; c < in; c++)
                 whole[t->transposed ? c * out + row : row * in + c] = part[r * in + c];

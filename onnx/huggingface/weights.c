@@ -257,7 +257,7 @@ static void take_part(const struct ghp_hf_tensor *t, int part, int element_bytes
     size_t bytes = (size_t)element_bytes;
 
     for (int64_t r = 0; r < t->parts[part].rows; r++) {
-        int64_t row = ghp_hf_row(&t->parts[part], r);
+        int64_t row = ghp_hf_row_at(&t->parts[part], r);
         char *to = (char *)values + (size_t)(r * in) * bytes;
 
         if (!t->transposed)

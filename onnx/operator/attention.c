@@ -385,7 +385,7 @@ static enum ghp_status multiply_heads(struct ghp_onnx_import *im, const struct g
                                         .dims = {im->batch, heads, shape.c / heads, shape.h},
                                         .strides = {0, of->factor_step, 0, 0},
                                         .offset = of->first_factor};
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_onnx_layer_name hint = ghp_onnx_hint(im, node, NULL);
     struct ghp_layer view = {
         .op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {wide.layer}, .out = shape};
     struct ghp_layer mul = {.op = GHP_OP_MUL, .n_inputs = 2, .inputs = {*queries}};

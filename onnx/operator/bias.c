@@ -32,7 +32,7 @@ enum ghp_status ghp_onnx_bias_on(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_layer like = {.op = GHP_OP_BIAS, .n_inputs = 1, .inputs = {from->layer}};
     struct ghp_onnx_source source = *from;
     size_t n = from->array.name != NULL ? strlen(from->array.name) : 0;
-    struct ghp_onnx_hint hint = ghp_onnx_part(ghp_onnx_called(owner->name), ".bias");
+    struct ghp_onnx_layer_name hint = ghp_onnx_part(ghp_onnx_called(owner->name), ".bias");
 
     if (n > 5 && strcmp(from->array.name + n - 5, ".bias") == 0)
         hint = ghp_onnx_called(from->array.name);
@@ -127,7 +127,7 @@ enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_n
 {
     const struct ghp_layer from = im->model.layers[channels.layer];
     struct ghp_layer like = {.op = from.op, .n_inputs = 1, .inputs = {from.inputs[0]}};
-    struct ghp_onnx_hint hint = ghp_onnx_part(ghp_onnx_called(from.name), part);
+    struct ghp_onnx_layer_name hint = ghp_onnx_part(ghp_onnx_called(from.name), part);
     struct ghp_onnx_source source;
 
     *layer = channels.layer;

@@ -100,7 +100,7 @@ static enum ghp_status read_constant(struct ghp_onnx_import *im, const struct gh
 static enum ghp_status read_constant_of_shape(struct ghp_onnx_import *im,
                                               const struct ghp_onnx_node *node)
 {
-    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, "value");
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute_of(node, "value");
     int64_t dims[GHP_ONNX_MAX_DIMS * 2];
     struct ghp_onnx_array value, made;
     const double *values;

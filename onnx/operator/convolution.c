@@ -47,7 +47,7 @@ static enum ghp_status check_padding(const struct ghp_onnx_import *im,
                                      const struct ghp_onnx_node *node)
 {
     if (strcmp(ghp_onnx_text(node, "auto_pad", "NOTSET"), "NOTSET") != 0 ||
-        ghp_onnx_attribute(node, "output_shape") != NULL)
+        ghp_onnx_attribute_of(node, "output_shape") != NULL)
         return ghp_onnx_fail(im, node, "leaves its padding open; say pads in the file");
     return GHP_OK;
 }

@@ -82,7 +82,7 @@ static enum ghp_status read_pow(struct ghp_onnx_import *im, const struct ghp_onn
 static enum ghp_status then(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                             const char *part, struct ghp_layer like, struct ghp_onnx_array *x)
 {
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_onnx_layer_name hint = ghp_onnx_hint(im, node, NULL);
     int layer;
 
     like.n_inputs = 1;

@@ -13,8 +13,8 @@
 #include <string.h>
 
 /* A layer that is a copy of another: operations take no layer twice. */
-static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, struct ghp_onnx_hint hint,
-                               int *layer)
+static enum ghp_status copy_of(struct ghp_onnx_import *im, int from,
+                               struct ghp_onnx_layer_name hint, int *layer)
 {
     struct ghp_shape s = im->model.layers[from].out;
     struct ghp_layer like = {.op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {from}, .out = s};
@@ -31,7 +31,7 @@ static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, struct ghp_
 enum ghp_status ghp_onnx_join(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct ghp_layer like, const int *layers, int *layer)
 {
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_onnx_layer_name hint = ghp_onnx_hint(im, node, NULL);
 
     like.n_inputs = 0;
     for (int i = 0; i < node->n_inputs; i++) {

@@ -51,7 +51,7 @@ static enum ghp_status of_axis(struct ghp_onnx_import *im, const struct ghp_onnx
                      log = {
                          .op = GHP_OP_POINTWISE, .n_inputs = 1, .pointwise.curve = GHP_CURVE_LOG};
     bool logs = strcmp(node->op, "LogSoftmax") == 0;
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_onnx_layer_name hint = ghp_onnx_hint(im, node, NULL);
     int there[GHP_ONNX_MAX_DIMS], back[GHP_ONNX_MAX_DIMS], layer;
     struct ghp_onnx_array moved = *x, made;
 

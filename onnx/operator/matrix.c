@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Whether the layer is called as a tensor of the file that is [C][K], where w is [K][C]. */
-static bool is_transposed(struct ghp_onnx_hint hint, const struct ghp_onnx_array *w)
+static bool is_transposed(struct ghp_onnx_layer_name hint, const struct ghp_onnx_array *w)
 {
     const struct ghp_onnx_tensor *tensor = w->base->tensor;
 
@@ -29,7 +29,7 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
 {
     struct ghp_layer like = {
         .op = GHP_OP_LINEAR, .n_inputs = 1, .out = ghp_shape_image(w->array.dims[0], 1, 1)};
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, &w->array);
+    struct ghp_onnx_layer_name hint = ghp_onnx_hint(im, node, &w->array);
 
     GHP_TRY(ghp_onnx_part_axes(im, x));
     if (x->n != 2 || w->array.n != 2 || w->array.dims[1] != x->dims[1] || w->array.dims[0] < 1 ||
@@ -53,7 +53,7 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
 {
     struct ghp_layer like = {
         .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
-    struct ghp_onnx_hint hint;
+    struct ghp_onnx_layer_name hint;
 
     if (!ghp_onnx_are_rows(im, x)) GHP_TRY(ghp_onnx_part_axes(im, x));
     if (w->array.n != 2 || x->n < 2 || w->array.dims[1] != x->dims[x->n - 1])

@@ -19,7 +19,7 @@
 static bool is_frozen(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     return strcmp(im->file->producer, "ghp") == 0 &&
-           ghp_onnx_attribute(node, "training_mode") != NULL &&
+           ghp_onnx_attribute_of(node, "training_mode") != NULL &&
            ghp_onnx_int(node, "training_mode", 0) == 0;
 }
 
@@ -93,7 +93,7 @@ static enum ghp_status read_lrn(struct ghp_onnx_import *im, const struct ghp_onn
 /* The axis that alone is normed if a file has written a norm out (onnx/pattern/norm.c), or NULL. */
 static const struct ghp_onnx_attribute *axis_alone(const struct ghp_onnx_node *node)
 {
-    const struct ghp_onnx_attribute *axes = ghp_onnx_attribute(node, "axes");
+    const struct ghp_onnx_attribute *axes = ghp_onnx_attribute_of(node, "axes");
 
     return axes != NULL && axes->kind == GHP_ONNX_INTS && axes->n == 1 ? axes : NULL;
 }
@@ -206,7 +206,7 @@ static enum ghp_status unit_layer(struct ghp_onnx_import *im, const struct ghp_o
     struct ghp_layer scale = {.op = GHP_OP_ACTIVATION,
                               .n_inputs = 1,
                               .activation = {GHP_FUNCTION_AFFINE, 1 / sqrt((double)size), 0}};
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
+    struct ghp_onnx_layer_name hint = ghp_onnx_hint(im, node, NULL);
 
     if (size != im->model.layers[input].out.c) like.heads.size = size;
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_part(hint, ".norm"), &scale.inputs[0]));

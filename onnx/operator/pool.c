@@ -172,7 +172,7 @@ static enum ghp_status layers_of(struct ghp_onnx_import *im, const struct ghp_on
                                  struct reduction reduction, struct ghp_shape shape, int *layer)
 {
     struct ghp_layer like = {.op = reduction.op, .n_inputs = 1, .inputs = {*layer}};
-    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL), all = hint;
+    struct ghp_onnx_layer_name hint = ghp_onnx_hint(im, node, NULL), all = hint;
 
     if (reduction.end != NULL) all = ghp_onnx_part(hint, reduction.sum ? ".sum" : ".all");
     if (reduction.op == GHP_OP_MAX_POOL)
@@ -312,7 +312,7 @@ static enum ghp_status read_prod(struct ghp_onnx_import *im, const struct ghp_on
     int n;
 
     GHP_TRY(ghp_onnx_constant_in(im, node, 0, &x));
-    if (node->n_inputs > 1 || ghp_onnx_attribute(node, "axes") != NULL)
+    if (node->n_inputs > 1 || ghp_onnx_attribute_of(node, "axes") != NULL)
         return ghp_onnx_fail(im, node, "multiplies along an axis; ghp multiplies all elements");
     n = ghp_onnx_int(node, "keepdims", 1) != 0 ? x->n : 0;
     GHP_TRY(ghp_onnx_values(im, x, &values));

@@ -200,7 +200,7 @@ static enum ghp_status put_resized(struct ghp_onnx_import *im, const struct ghp_
 static enum ghp_status read_area(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  struct ghp_onnx_array *x)
 {
-    const struct ghp_onnx_attribute *pixels = ghp_onnx_attribute(node, "pixels");
+    const struct ghp_onnx_attribute *pixels = ghp_onnx_attribute_of(node, "pixels");
 
     if (pixels->kind != GHP_ONNX_INTS || pixels->n != 4 || x->n != 4 ||
         pixels->ints[0] != x->dims[2] || pixels->ints[1] != x->dims[3])
@@ -215,7 +215,7 @@ static enum ghp_status read_resize(struct ghp_onnx_import *im, const struct ghp_
     int64_t pixels[2];
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    if (ghp_onnx_attribute(node, "pixels") != NULL) return read_area(im, node, x);
+    if (ghp_onnx_attribute_of(node, "pixels") != NULL) return read_area(im, node, x);
     GHP_TRY(find_pixels(im, node, x, pixels));
     if (repeats(node, x, pixels)) return repeat(im, node, x, pixels);
     way = way_of(node, pixels);
@@ -317,10 +317,11 @@ static enum ghp_status write_resize(struct ghp_onnx_export *ex, int layer)
     struct ghp_onnx_node *node;
 
     if (l->resize == GHP_RESIZE_AREA)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (resize) is a mean over areas, which ONNX cannot express; use mode "
-                        "linear, or avg_pool",
-                        l->name);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' (resize) is a mean over areas, which ONNX cannot express; use mode "
+            "linear, or avg_pool",
+            l->name);
     ghp_export_since(ex, 18); /* Resize of some axes */
     node = ghp_export_node(ex, "Resize", l->name, inputs);
     ghp_export_ints(ex, node, "axes", axes, 2);

@@ -160,7 +160,8 @@ static const char *gathered_from(struct ghp_onnx_import *im, const char *name, s
 {
     static const int64_t back[] = {4, 5, 0, 1, 2, 3}, there[] = {2, 3, 0, 1};
     const struct ghp_onnx_node *node = ghp_onnx_made_by(im, name, "Transpose", 1), *places;
-    const struct ghp_onnx_attribute *perm = node != NULL ? ghp_onnx_attribute(node, "perm") : NULL;
+    const struct ghp_onnx_attribute *perm =
+        node != NULL ? ghp_onnx_attribute_of(node, "perm") : NULL;
 
     if (perm == NULL || perm->n != 6 || memcmp(perm->ints, back, sizeof back) != 0) return NULL;
     node = ghp_onnx_made_by(im, node->inputs[0], "GatherND", 2);
@@ -169,7 +170,7 @@ static const char *gathered_from(struct ghp_onnx_import *im, const char *name, s
         !find_axis(im, places->inputs[1], &axes[1]))
         return NULL;
     node = ghp_onnx_made_by(im, node->inputs[0], "Transpose", 1);
-    perm = node != NULL ? ghp_onnx_attribute(node, "perm") : NULL;
+    perm = node != NULL ? ghp_onnx_attribute_of(node, "perm") : NULL;
     if (perm == NULL || perm->n != 4 || memcmp(perm->ints, there, sizeof there) != 0) return NULL;
     return node->inputs[0];
 }
@@ -253,7 +254,7 @@ static bool match_even(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
     const char *x;
 
     list = list != NULL ? ghp_onnx_made_by(im, list->inputs[0], "Constant", 0) : NULL;
-    value = list != NULL ? ghp_onnx_attribute(list, "value") : NULL;
+    value = list != NULL ? ghp_onnx_attribute_of(list, "value") : NULL;
     if (value == NULL || value->kind != GHP_ONNX_TENSOR || value->tensor->elements != 2 ||
         !ghp_onnx_type_whole(value->tensor->type) || ghp_onnx_int(node, "keepdims", 1) != 0 ||
         ghp_onnx_tensor_ints(im->file, value->tensor, over) != GHP_OK || over[0] != -3 ||

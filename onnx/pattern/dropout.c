@@ -14,7 +14,7 @@ static bool has_shape_of(struct ghp_onnx_import *im, const char *name, const cha
 
     if (ghp_onnx_same(im, name, x)) return true;
     return shape != NULL && ghp_onnx_int(shape, "start", 0) == 0 &&
-           ghp_onnx_attribute(shape, "end") == NULL && ghp_onnx_same(im, shape->inputs[0], x);
+           ghp_onnx_attribute_of(shape, "end") == NULL && ghp_onnx_same(im, shape->inputs[0], x);
 }
 
 /* The axis of which each place has a number of its own, and its size; axis 0: each sample has one. */

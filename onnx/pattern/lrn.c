@@ -28,7 +28,7 @@ static bool is_mean(struct ghp_onnx_import *im, const char *name, const char *x,
 
     if (node != NULL) name = node->inputs[0];
     node = ghp_onnx_made_by(im, squeezed_from(im, name), "AveragePool", 1);
-    kernel = node != NULL ? ghp_onnx_attribute(node, "kernel_shape") : NULL;
+    kernel = node != NULL ? ghp_onnx_attribute_of(node, "kernel_shape") : NULL;
     if (kernel == NULL || kernel->kind != GHP_ONNX_INTS || kernel->n != 3 || kernel->ints[1] != 1 ||
         kernel->ints[2] != 1 || ghp_onnx_int(node, "count_include_pad", 0) == 0)
         return false;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct ghp_onnx_attribute *ghp_onnx_attribute(const struct ghp_onnx_node *node,
-                                                    const char *name)
+const struct ghp_onnx_attribute *ghp_onnx_attribute_of(const struct ghp_onnx_node *node,
+                                                       const char *name)
 {
     for (int i = 0; i < node->n_attributes; i++)
         if (strcmp(node->attributes[i].name, name) == 0) return &node->attributes[i];
@@ -21,21 +21,21 @@ const struct ghp_onnx_attribute *ghp_onnx_attribute(const struct ghp_onnx_node *
 /* Zero is often left unwritten, so an attribute without a value is 0. */
 int64_t ghp_onnx_int(const struct ghp_onnx_node *node, const char *name, int64_t usual)
 {
-    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, name);
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute_of(node, name);
 
     return a != NULL ? a->integer : usual;
 }
 
 double ghp_onnx_real(const struct ghp_onnx_node *node, const char *name, double usual)
 {
-    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, name);
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute_of(node, name);
 
     return a != NULL ? ghp_onnx_tidy(a->real) : usual;
 }
 
 const char *ghp_onnx_text(const struct ghp_onnx_node *node, const char *name, const char *usual)
 {
-    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, name);
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute_of(node, name);
 
     return a != NULL && a->kind == GHP_ONNX_TEXT ? a->text : usual;
 }
@@ -63,7 +63,7 @@ enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_
                               struct ghp_onnx_place place, int64_t out[GHP_ONNX_MAX_DIMS * 2],
                               int *n)
 {
-    const struct ghp_onnx_attribute *a = ghp_onnx_attribute(node, place.attribute);
+    const struct ghp_onnx_attribute *a = ghp_onnx_attribute_of(node, place.attribute);
     struct ghp_onnx_array *array = place.input >= 0 ? ghp_onnx_in(im, node, place.input) : NULL;
     const double *values;
     int64_t elements = a != NULL ? a->n : -1;

@@ -4,8 +4,8 @@
 
 #include "onnx/read/import.h"
 
-const struct ghp_onnx_attribute *ghp_onnx_attribute(const struct ghp_onnx_node *node,
-                                                    const char *name);
+const struct ghp_onnx_attribute *ghp_onnx_attribute_of(const struct ghp_onnx_node *node,
+                                                       const char *name);
 int64_t ghp_onnx_int(const struct ghp_onnx_node *node, const char *name, int64_t usual);
 double ghp_onnx_real(const struct ghp_onnx_node *node, const char *name, double usual);
 const char *ghp_onnx_text(const struct ghp_onnx_node *node, const char *name, const char *usual);

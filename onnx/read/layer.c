@@ -15,12 +15,13 @@
 enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 88, PART_BYTES = 8, NAME_ROOM = 96 + 1 };
 enum { THIRDS = 3 }; /* queries, keys and values */
 
-struct ghp_onnx_hint ghp_onnx_called(const char *text)
+struct ghp_onnx_layer_name ghp_onnx_called(const char *text)
 {
-    return (struct ghp_onnx_hint){.text = text, .n = text != NULL ? strlen(text) : 0, .part = ""};
+    return (struct ghp_onnx_layer_name){
+        .text = text, .n = text != NULL ? strlen(text) : 0, .part = ""};
 }
 
-struct ghp_onnx_hint ghp_onnx_part(struct ghp_onnx_hint hint, const char *part)
+struct ghp_onnx_layer_name ghp_onnx_part(struct ghp_onnx_layer_name hint, const char *part)
 {
     GHP_ASSERT(strlen(part) <= PART_BYTES);
     hint.part = part;
@@ -28,7 +29,7 @@ struct ghp_onnx_hint ghp_onnx_part(struct ghp_onnx_hint hint, const char *part)
 }
 
 /* Letters, digits and _ - . / of the hint; of none, the operation's name. Returns its bytes. */
-static size_t clean_name(struct ghp_onnx_hint hint, enum ghp_op op, char name[NAME_ROOM])
+static size_t clean_name(struct ghp_onnx_layer_name hint, enum ghp_op op, char name[NAME_ROOM])
 {
     size_t n = 0, most = NAME_BYTES - strlen(hint.part);
 
@@ -72,7 +73,8 @@ static bool take_name(json_t *names, const char *name)
 }
 
 /* Names and completes the layer after the last one. Neither it nor its tensors get the name of an earlier one. */
-static enum ghp_status name_layer(struct ghp_onnx_import *im, struct ghp_onnx_hint hint, int index)
+static enum ghp_status name_layer(struct ghp_onnx_import *im, struct ghp_onnx_layer_name hint,
+                                  int index)
 {
     struct ghp_layer *layer = &im->model.layers[index];
     char name[NAME_ROOM];
@@ -116,7 +118,8 @@ static enum ghp_status make_room(struct ghp_onnx_import *im)
 }
 
 /* The sequence that an operation on images alone reads, as an image of a row for each position. */
-static enum ghp_status as_image(struct ghp_onnx_import *im, struct ghp_onnx_hint hint, int *input)
+static enum ghp_status as_image(struct ghp_onnx_import *im, struct ghp_onnx_layer_name hint,
+                                int *input)
 {
     struct ghp_shape s = im->model.layers[*input].out;
     const struct ghp_layer like = {.op = GHP_OP_VIEW,
@@ -129,7 +132,7 @@ static enum ghp_status as_image(struct ghp_onnx_import *im, struct ghp_onnx_hint
 }
 
 enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer *like,
-                              struct ghp_onnx_hint hint, int *layer)
+                              struct ghp_onnx_layer_name hint, int *layer)
 {
     int input = like->inputs[0];
     struct ghp_layer *made;
@@ -215,7 +218,7 @@ bool ghp_onnx_is_part(const struct ghp_onnx_array *weight)
 
 /* The part of a module's tensor that has queries, keys and values one after the other, of some of whose rows the weight
  * is all: the last two have no part yet, as they are cut again. False if it is not one. */
-static bool part_of_tensor(const struct ghp_onnx_array *weight, struct ghp_onnx_hint *hint)
+static bool part_of_tensor(const struct ghp_onnx_array *weight, struct ghp_onnx_layer_name *hint)
 {
     static const char *const parts[THIRDS] = {".q", ".k", ".v"};
     const struct ghp_onnx_base *base = weight->base;
@@ -239,19 +242,19 @@ static bool part_of_tensor(const struct ghp_onnx_array *weight, struct ghp_onnx_
     return true;
 }
 
-struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
-                                   const struct ghp_onnx_node *node,
-                                   const struct ghp_onnx_array *weight)
+struct ghp_onnx_layer_name ghp_onnx_hint(const struct ghp_onnx_import *im,
+                                         const struct ghp_onnx_node *node,
+                                         const struct ghp_onnx_array *weight)
 {
     static const char *const ends[] = {".weight", ".bias"};
     const char *name = weight != NULL ? weight_name(im, weight) : "";
     size_t n = strlen(name);
-    struct ghp_onnx_hint part;
+    struct ghp_onnx_layer_name part;
 
     if (weight != NULL && part_of_tensor(weight, &part)) return part;
     for (int i = 0; i < 2; i++) {
         size_t end = strlen(ends[i]);
-        struct ghp_onnx_hint hint;
+        struct ghp_onnx_layer_name hint;
 
         if (n <= end || n - end >= NAME_BYTES || strcmp(name + n - end, ends[i]) != 0) continue;
         hint = ghp_onnx_called(name);

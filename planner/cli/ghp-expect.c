@@ -135,12 +135,12 @@ struct reading {
     struct ghp_model model;
     struct ghp_machine machine;
     struct ghp_profile profile; /* zeroed without --profile */
-    struct ghp_question question;
+    struct ghp_expect_question question;
 };
 
 /* ---- reading ---- */
 
-static enum ghp_status read_nodes(int own, struct ghp_question *q)
+static enum ghp_status read_nodes(int own, struct ghp_expect_question *q)
 {
     const char *at = nodes_text;
 
@@ -163,7 +163,7 @@ static enum ghp_status read_nodes(int own, struct ghp_question *q)
 }
 
 /* Seconds of a step by "1.9s", "190ms", "412 samples/s", "51k tokens/s". */
-static enum ghp_status read_measured(struct ghp_question *q)
+static enum ghp_status read_measured(struct ghp_expect_question *q)
 {
     static const struct {
         const char *unit;
@@ -238,7 +238,7 @@ static enum ghp_status open_profile(struct reading *r)
 /* Whether the profile says something of the network and of the link between as many nodes. */
 static enum ghp_status check_profile(const struct reading *r)
 {
-    const struct ghp_question *q = &r->question;
+    const struct ghp_expect_question *q = &r->question;
 
     for (int i = 0; i < q->n_nodes; i++)
         if (q->nodes[i] > 1 && !(r->machine.inter.bandwidth_Bps > 0))
@@ -254,24 +254,24 @@ static enum ghp_status check_profile(const struct reading *r)
 static enum ghp_status read_question(const char *path, struct reading *r)
 {
     bool measured = profile_path != NULL;
-    struct ghp_question *q = &r->question;
+    struct ghp_expect_question *q = &r->question;
 
     GHP_TRY(ghp_network_load(path, &r->model));
     GHP_TRY(measured ? open_profile(r) : ghp_machine_open(machine_name, &r->machine));
     if (network_name != NULL) GHP_TRY(ghp_fabric_open(network_name, &r->machine.inter));
     GHP_TRY(read_nodes(measured ? r->machine.nodes : 1, q));
     q->place = measured ? profile_path : machine_name;
-    q->setup = (struct ghp_setup){.model = &r->model,
-                                  .machine = &r->machine,
-                                  .profile = measured ? &r->profile : NULL,
-                                  .nodes = q->nodes[0],
-                                  .batch = batch,
-                                  .micro_batches = (int)micro_batches,
-                                  .precision = measured ? ghp_profile_precision(&r->profile)
-                                                        : ghp_precision_of(precision),
-                                  .way = (enum ghp_expect_way)way,
-                                  .degrees = {(int)tensor, (int)pipeline, recompute},
-                                  .sharding = (enum ghp_param_sharding)sharding};
+    q->setup = (struct ghp_expect_setup){.model = &r->model,
+                                         .machine = &r->machine,
+                                         .profile = measured ? &r->profile : NULL,
+                                         .nodes = q->nodes[0],
+                                         .batch = batch,
+                                         .micro_batches = (int)micro_batches,
+                                         .precision = measured ? ghp_profile_precision(&r->profile)
+                                                               : ghp_precision_of(precision),
+                                         .way = (enum ghp_expect_way)way,
+                                         .degrees = {(int)tensor, (int)pipeline, recompute},
+                                         .sharding = (enum ghp_param_sharding)sharding};
     GHP_TRY(read_measured(q));
     if (q->n_nodes > 1 && q->measured_s > 0)
         return GHP_FAIL(GHP_ERR_USAGE, "--measured is of one number of nodes; give --nodes %d",

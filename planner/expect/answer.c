@@ -20,7 +20,7 @@ struct answer {
     double second_node_Bps; /* below 0: the batch does not come out on two nodes */
 };
 
-static double rate_of(const struct ghp_question *q, double step_s)
+static double rate_of(const struct ghp_expect_question *q, double step_s)
 {
     return (double)q->setup.batch / step_s;
 }
@@ -69,12 +69,12 @@ static void print_parts(const struct ghp_expected *e)
 }
 
 /* Whether the profile knows so little of the step that nothing can be held against it. */
-static bool is_unusable(const struct ghp_question *q, const struct ghp_expected *e)
+static bool is_unusable(const struct ghp_expect_question *q, const struct ghp_expected *e)
 {
     return q->setup.profile != NULL && e->at.measured_share < 0.005 && !(e->range.low_s > 0);
 }
 
-static void print_measured(const struct ghp_question *q, const struct ghp_expected *e)
+static void print_measured(const struct ghp_expect_question *q, const struct ghp_expected *e)
 {
     if (is_unusable(q, e)) {
         printf("measured    %.1f ms; this profile cannot say whether that is normal\n",
@@ -103,7 +103,7 @@ static void print_measured(const struct ghp_question *q, const struct ghp_expect
 
 /* "data, tensor 4, pipeline 2, shard pass, recompute". */
 enum { PLAN_TEXT_SIZE = 128 };
-static const char *format_plan(const struct ghp_setup *s, char text[PLAN_TEXT_SIZE])
+static const char *format_plan(const struct ghp_expect_setup *s, char text[PLAN_TEXT_SIZE])
 {
     const struct ghp_degrees *d = &s->degrees;
     size_t used = (size_t)snprintf(text, PLAN_TEXT_SIZE, "%s", ghp_expect_ways[s->way]);
@@ -123,7 +123,7 @@ static const char *format_plan(const struct ghp_setup *s, char text[PLAN_TEXT_SI
 
 /* The source of the figures. */
 enum { SOURCE_TEXT_SIZE = 256 };
-static const char *format_source(const struct ghp_question *q, char text[SOURCE_TEXT_SIZE])
+static const char *format_source(const struct ghp_expect_question *q, char text[SOURCE_TEXT_SIZE])
 {
     const struct ghp_profile *profile = q->setup.profile;
 
@@ -152,7 +152,7 @@ static void print_second_node(double from_Bps)
                8e-9 * from_Bps);
 }
 
-static void print_step(const struct ghp_question *q, const struct ghp_expected *e)
+static void print_step(const struct ghp_expect_question *q, const struct ghp_expected *e)
 {
     bool measured = q->setup.profile != NULL;
     char range[GHP_RANGE_TEXT_SIZE];
@@ -172,7 +172,7 @@ static void print_step(const struct ghp_question *q, const struct ghp_expected *
         printf("known       %.0f %% of its seconds are measured\n", 100 * e->at.measured_share);
 }
 
-static void print_text(const struct ghp_question *q, const struct answer *a)
+static void print_text(const struct ghp_expect_question *q, const struct answer *a)
 {
     const struct ghp_expected *e = &a->expected;
     const struct ghp_model *model = q->setup.model;
@@ -205,9 +205,9 @@ static void print_text(const struct ghp_question *q, const struct answer *a)
 /* ---- objects ---- */
 
 /* What is asked, but for the nodes. */
-static json_t *question_object(const struct ghp_question *q, bool *failed)
+static json_t *question_object(const struct ghp_expect_question *q, bool *failed)
 {
-    const struct ghp_setup *s = &q->setup;
+    const struct ghp_expect_setup *s = &q->setup;
     json_t *root = json_object();
 
     ghp_json_put(root, "model", json_string(s->model->name), failed);
@@ -224,7 +224,7 @@ static json_t *question_object(const struct ghp_question *q, bool *failed)
 }
 
 /* What a setup is expected to take, into an object. */
-static void put_expected(json_t *object, const struct ghp_setup *setup,
+static void put_expected(json_t *object, const struct ghp_expect_setup *setup,
                          const struct ghp_expected *e, bool *failed)
 {
     ghp_json_put(object, "nodes", json_integer(setup->nodes), failed);
@@ -247,7 +247,7 @@ static void put_expected(json_t *object, const struct ghp_setup *setup,
     ghp_json_put(object, "fits", json_boolean(ghp_expect_fits(setup, &e->at)), failed);
 }
 
-static enum ghp_status print_object(const struct ghp_question *q, const struct answer *a)
+static enum ghp_status print_object(const struct ghp_expect_question *q, const struct answer *a)
 {
     bool failed = false;
     json_t *changes = json_array(), *root = question_object(q, &failed);
@@ -266,11 +266,11 @@ static enum ghp_status print_object(const struct ghp_question *q, const struct a
     return ghp_json_print_whole(root, failed, stdout);
 }
 
-static enum ghp_status answer_one(const struct ghp_question *q, bool json)
+static enum ghp_status answer_one(const struct ghp_expect_question *q, bool json)
 {
     struct answer a = {.second_node_Bps = -1};
-    const struct ghp_setup *setup = &q->setup;
-    struct ghp_setup two = *setup;
+    const struct ghp_expect_setup *setup = &q->setup;
+    struct ghp_expect_setup two = *setup;
 
     two.nodes = 2;
     GHP_TRY(ghp_expect_step(setup, &a.expected));
@@ -290,8 +290,8 @@ struct point {
     char reason[REASON_BYTES]; /* why this cannot be; empty: it can */
 };
 
-static void add_row(struct ghp_table *t, const struct ghp_question *q, const struct ghp_setup *at,
-                    const struct point *p)
+static void add_row(struct ghp_table *t, const struct ghp_expect_question *q,
+                    const struct ghp_expect_setup *at, const struct point *p)
 {
     const struct ghp_expected *e = &p->expected;
     char range[GHP_RANGE_TEXT_SIZE];
@@ -316,13 +316,13 @@ static void add_row(struct ghp_table *t, const struct ghp_question *q, const str
         ghp_table_cell(t, "%.1f", 100 * e->utilisation);
 }
 
-static enum ghp_status print_table(const struct ghp_question *q, const struct point *points)
+static enum ghp_status print_table(const struct ghp_expect_question *q, const struct point *points)
 {
     static const char *const names[][2] = {{"nodes", ""},     {"workers", ""},      {"step", "ms"},
                                            {"range", "90 %"}, {"samples/s", "1/s"}, {"waits", "ms"},
                                            {"MFU", "%"}};
     struct ghp_table *t = ghp_table_open();
-    struct ghp_setup at = q->setup;
+    struct ghp_expect_setup at = q->setup;
     enum ghp_status status;
     char plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
 
@@ -340,11 +340,12 @@ static enum ghp_status print_table(const struct ghp_question *q, const struct po
     return status;
 }
 
-static enum ghp_status print_objects(const struct ghp_question *q, const struct point *points)
+static enum ghp_status print_objects(const struct ghp_expect_question *q,
+                                     const struct point *points)
 {
     bool failed = false;
     json_t *rows = json_array(), *root = question_object(q, &failed);
-    struct ghp_setup at = q->setup;
+    struct ghp_expect_setup at = q->setup;
 
     for (int i = 0; i < q->n_nodes; i++) {
         bool feasible = points[i].reason[0] == '\0';
@@ -371,11 +372,11 @@ static bool is_answer(enum ghp_status status)
            status == GHP_ERR_MISSING;
 }
 
-static enum ghp_status answer_each(const struct ghp_question *q, bool json)
+static enum ghp_status answer_each(const struct ghp_expect_question *q, bool json)
 {
     struct point *points = ghp_alloc((size_t)q->n_nodes, sizeof *points);
     enum ghp_status status = points == NULL ? GHP_NO_MEMORY() : GHP_OK, last = GHP_OK;
-    struct ghp_setup at = q->setup;
+    struct ghp_expect_setup at = q->setup;
     int feasible = 0;
 
     for (int i = 0; i < q->n_nodes && status == GHP_OK; i++) {
@@ -393,7 +394,7 @@ static enum ghp_status answer_each(const struct ghp_question *q, bool json)
     return status;
 }
 
-enum ghp_status ghp_question_answer(const struct ghp_question *question, bool json)
+enum ghp_status ghp_question_answer(const struct ghp_expect_question *question, bool json)
 {
     return question->n_nodes > 1 ? answer_each(question, json) : answer_one(question, json);
 }

@@ -9,9 +9,9 @@
 
 enum { GHP_QUESTION_NODES = 16 };
 
-struct ghp_question {
-    const char *place;      /* the name that the machine or the profile was given by; borrowed */
-    struct ghp_setup setup; /* with the first number of nodes */
+struct ghp_expect_question {
+    const char *place; /* the name that the machine or the profile was given by; borrowed */
+    struct ghp_expect_setup setup;          /* with the first number of nodes */
     int nodes[GHP_QUESTION_NODES], n_nodes; /* >= 1; several: a table */
     double measured_s;                      /* 0: nothing was measured; of one number of nodes */
 };
@@ -20,6 +20,6 @@ struct ghp_question {
  *
  * Returns   GHP_OK; as ghp_expect_step. If there are several numbers of nodes, one that cannot be has its reason in
  *           the answer; only if none can be this fails */
-enum ghp_status ghp_question_answer(const struct ghp_question *question, bool json);
+enum ghp_status ghp_question_answer(const struct ghp_expect_question *question, bool json);
 
 #endif

@@ -20,7 +20,7 @@ static const double most_link_Bps = 1e13, free_link_Bps = 1e18, search_gap = 0.0
 
 const char *const ghp_expect_ways[] = {"data", "sharded", "ghp", NULL};
 
-static int workers_per_node(const struct ghp_setup *setup)
+static int workers_per_node(const struct ghp_expect_setup *setup)
 {
     const struct ghp_machine *machine = setup->machine;
     const struct ghp_profile *measured = setup->profile;
@@ -30,13 +30,14 @@ static int workers_per_node(const struct ghp_setup *setup)
     return machine->gpus.count > 0 ? machine->gpus.count : machine->packages;
 }
 
-int ghp_setup_workers(const struct ghp_setup *setup)
+int ghp_setup_workers(const struct ghp_expect_setup *setup)
 {
     return setup->nodes * workers_per_node(setup);
 }
 
 /* The profile as measured, on this many nodes joined by the setup's link. */
-static enum ghp_status extend_profile(const struct ghp_setup *setup, struct ghp_profile *profile)
+static enum ghp_status extend_profile(const struct ghp_expect_setup *setup,
+                                      struct ghp_profile *profile)
 {
     struct ghp_machine machine = *setup->machine; /* shares what it points to */
     struct ghp_what_if what_if = {.machine = &machine, .workers = ghp_setup_workers(setup)};
@@ -49,7 +50,8 @@ static enum ghp_status extend_profile(const struct ghp_setup *setup, struct ghp_
     return status;
 }
 
-static enum ghp_status open_profile(const struct ghp_setup *setup, struct ghp_profile *profile)
+static enum ghp_status open_profile(const struct ghp_expect_setup *setup,
+                                    struct ghp_profile *profile)
 {
     struct ghp_machine machine;
     enum ghp_status status;
@@ -63,7 +65,7 @@ static enum ghp_status open_profile(const struct ghp_setup *setup, struct ghp_pr
 }
 
 /* Shards the parameters of all layers that can be. */
-static void shard(const struct ghp_setup *setup, struct ghp_problem problem,
+static void shard(const struct ghp_expect_setup *setup, struct ghp_problem problem,
                   struct ghp_split *splits)
 {
     for (int v = 0; v < setup->model->n_layers; v++) {
@@ -78,8 +80,8 @@ static void shard(const struct ghp_setup *setup, struct ghp_problem problem,
 /* By data sheets; measured messages are as long as they are.
  *
  * profile   its links' latencies become those of a matrix among the matrices of its block */
-static enum ghp_status predict_data(const struct ghp_setup *setup, struct ghp_profile *profile,
-                                    struct ghp_prediction *predicted)
+static enum ghp_status predict_data(const struct ghp_expect_setup *setup,
+                                    struct ghp_profile *profile, struct ghp_prediction *predicted)
 {
     struct ghp_problem problem = {ghp_setup_workers(setup), setup->batch};
     struct ghp_lowering lowering = ghp_lowering_of(setup->model, problem, profile);
@@ -111,7 +113,8 @@ static enum ghp_status predict_data(const struct ghp_setup *setup, struct ghp_pr
     return status;
 }
 
-static enum ghp_status predict_own(const struct ghp_setup *setup, const struct ghp_profile *profile,
+static enum ghp_status predict_own(const struct ghp_expect_setup *setup,
+                                   const struct ghp_profile *profile,
                                    struct ghp_prediction *predicted)
 {
     struct ghp_plan_request request = {.model = setup->model,
@@ -144,8 +147,8 @@ static enum ghp_status predict_own(const struct ghp_setup *setup, const struct g
 }
 
 /* range   or NULL */
-static enum ghp_status predict(const struct ghp_setup *setup, struct ghp_prediction *predicted,
-                               struct ghp_range *range)
+static enum ghp_status predict(const struct ghp_expect_setup *setup,
+                               struct ghp_prediction *predicted, struct ghp_step_range *range)
 {
     struct ghp_profile profile;
     enum ghp_status status;
@@ -159,7 +162,7 @@ static enum ghp_status predict(const struct ghp_setup *setup, struct ghp_predict
 }
 
 /* FLOPs of the products of one step: forward, and backward by data and by weights. */
-static double step_flops(const struct ghp_setup *setup)
+static double step_flops(const struct ghp_expect_setup *setup)
 {
     const struct ghp_problem one = {1, 1};
     double flops = 0;
@@ -174,10 +177,11 @@ static double step_flops(const struct ghp_setup *setup)
 }
 
 /* What the links take of a step, and what is left without them. */
-static enum ghp_status split_step(const struct ghp_setup *setup, struct ghp_expected *expected)
+static enum ghp_status split_step(const struct ghp_expect_setup *setup,
+                                  struct ghp_expected *expected)
 {
     struct ghp_machine machine = *setup->machine; /* shares what it points to */
-    struct ghp_setup free_links = *setup;
+    struct ghp_expect_setup free_links = *setup;
     struct ghp_prediction at;
 
     expected->computing_s = expected->links_s = expected->idle_s = NAN;
@@ -192,7 +196,7 @@ static enum ghp_status split_step(const struct ghp_setup *setup, struct ghp_expe
     return GHP_OK;
 }
 
-enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expected *expected)
+enum ghp_status ghp_expect_step(const struct ghp_expect_setup *setup, struct ghp_expected *expected)
 {
     const struct ghp_machine *machine = setup->machine;
     double peak = machine->peak.flops_per_s[ghp_precision_index(setup->precision)] * setup->nodes *
@@ -205,11 +209,11 @@ enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expect
 }
 
 /* Whether two nodes over a link of this rate take less than `alone_s`. */
-static enum ghp_status is_faster(const struct ghp_setup *two, double bandwidth_Bps, double alone_s,
-                                 bool *faster)
+static enum ghp_status is_faster(const struct ghp_expect_setup *two, double bandwidth_Bps,
+                                 double alone_s, bool *faster)
 {
     struct ghp_machine machine = *two->machine; /* shares what it points to */
-    struct ghp_setup at = *two;
+    struct ghp_expect_setup at = *two;
     struct ghp_prediction both;
 
     machine.inter.bandwidth_Bps = bandwidth_Bps;
@@ -219,9 +223,9 @@ static enum ghp_status is_faster(const struct ghp_setup *two, double bandwidth_B
     return GHP_OK;
 }
 
-enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *bandwidth_Bps)
+enum ghp_status ghp_expect_second_node(const struct ghp_expect_setup *setup, double *bandwidth_Bps)
 {
-    struct ghp_setup one = *setup, two = *setup;
+    struct ghp_expect_setup one = *setup, two = *setup;
     struct ghp_prediction alone;
     double low = ghp_expect_slowest_Bps, high = most_link_Bps;
     bool faster;
@@ -247,7 +251,7 @@ enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *ba
 
 /* ---- changes ---- */
 
-bool ghp_expect_fits(const struct ghp_setup *setup, const struct ghp_prediction *predicted)
+bool ghp_expect_fits(const struct ghp_expect_setup *setup, const struct ghp_prediction *predicted)
 {
     const struct ghp_machine *m = setup->machine;
     int64_t has =
@@ -257,14 +261,14 @@ bool ghp_expect_fits(const struct ghp_setup *setup, const struct ghp_prediction 
 }
 
 struct changing {
-    const struct ghp_setup *from;
+    const struct ghp_expect_setup *from;
     double step_s;
     struct ghp_expect_change *changes;
     int n;
 };
 
 /* Adds the change if it can be and gains 0.5 % or more. */
-static void try_change(struct changing *c, struct ghp_setup to, const char *text)
+static void try_change(struct changing *c, struct ghp_expect_setup to, const char *text)
 {
     struct ghp_prediction predicted;
     double samples = (double)to.batch / (double)c->from->batch, gain;
@@ -287,7 +291,7 @@ static int by_gain(const void *a, const void *b)
 static void try_local_statistics(struct changing *c)
 {
     const struct ghp_model *model = c->from->model;
-    struct ghp_setup to = *c->from;
+    struct ghp_expect_setup to = *c->from;
     struct ghp_model local;
 
     if (!ghp_model_has_global_statistics(model) || ghp_setup_workers(c->from) < 2 ||
@@ -299,12 +303,12 @@ static void try_local_statistics(struct changing *c)
     ghp_model_release(&local);
 }
 
-int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected *expected,
+int ghp_expect_changes(const struct ghp_expect_setup *setup, const struct ghp_expected *expected,
                        struct ghp_expect_change changes[GHP_EXPECT_CHANGES])
 {
     struct changing c = {.from = setup, .step_s = expected->at.step_s, .changes = changes};
     char text[GHP_EXPECT_TEXT_SIZE];
-    struct ghp_setup to;
+    struct ghp_expect_setup to;
 
     for (int p = 0; p < GHP_PRECISIONS && setup->profile == NULL; p++) {
         to = *setup;

@@ -15,7 +15,7 @@
 enum ghp_expect_way { GHP_EXPECT_DATA, GHP_EXPECT_SHARDED, GHP_EXPECT_OWN };
 extern const char *const ghp_expect_ways[]; /* their names; NULL ends */
 
-struct ghp_setup {
+struct ghp_expect_setup {
     const struct ghp_model *model;     /* borrowed */
     const struct ghp_machine *machine; /* of one node, with the link between nodes; borrowed */
     /* what was measured on that machine, with as many workers a node; NULL: data sheets; borrowed */
@@ -31,8 +31,8 @@ struct ghp_setup {
 };
 
 struct ghp_expected {
-    struct ghp_prediction at; /* of the step at the rule of thumb */
-    struct ghp_range range;   /* that holds a measured step with 90 % */
+    struct ghp_prediction at;    /* of the step at the rule of thumb */
+    struct ghp_step_range range; /* that holds a measured step with 90 % */
     /* of a plan with tensor parallelism or stages, by data sheets; NAN: of another one */
     double computing_s, links_s, idle_s; /* idle: stages wait for each other even over free links */
     double
@@ -41,19 +41,20 @@ struct ghp_expected {
 
 /* Workers of a setup: on each node as many as were measured; by data sheets a GPU each, or without GPUs a processor
  * each. */
-int ghp_setup_workers(const struct ghp_setup *setup);
+int ghp_setup_workers(const struct ghp_expect_setup *setup);
 
 /* Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_USAGE (an impossible batch or machine); errors of planning */
-enum ghp_status ghp_expect_step(const struct ghp_setup *setup, struct ghp_expected *expected);
+enum ghp_status ghp_expect_step(const struct ghp_expect_setup *setup,
+                                struct ghp_expected *expected);
 
 /* Whether a worker's memory, a GPU's or its part of the node's, holds what the step needs. */
-bool ghp_expect_fits(const struct ghp_setup *setup, const struct ghp_prediction *predicted);
+bool ghp_expect_fits(const struct ghp_expect_setup *setup, const struct ghp_prediction *predicted);
 
 /* The rate of the link between nodes from which two nodes are faster than one with the same batch; INFINITY: never;
  * ghp_expect_slowest_Bps: even at that one, the slowest that is tried.
  *
  * Returns   as ghp_expect_step */
-enum ghp_status ghp_expect_second_node(const struct ghp_setup *setup, double *bandwidth_Bps);
+enum ghp_status ghp_expect_second_node(const struct ghp_expect_setup *setup, double *bandwidth_Bps);
 
 extern const double ghp_expect_slowest_Bps;
 
@@ -65,7 +66,7 @@ struct ghp_expect_change {
 
 /* Changes that make the same samples faster, the best first. Those that the memory does not hold are left out. Returns
  * their number. */
-int ghp_expect_changes(const struct ghp_setup *setup, const struct ghp_expected *expected,
+int ghp_expect_changes(const struct ghp_expect_setup *setup, const struct ghp_expected *expected,
                        struct ghp_expect_change changes[GHP_EXPECT_CHANGES]);
 
 #endif

@@ -47,7 +47,7 @@ enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph, struct
     f->class_cost = f->node_least + choices;
     f->class_least = f->class_cost + choices;
     f->edge_least = f->edge_cost + pairs;
-    return ghp_frontier_fold(f);
+    return ghp_frontier_find_folds(f);
 }
 
 void ghp_frontier_close(struct ghp_frontier *f)

@@ -200,7 +200,7 @@ static void list_kept(struct ghp_frontier *f, const bool *folded)
     f->first_in[nodes] = n;
 }
 
-enum ghp_status ghp_frontier_fold(struct ghp_frontier *f)
+enum ghp_status ghp_frontier_find_folds(struct ghp_frontier *f)
 {
     size_t nodes = (size_t)f->graph.n_nodes;
     bool *folded = ghp_alloc(nodes, sizeof *folded);

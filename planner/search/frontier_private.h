@@ -63,7 +63,7 @@ static inline double ghp_frontier_through(const struct ghp_frontier *f,
 }
 
 /* Finds the folds, and lists what is left. Returns GHP_OK; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_frontier_fold(struct ghp_frontier *f);
+enum ghp_status ghp_frontier_find_folds(struct ghp_frontier *f);
 
 /* For each fold and each pair of classes at its ends, the least of what is between. */
 void ghp_frontier_cost_folds(struct ghp_frontier *f);

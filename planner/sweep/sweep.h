@@ -30,7 +30,7 @@ struct ghp_sweep_plan {
     bool feasible;
     char *reason; /* why not */
     struct ghp_prediction predicted;
-    struct ghp_range range;                   /* that holds a measured step with 90 % */
+    struct ghp_step_range range;              /* that holds a measured step with 90 % */
     double images_per_s, speedup, efficiency; /* efficiency: speedup / workers */
 };
 

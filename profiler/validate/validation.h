@@ -90,9 +90,9 @@ double ghp_validation_error(const struct ghp_validation_trial *trial,
                             enum ghp_validation_kind kind);
 
 /* Sum over the measured trials of a kind with from <= bytes < to. Local. */
-struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *validation,
-                                             enum ghp_validation_kind kind, int64_t from,
-                                             int64_t to);
+struct ghp_validation_sum ghp_validation_sum_of(const struct ghp_validation *validation,
+                                                enum ghp_validation_kind kind, int64_t from,
+                                                int64_t to);
 
 /* A row a trial and kind, sorted, then the sums.
  *

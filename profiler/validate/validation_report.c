@@ -27,9 +27,9 @@ double ghp_validation_error(const struct ghp_validation_trial *trial, enum ghp_v
     return measured_s > 0 ? trial->predicted_s[kind] / measured_s - 1 : 0;
 }
 
-struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *validation,
-                                             enum ghp_validation_kind kind, int64_t from,
-                                             int64_t to)
+struct ghp_validation_sum ghp_validation_sum_of(const struct ghp_validation *validation,
+                                                enum ghp_validation_kind kind, int64_t from,
+                                                int64_t to)
 {
     struct ghp_validation_sum sum = {.worst_trial = -1};
 
@@ -127,7 +127,7 @@ static void add_sum(struct ghp_table *t, const struct ghp_validation *validation
                     enum ghp_validation_kind kind, bool is_large)
 {
     struct ghp_validation_sum sum =
-        ghp_validation_sum(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
+        ghp_validation_sum_of(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
     const struct ghp_worklist_comm *worst =
         sum.n > 0 ? &validation->trials[sum.worst_trial].comm : NULL;
 
@@ -189,7 +189,7 @@ static json_t *sum_json(const struct ghp_validation *validation, enum ghp_valida
                         bool is_large)
 {
     struct ghp_validation_sum sum =
-        ghp_validation_sum(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
+        ghp_validation_sum_of(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
 
     return json_pack("{s:s, s:I, s:o, s:i, s:o, s:o}", "held_out", kind_names[kind], "from_bytes",
                      (json_int_t)(is_large ? large : 0), "to_bytes",

@@ -1,6 +1,7 @@
 #!/bin/bash
 # tests/core/test_includes.sh - who may include whom, no circle between files or folders, folders of a size that can be
-# overlooked, foreign headers stay in the files that wrap them, and functions that are never used.
+# overlooked, one thing by one name, foreign headers stay in the files that wrap them, and functions that are never
+# used.
 #
 # ghp-test: timeout=180
 set -u
@@ -46,7 +47,7 @@ of_plans="core/sharding/split.h core/sharding/stage.h core/program/sync.h core/p
           core/program/lower.h core/optimizer/lr_scaling.h core/plan/plan.h"
 
 # What of a program, and which types and functions, they never read: all of it stands in a program in its own words.
-of_plans_read='program(\.|->)(lowering|splits)\b|\bstruct ghp_(split|staging|lowering|method|plan)\b'
+of_plans_read='program(\.|->)(method|splits|staging)\b|\bstruct ghp_(split|staging|lowering|method|plan)\b'
 of_plans_read+='|\bstruct ghp_(sync|sync_ops|lr_scaling)\b|\bghp_(split|staging|sync|lr_scaling)_[a-z]|\bGHP_SYNC_'
 
 # Folders of a room from the lowest up: each may include those before it.
@@ -138,7 +139,13 @@ acyclic "these folders" < <(
 while read -r n folder; do
     [ "$n" -le "$nouns_most" ] || fail "$folder holds $n nouns; a folder holds at most $nouns_most: divide it"
 done < <(find "${rooms[@]}" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
-    sed -E 's/\.[a-z]+$//; s/_private$//' | sort -u | sed 's|/[^/]*$||' | uniq -c)
+    sed -E 's/\.[a-z]+$//; s/_private$//' | sort -u | sed 's|/[^/]*$||' | sort | uniq -c)
+in_headers() { find "${rooms[@]}" -name '*.h' -exec grep -hoE "$1" {} + | grep -oE 'ghp_[a-z0-9_]+' | sort; }
+both=$(
+    in_headers '^struct ghp_[a-z0-9_]+ \{' | uniq -d
+    comm -12 <(in_headers 'struct ghp_[a-z0-9_]+' | uniq) <(in_headers '\bghp_[a-z0-9_]+\(' | uniq)
+)
+[ -z "$both" ] || fail "two structs, or a struct and a function, have one name; rename one:"$'\n'"$both"
 grep -rnE '&ghp_sync_[a-z]' executor >&2 &&
     fail "the files above know a synchroniser by its variable; have those of its scheme know its name"
 [ -s "$pairs" ] || fail "no include found in $PWD"

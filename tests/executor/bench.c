@@ -182,7 +182,7 @@ uint64_t bench_fingerprint_replicas(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = 0;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list_init(ghp_worker_program(worker)->model, &list), GHP_OK);
     CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
     ghp_tensors_release(&list);
     return hash;
@@ -193,7 +193,7 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = bench_fingerprint_replicas(worker), copied = GHP_HASH_SEED;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list_init(ghp_worker_program(worker)->model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
 

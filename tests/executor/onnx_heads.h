@@ -124,7 +124,7 @@ static inline void means(const char *output, int layers, bool causal)
     expected(causal, wanted);
     save(path, output);
     if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
-    if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK) &&
+    if (CHECK_STATUS(ghp_onnx_import_graph(&file, &options, &import), GHP_OK) &&
         CHECK_EQ(import.model.n_layers, layers) &&
         CHECK_EQ(import.model.layers[layers - 1].op,
                  placed ? GHP_OP_WINDOW_ATTENTION : GHP_OP_ATTENTION) &&

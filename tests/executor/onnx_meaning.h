@@ -41,7 +41,7 @@ static inline void means(const char *output, enum ghp_op op, int layers,
 
     save(path, output);
     if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
-    if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK) &&
+    if (CHECK_STATUS(ghp_onnx_import_graph(&file, &options, &import), GHP_OK) &&
         CHECK_EQ(import.model.n_layers, 1 + layers) && CHECK_EQ(import.model.layers[1].op, op)) {
         out = onnx_pass_run(
             &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = samples});

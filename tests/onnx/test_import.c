@@ -136,7 +136,7 @@ static void check_losses(void)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int softmax = 0; softmax < 2; softmax++) {
-            struct ghp_onnx_text text = {"ghp.loss", cases[i].value};
+            struct ghp_onnx_metadatum text = {"ghp.loss", cases[i].value};
             bool taken = cases[i].loss != NULL && (softmax == 0 || i < 2);
             struct ghp_model model;
 
@@ -390,7 +390,8 @@ static void check_clashes(void)
     layers_are(
         "b:c",
         "[{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "aaaaaaaaaaaaaa\",\"op\":\"relu\"},{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "aaaaaaaaaaaaaa\",\"op\":\"relu\"},{\"name\":"
+        "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_1\",\"op\":\"relu\"},{\"name\":\"b_c\",\"op\":"
         "\"relu\"},{\"name\":\"b_c_2\",\"op\":\"relu\"},");
     begin(13, -1, 4, 0, 0); /* tensors: 'a.weight' of the layers 'a' and 'a.weight' */
@@ -416,7 +417,7 @@ static void check_clashes(void)
 static void check_two(const char *const names[2], const char *shared, const float *values,
                       const char *refusal)
 {
-    struct ghp_onnx_text text = {"ghp.shared", shared};
+    struct ghp_onnx_metadatum text = {"ghp.shared", shared};
     struct ghp_model model;
 
     begin(13, -1, 4, 0, 0);

@@ -99,7 +99,7 @@ static enum ghp_status import_graph(void *file)
 {
     const struct ghp_onnx_options options = {0};
     struct ghp_onnx_import import = {0};
-    enum ghp_status status = ghp_onnx_import(file, &options, &import);
+    enum ghp_status status = ghp_onnx_import_graph(file, &options, &import);
 
     if (status == GHP_OK) CHECK_EQ(import.model.n_layers, model.n_layers);
     ghp_onnx_import_release(&import);

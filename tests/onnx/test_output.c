@@ -28,7 +28,7 @@ static void check_maps(void)
 {
     static const int64_t map[3] = {5, 4, 3}, boxes[2] = {6, 4}, pooled[3] = {5, 1, 1},
                          row[3] = {1, 1, 7};
-    struct ghp_onnx_text hinge = {"ghp.loss", "{\"op\": \"hinge\"}"};
+    struct ghp_onnx_metadatum hinge = {"ghp.loss", "{\"op\": \"hinge\"}"};
     struct ghp_model model, again;
     char text[2048];
 
@@ -70,8 +70,8 @@ static void check_maps(void)
 static void check_multi_label(void)
 {
     static const int64_t map[3] = {5, 4, 3};
-    struct ghp_onnx_text text = {"ghp.loss",
-                                 "{\"op\": \"binary_cross_entropy\", \"multi_label\": true}"};
+    struct ghp_onnx_metadatum text = {"ghp.loss",
+                                      "{\"op\": \"binary_cross_entropy\", \"multi_label\": true}"};
 
     begin_axes(3, map);
     graph.texts = &text;
@@ -85,7 +85,7 @@ static void check_multi_label(void)
 static void check_numbers(void)
 {
     static const int64_t map[3] = {5, 4, 3}, boxes[2] = {6, 4};
-    struct ghp_onnx_text text = {"ghp.loss", "{\"op\": \"regression\", \"error\": \"huber\"}"};
+    struct ghp_onnx_metadatum text = {"ghp.loss", "{\"op\": \"regression\", \"error\": \"huber\"}"};
     struct ghp_model model, again;
 
     begin_axes(3, map);

@@ -93,7 +93,7 @@ static void check_without_norms(void)
 /* What no exporter writes is said once, unless the file lists what is trained. */
 static void check_unsaid(void)
 {
-    struct ghp_onnx_text list = {"ghp.parameters", "[\"a.weight\", \"a.bias\"]"};
+    struct ghp_onnx_metadatum list = {"ghp.parameters", "[\"a.weight\", \"a.bias\"]"};
     char said[1600];
 
     for (int way = 0; way < 3; way++) {
@@ -158,7 +158,7 @@ static void scale_and_shift(const char *scale, const char *shift)
 /* What the metadata names is trained, all else keeps its values, and nothing is unsure. */
 static void check_listed(void)
 {
-    struct ghp_onnx_text list = {"ghp.parameters", "[\"gain\"]"};
+    struct ghp_onnx_metadatum list = {"ghp.parameters", "[\"gain\"]"};
     struct ghp_model model;
 
     scale_and_shift("gain", "mean");
@@ -182,7 +182,7 @@ static void check_listed(void)
 /* Two nodes that have a parameter train one; a buffer neither of them trains. */
 static void check_shared_buffer(void)
 {
-    struct ghp_onnx_text list = {"ghp.parameters", "[\"gain\"]"};
+    struct ghp_onnx_metadatum list = {"ghp.parameters", "[\"gain\"]"};
     static const float apart[4] = {1, 2, 3, 4};
     struct ghp_model model;
 
@@ -209,7 +209,7 @@ static void check_shared_buffer(void)
 /* A parameter of one value is trained as one; what is computed from a parameter is refused. */
 static void check_single(void)
 {
-    struct ghp_onnx_text list = {"ghp.parameters", "[\"gain\"]"};
+    struct ghp_onnx_metadatum list = {"ghp.parameters", "[\"gain\"]"};
     static const int64_t shape[] = {4, 1, 1};
     static const char *const said[] = {NULL, "computes from the parameter 'gain'",
                                        "divides by the parameter 'gain'"};

@@ -120,7 +120,7 @@ int ghp_cuda_candidates(const char *wanted)
 static enum ghp_status try_all(struct trial *t, const struct ghp_cuda_candidate_list *list,
                                int *winner)
 {
-    struct ghp_candidate candidates[GHP_CUDA_CANDIDATES];
+    struct ghp_timed_choice candidates[GHP_CUDA_CANDIDATES];
 
     GHP_TRY(open_trial(t, list));
     for (int i = 0; i < list->n; i++) {

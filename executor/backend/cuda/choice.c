@@ -7,7 +7,7 @@
 
 static const double NEAR = 1.03; /* as good as the best: as much as timings differ by chance */
 
-int ghp_choice_best(const struct ghp_candidate *candidates, int n)
+int ghp_choice_best(const struct ghp_timed_choice *candidates, int n)
 {
     int fastest = -1, best = -1;
 
@@ -16,7 +16,7 @@ int ghp_choice_best(const struct ghp_candidate *candidates, int n)
             (fastest < 0 || candidates[i].seconds < candidates[fastest].seconds))
             fastest = i;
     for (int i = 0; fastest >= 0 && i < n; i++) {
-        const struct ghp_candidate *c = &candidates[i];
+        const struct ghp_timed_choice *c = &candidates[i];
 
         if (c->seconds < 0 || c->seconds > NEAR * candidates[fastest].seconds) continue;
         if (best < 0 || c->workspace_bytes < candidates[best].workspace_bytes ||

@@ -12,13 +12,13 @@
 
 enum { GHP_CHOICE_NAME_BYTES = 256 };
 
-struct ghp_candidate {
+struct ghp_timed_choice {
     double seconds; /* < 0: it failed */
     int64_t workspace_bytes;
 };
 
 /* Index of the winner; -1 if all failed. */
-int ghp_choice_best(const struct ghp_candidate *candidates, int n);
+int ghp_choice_best(const struct ghp_timed_choice *candidates, int n);
 
 struct ghp_choices { /* of a backend; zeroed: none */
     struct ghp_choice_entry *entries;

@@ -114,12 +114,12 @@ static enum ghp_status take_slice(struct ghp_backend *backend, enum ghp_device_s
                                   char *part)
 {
     int64_t valid = ghp_pack_valid(*pack, index);
-    struct ghp_blocks blocks = {.rows = pack->rows,
-                                .bytes = valid,
-                                .from_stride = ghp_pack_row(*pack),
-                                .to_stride = pack->block_bytes,
-                                .from = whole + index * pack->block_bytes,
-                                .to = part};
+    struct ghp_block_copy blocks = {.rows = pack->rows,
+                                    .bytes = valid,
+                                    .from_stride = ghp_pack_row(*pack),
+                                    .to_stride = pack->block_bytes,
+                                    .from = whole + index * pack->block_bytes,
+                                    .to = part};
 
     if (valid < pack->block_bytes)
         GHP_TRY(device_clear(backend, stream, part, pack->rows * pack->block_bytes));
@@ -130,12 +130,12 @@ static enum ghp_status put_slice(struct ghp_backend *backend, enum ghp_device_st
                                  const struct ghp_pack *pack, int index, const char *part,
                                  char *whole)
 {
-    struct ghp_blocks blocks = {.rows = pack->rows,
-                                .bytes = ghp_pack_valid(*pack, index),
-                                .from_stride = pack->block_bytes,
-                                .to_stride = ghp_pack_row(*pack),
-                                .from = part,
-                                .to = whole + index * pack->block_bytes};
+    struct ghp_block_copy blocks = {.rows = pack->rows,
+                                    .bytes = ghp_pack_valid(*pack, index),
+                                    .from_stride = pack->block_bytes,
+                                    .to_stride = ghp_pack_row(*pack),
+                                    .from = part,
+                                    .to = whole + index * pack->block_bytes};
 
     return ghp_cuda_status(ghp_launch_blocks(stream_of(backend, stream), &blocks), "blocks");
 }

@@ -15,7 +15,7 @@ static enum ghp_status blocks_of_inputs(const struct ghp_cuda_kernel *kernel,
 
     for (int i = 0; i < l->n_inputs; i++) {
         int64_t mine = l->slice[i] * size;
-        struct ghp_blocks blocks = {.rows = ghp_cuda_native_rows(l), .bytes = mine};
+        struct ghp_block_copy blocks = {.rows = ghp_cuda_native_rows(l), .bytes = mine};
 
         if (forward) {
             blocks.from = args->at.x[i];

@@ -137,7 +137,7 @@ bool ghp_augment_only_blends(const char *text)
 
 static double draw(struct ghp_draws *d, double least, double most)
 {
-    return least + (most - least) * ghp_draw(d);
+    return least + (most - least) * ghp_draws_next(d);
 }
 
 static struct ghp_rectangle draw_erased(struct ghp_draws *d, struct ghp_image_size to)

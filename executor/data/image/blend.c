@@ -17,7 +17,7 @@ enum {
 static double draw_beta(struct ghp_draws *d, double a)
 {
     for (int i = 0; i < TRIES; i++) {
-        double log_u = log(1 - ghp_draw(d)) / a, log_v = log(1 - ghp_draw(d)) / a;
+        double log_u = log(1 - ghp_draws_next(d)) / a, log_v = log(1 - ghp_draws_next(d)) / a;
 
         if (exp(log_u) + exp(log_v) <= 1) return 1 / (1 + exp(log_v - log_u));
     }
@@ -28,7 +28,8 @@ static double draw_beta(struct ghp_draws *d, double a)
 static void draw_cut(struct ghp_draws *d, struct ghp_image_size to, struct ghp_blend *blend)
 {
     double half = 0.5 * sqrt(blend->share);
-    int64_t x = (int64_t)(ghp_draw(d) * (double)to.w), y = (int64_t)(ghp_draw(d) * (double)to.h),
+    int64_t x = (int64_t)(ghp_draws_next(d) * (double)to.w),
+            y = (int64_t)(ghp_draws_next(d) * (double)to.h),
             half_w = (int64_t)(half * (double)to.w), half_h = (int64_t)(half * (double)to.h);
     struct ghp_rectangle *cut = &blend->cut;
 
@@ -44,8 +45,8 @@ struct ghp_blend ghp_blend_draw(const struct ghp_blending *blending, struct ghp_
                                 int64_t samples, struct ghp_crop_key key)
 {
     struct ghp_draws d = {.key = key, .stream = STREAM_BLEND, .most = DRAWS_OF_A_SAMPLE};
-    bool second = ghp_draw(&d) < 0.5;
-    int64_t ahead = 1 + (int64_t)(ghp_draw(&d) * (double)(samples - 1));
+    bool second = ghp_draws_next(&d) < 0.5;
+    int64_t ahead = 1 + (int64_t)(ghp_draws_next(&d) * (double)(samples - 1));
     struct ghp_blend blend = {.other = (key.sample + ahead) % samples,
                               .cuts = blending->cutmix > 0 && (second || !(blending->mixup > 0))};
 

@@ -62,7 +62,7 @@ struct ghp_crop ghp_crop_centre(struct ghp_image_size picture, struct ghp_image_
 
 /* ---- random ---- */
 
-double ghp_draw(struct ghp_draws *d)
+double ghp_draws_next(struct ghp_draws *d)
 {
     uint64_t stream = ((uint64_t)d->stream << 32) ^ (uint64_t)d->key.epoch,
              index = (uint64_t)d->key.sample * (uint64_t)d->most + (uint64_t)d->n++;
@@ -84,20 +84,20 @@ struct ghp_crop ghp_crop_random(struct ghp_image_size picture, const struct ghp_
                                 struct ghp_crop_key key)
 {
     struct ghp_draws d = {.key = key, .stream = STREAM_CROP, .most = DRAWS_OF_A_SAMPLE};
-    bool mirrored = ghp_draw(&d) < ranges->flip;
+    bool mirrored = ghp_draws_next(&d) < ranges->flip;
     const double *areas = ranges->area, *aspects = ranges->aspect;
     double area = (double)picture.w * (double)picture.h, aspect, logs = log(aspects[1]);
     int64_t w, h, x, y;
 
     for (int i = 0; i < TRIES; i++) {
-        double part = area * (areas[0] + (areas[1] - areas[0]) * ghp_draw(&d));
+        double part = area * (areas[0] + (areas[1] - areas[0]) * ghp_draws_next(&d));
 
-        aspect = exp(log(aspects[0]) + (logs - log(aspects[0])) * ghp_draw(&d));
+        aspect = exp(log(aspects[0]) + (logs - log(aspects[0])) * ghp_draws_next(&d));
         w = llround(sqrt(part * aspect));
         h = llround(sqrt(part / aspect));
         if (w < 1 || h < 1 || w > picture.w || h > picture.h) continue;
-        x = (int64_t)(ghp_draw(&d) * (double)(picture.w - w + 1));
-        y = (int64_t)(ghp_draw(&d) * (double)(picture.h - h + 1));
+        x = (int64_t)(ghp_draws_next(&d) * (double)(picture.w - w + 1));
+        y = (int64_t)(ghp_draws_next(&d) * (double)(picture.h - h + 1));
         return crop_at((struct ghp_rectangle){x, y, x + w, y + h}, mirrored);
     }
     aspect = at_most(at_least((double)picture.w / (double)picture.h, aspects[0]), aspects[1]);

@@ -34,7 +34,7 @@ struct ghp_draws { /* random numbers of one sample, for one use of them */
 };
 
 /* The next number, uniform in [0, 1). */
-double ghp_draw(struct ghp_draws *draws);
+double ghp_draws_next(struct ghp_draws *draws);
 
 /* The centre: the picture resized so that it covers 8/7 of `to`, and cut to `to`; of a picture that is as large as
  * `to`, all of it.

@@ -54,8 +54,8 @@ struct ghp_rand_drawn ghp_rand_draw(int n, double magnitude, struct ghp_image_si
     struct ghp_rand_drawn drawn = {.n = n};
 
     for (int i = 0; i < n; i++) {
-        enum ghp_rand_op op = (enum ghp_rand_op)(ghp_draw(&d) * GHP_RAND_OP_COUNT);
-        bool half = ghp_draw(&d) < 0.5, both_ways;
+        enum ghp_rand_op op = (enum ghp_rand_op)(ghp_draws_next(&d) * GHP_RAND_OP_COUNT);
+        bool half = ghp_draws_next(&d) < 0.5, both_ways;
         double by = greatest(op, to, &both_ways) * magnitude / GHP_RAND_MAGNITUDE_MOST;
 
         drawn.ops[i].op = op;

@@ -59,7 +59,7 @@ static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas
         .rows = ghp_sync_ops_of(config->sync)->mixing != NULL ? 2 * n + 2 : n + 1,
         .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
         .element_bytes = ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes)};
-    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->model, &r->list));
+    GHP_TRY(ghp_tensors_list_init(ghp_worker_program(worker)->model, &r->list));
     r->entries = r->list.n + r->n_moments * r->list.n_trained;
     r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof *r->whole);
     r->losses = ghp_alloc((size_t)n, sizeof *r->losses);

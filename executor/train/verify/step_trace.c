@@ -108,7 +108,7 @@ enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
                                      .element_bytes = ghp_parameter_bytes(program->element_bytes),
                                      .keeps = keeps,
                                      .observer = {.see = record, .context = trace}};
-    GHP_TRY(ghp_tensors_list(program->model, &trace->list));
+    GHP_TRY(ghp_tensors_list_init(program->model, &trace->list));
     trace->items = ghp_alloc(2 * layers + (size_t)((2 + moments) * trace->list.n_trained +
                                                    trace->list.n - trace->list.n_trained),
                              sizeof *trace->items);

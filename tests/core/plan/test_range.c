@@ -37,10 +37,13 @@ CHECK_TEST(range)
     CHECK_NEAR(ghp_prediction_range(&p, &given).high_s, 0.2 + 2.44 * 0.02, 1e-12);
     p.error_s = 0;
     CHECK(isnan(ghp_prediction_range(&p, &given).low_s));
-    CHECK(strcmp(ghp_range_format((struct ghp_range){0.0558, 0.191}, text), "55.8 to 191 ms") == 0);
-    CHECK(strcmp(ghp_range_format((struct ghp_range){1.04, 27.71}, text), "1040 to 27710 ms") == 0);
-    CHECK(strcmp(ghp_range_format((struct ghp_range){0, 4.2e-5}, text), "0.000 to 0.042 ms") == 0);
-    CHECK(strcmp(ghp_range_format((struct ghp_range){NAN, NAN}, text), "not known") == 0);
+    CHECK(strcmp(ghp_range_format((struct ghp_step_range){0.0558, 0.191}, text),
+                 "55.8 to 191 ms") == 0);
+    CHECK(strcmp(ghp_range_format((struct ghp_step_range){1.04, 27.71}, text),
+                 "1040 to 27710 ms") == 0);
+    CHECK(strcmp(ghp_range_format((struct ghp_step_range){0, 4.2e-5}, text), "0.000 to 0.042 ms") ==
+          0);
+    CHECK(strcmp(ghp_range_format((struct ghp_step_range){NAN, NAN}, text), "not known") == 0);
     ghp_profile_release(&peak);
     ghp_machine_release(&machine);
     return check_end();

@@ -77,7 +77,7 @@ static void test_judge(void)
 {
     double seconds[6][2];
     struct ghp_standing standings[2];
-    struct ghp_candidates c = {.n = 2, .rounds = 6, .seconds = &seconds[0][0], .standings = standings};
+    struct ghp_contest c = {.n = 2, .rounds = 6, .seconds = &seconds[0][0], .standings = standings};
 
     for (int r = 0; r < 6; r++) {
         seconds[r][0] = 1 + r;
@@ -110,7 +110,7 @@ static void test_three(void)
 {
     double seconds[6][3];
     struct ghp_standing standings[3];
-    struct ghp_candidates c = {.n = 3, .rounds = 6, .seconds = &seconds[0][0], .standings = standings};
+    struct ghp_contest c = {.n = 3, .rounds = 6, .seconds = &seconds[0][0], .standings = standings};
 
     for (int r = 0; r < 6; r++) {
         seconds[r][0] = 4;

@@ -200,8 +200,8 @@ static void check_fingerprint(void)
     write_idx("train", IMAGES, false, 0);
     write_idx("t10k", 2, false, 0);
     if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
-    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &plain), GHP_OK);
-    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TEST, &packed), GHP_OK);
+    CHECK_STATUS(ghp_data_fingerprint_of(data, GHP_DATA_TRAIN, &plain), GHP_OK);
+    CHECK_STATUS(ghp_data_fingerprint_of(data, GHP_DATA_TEST, &packed), GHP_OK);
     CHECK(plain.samples != packed.samples && plain.labels != packed.labels);
     normalised = ghp_data_normalisation_hash(data);
     ghp_data_close(data);
@@ -209,20 +209,20 @@ static void check_fingerprint(void)
     write_idx("train", IMAGES, true, 0);
     write_idx("t10k", 2, true, 0);
     if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
-    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &packed), GHP_OK);
+    CHECK_STATUS(ghp_data_fingerprint_of(data, GHP_DATA_TRAIN, &packed), GHP_OK);
     CHECK(memcmp(&plain, &packed, sizeof plain) == 0);
     CHECK(ghp_data_normalisation_hash(data) == normalised);
     CHECK_TEXT(ghp_data_kind(data), "idx");
     /* the last pixel of the last image */
     *(unsigned char *)(uintptr_t)(ghp_data_pictures(data, GHP_DATA_TRAIN)->files[0].pixels +
                                   IMAGES * SIDE * SIDE - 1) ^= 1;
-    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &packed), GHP_OK);
+    CHECK_STATUS(ghp_data_fingerprint_of(data, GHP_DATA_TRAIN, &packed), GHP_OK);
     CHECK(packed.samples != plain.samples && packed.labels == plain.labels);
     ghp_data_close(data);
     request.labels = GHP_LABELS_PARITY;
     request.normalise = "none";
     if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
-    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &parity), GHP_OK);
+    CHECK_STATUS(ghp_data_fingerprint_of(data, GHP_DATA_TRAIN, &parity), GHP_OK);
     CHECK(parity.samples == plain.samples && parity.labels != plain.labels);
     CHECK(ghp_data_normalisation_hash(data) != normalised);
     ghp_data_close(data);

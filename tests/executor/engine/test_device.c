@@ -68,7 +68,7 @@ static uint64_t fingerprint(struct ghp_worker *worker, const struct ghp_model *m
     struct ghp_tensors_list list = {0};
     int different = 0;
 
-    CHECK_STATUS(ghp_tensors_list(model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list_init(model, &list), GHP_OK);
     CHECK_STATUS(ghp_parameters_compare(worker, &list, &different), GHP_OK);
     CHECK_EQ(different, -1);
     ghp_tensors_release(&list);

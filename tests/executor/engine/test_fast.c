@@ -79,7 +79,7 @@ static void check_order(struct bench *b, struct bench *exact, const struct ghp_s
 
     CHECK_STATUS(bench_worker(b, splits, &fast), GHP_OK);
     CHECK_STATUS(bench_worker(exact, splits, &plain), GHP_OK);
-    CHECK_STATUS(ghp_tensors_list(&b->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list_init(&b->model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
         size_t bytes = (size_t)t->param->elements * sizeof(float);

@@ -80,7 +80,7 @@ static void check_model(const char *path, bool ignores)
     if (ignores) bench_ignore(&b);
     b.training_config.hyperparameters = (struct ghp_hyperparameters){0};
     splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
-    CHECK_STATUS(ghp_tensors_list(&b.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list_init(&b.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++)
         if (!list.items[i].is_state) check_tensor(&b, &list.items[i]);
     ghp_tensors_release(&list);

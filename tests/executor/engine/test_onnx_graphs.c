@@ -25,7 +25,7 @@ static float *values_of(const char *output, int64_t n)
         samples[i] = (float)((i * 37 + 11) % 64 - 32);
     save(path, output);
     if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return NULL;
-    if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK) &&
+    if (CHECK_STATUS(ghp_onnx_import_graph(&file, &options, &import), GHP_OK) &&
         CHECK_EQ(ghp_onnx_elements(&import.output), n))
         out = onnx_pass_run(
             &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = samples});

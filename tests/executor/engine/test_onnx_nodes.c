@@ -170,7 +170,7 @@ static enum ghp_status import_as(const struct vector *v, const char *output,
         if (!v->data[i])
             bindings[options.n_bindings++] =
                 (struct ghp_onnx_binding){v->model.inputs[i].name, &v->inputs[i]};
-    GHP_TRY(ghp_onnx_import(&v->model, &options, import));
+    GHP_TRY(ghp_onnx_import_graph(&v->model, &options, import));
     return import->output.base != NULL ? ghp_onnx_values(import, &import->output, &folded) : GHP_OK;
 }
 

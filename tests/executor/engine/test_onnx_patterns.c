@@ -415,7 +415,7 @@ static void check_axis(int axis)
         cubes[i] = (float)((i * 37 + 11) % 64 - 32) / 8;
     save(path, "y");
     if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
-    if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK)) {
+    if (CHECK_STATUS(ghp_onnx_import_graph(&file, &options, &import), GHP_OK)) {
         out =
             onnx_pass_run(&(struct onnx_pass){.import = &import, .batch = BATCH, .samples = cubes});
         for (int i = 0; i < BATCH * CUBE; i++) {

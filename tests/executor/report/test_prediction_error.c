@@ -77,7 +77,7 @@ CHECK_TEST(prediction_error)
     CHECK_NEAR(layers_s, timings_s, 1e-9);
     CHECK_NEAR(r.phases[GHP_PHASE_EXPOSED].measured_s, exposed_s, 1e-9);
     CHECK_NEAR(r.instrs[3].measured_s, 4e-3, 1e-12);
-    CHECK_NEAR(ghp_term_error((struct ghp_term){.predicted_s = 3, .measured_s = 4}), -0.25,
+    CHECK_NEAR(ghp_term_error((struct ghp_error_term){.predicted_s = 3, .measured_s = 4}), -0.25,
                1e-15);
     test_skip(&c.program, c.timer);
     ghp_prediction_errors_release(&r);

@@ -67,7 +67,7 @@ static double value_of(struct ghp_worker *worker, const char *name, int at)
     struct ghp_tensors_list list;
     double value = NAN;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list_init(ghp_worker_program(worker)->model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
         double whole[8] = {0};
@@ -214,7 +214,7 @@ static void check_checkpoint(void)
     CHECK_STATUS(bench_worker(&b, after, &worker), GHP_OK);
     CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&fresh, worker), GHP_OK);
-    CHECK_STATUS(ghp_tensors_list(&b.model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list_init(&b.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++)
         CHECK_EQ(memcmp(saved.weights[i], fresh.weights[i],
                         (size_t)list.items[i].param->elements * sizeof(double)),

@@ -79,7 +79,7 @@ static void check_events(const char *text, size_t bytes)
 
 CHECK_TEST(event_file)
 {
-    static const struct ghp_metrics_step step = {
+    static const struct ghp_metrics_line step = {
         .step = 300, .loss = 1.5, .learning_rate = 0.25, .gradient_norm = 3, .tokens_per_s = 7};
     static const struct ghp_evaluation evaluation = {.loss = 0.5, .accuracy = 0.75};
     struct ghp_event_file *first = NULL, *second = NULL;

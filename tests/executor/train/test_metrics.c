@@ -26,7 +26,7 @@ static void check_resume(const char *before, struct ghp_metrics_from from, enum 
 
 static void check_append(void)
 {
-    static const struct ghp_metrics_step line = {.step = 1, .loss = 0.5};
+    static const struct ghp_metrics_line line = {.step = 1, .loss = 0.5};
     struct ghp_metrics *m = NULL;
     char *text = NULL;
 
@@ -43,7 +43,7 @@ static void check_append(void)
 /* Numbers read back to the same doubles. */
 static void check_digits(void)
 {
-    static const struct ghp_metrics_step line = {.loss = 1.0 / 3, .gradient_norm = 0.1};
+    static const struct ghp_metrics_line line = {.loss = 1.0 / 3, .gradient_norm = 0.1};
     struct ghp_metrics *m = NULL;
     char *text = NULL;
 
@@ -59,7 +59,7 @@ static void check_digits(void)
 /* JSON has no NaN: null. The line is written, and a resumed run continues with it. */
 static void check_not_finite(void)
 {
-    const struct ghp_metrics_step line = {.loss = NAN, .top1 = NAN, .gradient_norm = INFINITY};
+    const struct ghp_metrics_line line = {.loss = NAN, .top1 = NAN, .gradient_norm = INFINITY};
     const struct ghp_evaluation evaluation = {.loss = NAN, .accuracy = 0.5, .perplexity = INFINITY};
     const struct ghp_evaluation of_numbers = {.of_numbers = true, .absolute_error = 0.25};
     struct ghp_metrics *m = NULL;

@@ -133,14 +133,14 @@ static void test_errors(void)
     make_profile(&profile);
     CHECK_STATUS(ghp_validation_collect(&profile, WORKERS, &validation), GHP_OK);
     CHECK_STATUS(ghp_validation_predict(&profile, &validation), GHP_OK);
-    sum = ghp_validation_sum(&validation, GHP_VALIDATION_SIZE, 0, INT64_MAX);
+    sum = ghp_validation_sum_of(&validation, GHP_VALIDATION_SIZE, 0, INT64_MAX);
     CHECK_EQ(sum.n, 0); /* nothing measured yet */
     CHECK_EQ(sum.worst_trial, -1);
     measure_truth(&profile.machine, &validation);
-    sum = ghp_validation_sum(&validation, GHP_VALIDATION_SIZE, 0, INT64_MAX);
+    sum = ghp_validation_sum_of(&validation, GHP_VALIDATION_SIZE, 0, INT64_MAX);
     CHECK_EQ(sum.n, 6 * 7 * 2);
     CHECK(sum.worst < 1e-9);
-    sum = ghp_validation_sum(&validation, GHP_VALIDATION_GROUP, 1 << 20, INT64_MAX);
+    sum = ghp_validation_sum_of(&validation, GHP_VALIDATION_GROUP, 1 << 20, INT64_MAX);
     CHECK(sum.mean > 0 && sum.mean <= sum.worst);
     for (int i = 0; i < validation.n; i++) {
         const struct ghp_validation_trial *trial = &validation.trials[i];

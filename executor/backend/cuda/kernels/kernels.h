@@ -204,12 +204,12 @@ cudaError_t ghp_launch_avg_pool_back(struct ghp_launch launch, const struct ghp_
 /* ---- copies in another order ---- */
 
 /* rows blocks of `bytes` each, from one stride to another [bytes]. */
-struct ghp_blocks {
+struct ghp_block_copy {
     int64_t rows, bytes, from_stride, to_stride;
     const void *from;
     void *to;
 };
-cudaError_t ghp_launch_blocks(cudaStream_t stream, const struct ghp_blocks *blocks);
+cudaError_t ghp_launch_blocks(cudaStream_t stream, const struct ghp_block_copy *blocks);
 
 /* to[n][b][a] = from[n][a][b], elements of 2 or 4 bytes. */
 cudaError_t ghp_launch_transpose(cudaStream_t stream, int element_bytes, int64_t n, int64_t a,

@@ -21,7 +21,7 @@ __global__ void blocks_kernel(int64_t rows, int64_t units, int64_t from_stride, 
     }
 }
 
-template <typename U> void launch_units(cudaStream_t stream, const ghp_blocks *b)
+template <typename U> void launch_units(cudaStream_t stream, const ghp_block_copy *b)
 {
     int64_t size = (int64_t)sizeof(U), units = b->bytes / size;
 
@@ -31,7 +31,7 @@ template <typename U> void launch_units(cudaStream_t stream, const ghp_blocks *b
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_blocks(cudaStream_t stream, const struct ghp_blocks *b)
+extern "C" cudaError_t ghp_launch_blocks(cudaStream_t stream, const struct ghp_block_copy *b)
 {
     uint64_t all = (uint64_t)b->bytes | (uint64_t)b->from_stride | (uint64_t)b->to_stride |
                    (uint64_t)(uintptr_t)b->from | (uint64_t)(uintptr_t)b->to;

@@ -7,10 +7,10 @@
 
 static void check_best(void)
 {
-    const struct ghp_candidate plain[] = {{3e-3, 10}, {1e-3, 500}, {2e-3, 0}};
-    const struct ghp_candidate near[] = {
+    const struct ghp_timed_choice plain[] = {{3e-3, 10}, {1e-3, 500}, {2e-3, 0}};
+    const struct ghp_timed_choice near[] = {
         {1.00e-3, 500}, {1.02e-3, 100}, {1.029e-3, 100}, {1.04e-3, 0}};
-    const struct ghp_candidate failed[] = {{-1, 0}, {5e-3, 7}, {-1, 0}};
+    const struct ghp_timed_choice failed[] = {{-1, 0}, {5e-3, 7}, {-1, 0}};
 
     CHECK_EQ(ghp_choice_best(plain, 3), 1); /* memory counts only among equals */
     CHECK_EQ(ghp_choice_best(near, 4), 1);  /* 3 % are equal; then the least, then the fastest */
