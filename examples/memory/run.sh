@@ -19,7 +19,7 @@ options() {
     tensor) echo "--strategy model" ;;
     pipeline) echo "--stages 1,fc2:1,fc3:1,fc4:1 --micro-batches ${MICRO_BATCHES:-4}" ;;
     auto) echo "--shard auto --memory ${MEMORY:-8MiB}" ;;
-    *) echo "there is no way '$1'" >&2; return 1 ;;
+    *) echo "there is no way '$1'; use ddp, zero1, zero2, fsdp, tensor, pipeline or auto" >&2; return 1 ;;
     esac
 }
 
