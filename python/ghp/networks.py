@@ -99,8 +99,11 @@ def _write(torch: Any, module: Any, inputs: Tuple[Any, ...], loss: Optional[Dict
     except ImportError as missing:
         raise tools.Error("PyTorch's exporter needs '%s'; install onnx and onnxscript" % missing.name) from None
     except Exception as error:
-        raise tools.Error("PyTorch's exporter does not write this module: %s" %
-                          (str(error).strip().splitlines() or [type(error).__name__])[0]) from error
+        cause: BaseException = error
+        while cause.__cause__ is not None:  # torch's own text says what to tell its developers
+            cause = cause.__cause__
+        raise tools.Error("PyTorch's exporter does not write this module, or not with this example: %s" %
+                          (str(cause).strip().splitlines() or [type(cause).__name__])[0]) from error
     properties = program.model.metadata_props
     properties["ghp.parameters"] = json.dumps(
         [name for name, p in module.named_parameters(remove_duplicate=False) if p.requires_grad])
