@@ -13,8 +13,8 @@ python3 - "$GHP_SOURCE" *.help <<'EOF' || fail "options are named that are not t
 import pathlib, re, sys
 
 # of mpirun, srun, lstopo and bench/lab/run; of the solvers that ghp-inspect runs, up to a low line
-FOREIGN = {"hostfile", "oversubscribe", "map-by", "distribution", "mpi", "of", "freemps", "tmlim", "options", "time",
-           "hosts", "rate"}
+FOREIGN = {"hostfile", "oversubscribe", "map-by", "ntasks-per-node", "distribution", "mpi", "of", "freemps", "tmlim",
+           "options", "time", "hosts", "rate"}
 root = pathlib.Path(sys.argv[1])
 choices = {}  # option: all choices of it, by any tool; None: some tool takes any value
 for path in sys.argv[2:]:
