@@ -142,7 +142,7 @@ for ((turn = 1; turn <= kills; turn++)); do
     if [ -z "$done_steps" ]; then
         [ -e kept/checkpoint.safetensors ] && fail "a checkpoint without steps"
         unstarted=$((unstarted + 1))
-        check_same # from scratch, over whatever is there
+        check_same --overwrite # from scratch, over the metrics of its first steps, if there are any
     elif [ "$done_steps" = $steps ]; then
         finished=$((finished + 1))
         launch 2 mixed2.json --resume || fail "resuming a finished run exits $?"
