@@ -248,18 +248,19 @@ enum ghp_status ghp_onnx_windows_mask(struct ghp_onnx_import *im, const struct g
                                       const struct ghp_onnx_array *c,
                                       struct ghp_onnx_scores *scores)
 {
+    static const char several[] =
+        "has several masks, or other masks for each head; ghp has one a window";
     int64_t pixels = scores->q.dims[scores->q.n - 2], n = scores->q.dims[1] * pixels * pixels;
     struct ghp_onnx_array once = *c;
-    const double *values = NULL;
+    const double *values;
 
     for (int d = 0; d < once.n; d++)
         if (once.strides[d] == 0 && once.dims[d] > 0) once.dims[d] = 1;
-    if (ghp_onnx_elements(&once) == n) GHP_TRY(ghp_onnx_values(im, &once, &values));
+    if (ghp_onnx_elements(&once) != n) return ghp_onnx_fail(im, node, several);
+    GHP_TRY(ghp_onnx_values(im, &once, &values));
     for (int64_t i = 0; i < n; i++) {
-        if (ghp_onnx_elements(&once) != n ||
-            (scores->hidden != NULL && (values[i] < 0) != (scores->hidden[i] < 0)))
-            return ghp_onnx_fail(
-                im, node, "has several masks, or other masks for each head; ghp has one a window");
+        if (scores->hidden != NULL && (values[i] < 0) != (scores->hidden[i] < 0))
+            return ghp_onnx_fail(im, node, several);
         /* exp of -100 is 4e-44, nothing next to the pixel's own weight */
         if (values[i] != 0 && !(values[i] <= -100))
             return ghp_onnx_fail(im, node,
