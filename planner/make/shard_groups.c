@@ -5,7 +5,6 @@
 #include "planner/make/make.h"
 #include "planner/make/trust.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +25,6 @@ bool ghp_shard_groups_open(const struct ghp_plan_request *request)
            request->pipeline_mode == GHP_PIPELINE_MODE_OFF && request->stages == NULL &&
            !request->suggestion && least > 1 && least < request->problem.workers &&
            request->problem.workers % least == 0;
-}
-
-static bool is_faster(const struct ghp_plan_request *request, const struct ghp_prediction *plan,
-                      const struct ghp_prediction *other)
-{
-    return ghp_trust_sync_gains(request->profile, request->simplify, plan, other);
 }
 
 /* The splits with all parameters that can be sharded gathered for each pass, which needs the least memory. */
@@ -57,7 +50,7 @@ static enum ghp_status find_group(const struct ghp_plan_request *request,
                                   const struct ghp_plan *plan, struct ghp_split *splits, int *group)
 {
     struct ghp_lowering lowering = ghp_plan_lowering(plan, request->profile);
-    struct ghp_prediction predicted, least;
+    struct ghp_prediction predicted;
     int64_t limit = request->memory_bytes > 0 ? request->memory_bytes : request->share_bytes;
     int workers = request->problem.workers;
 
@@ -65,11 +58,12 @@ static enum ghp_status find_group(const struct ghp_plan_request *request,
     for (; *group < workers && workers % *group == 0; *group *= 2) {
         lowering.method.shard_within = *group;
         GHP_TRY(ghp_plan_predict(&lowering, plan->splits, request->profile, &predicted));
-        GHP_TRY(ghp_plan_predict(&lowering, splits, request->profile, &least));
-        if (is_faster(request, &plan->predicted, &predicted) &&
-            (limit == 0 || fmin((double)predicted.peak_bytes, (double)least.peak_bytes) <=
-                               (double)limit))
-            return GHP_OK;
+        if (!ghp_trust_sync_gains(request->profile, request->simplify, &plan->predicted,
+                                  &predicted))
+            continue;
+        if (limit == 0 || predicted.peak_bytes <= limit) return GHP_OK;
+        GHP_TRY(ghp_plan_predict(&lowering, splits, request->profile, &predicted));
+        if (predicted.peak_bytes <= limit) return GHP_OK;
     }
     *group = 0;
     return GHP_OK;
@@ -101,7 +95,8 @@ static enum ghp_status try_group(const struct ghp_plan_request *request, int gro
     status = ghp_plan_make(&own, &grouped);
     if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
     GHP_TRY(status);
-    *taken = is_faster(request, &plan->predicted, &grouped.predicted);
+    *taken = ghp_trust_sync_gains(request->profile, request->simplify, &plan->predicted,
+                                  &grouped.predicted);
     if (*taken) status = note_gain(plan, &grouped);
     if (status != GHP_OK || !*taken) {
         ghp_plan_release(&grouped);
