@@ -63,7 +63,7 @@ static enum ghp_status profile_of(const struct ghp_scaling_node *node, struct gh
 }
 
 /* Nodes in a group of a linear layer of `features` outputs: N / sqrt(N B / features), to the nearest power of two.
- * Source docs/explanation/time-model.md 4 */
+ * Source docs/results/closed-forms.md */
 static int rule_tp_size(const struct ghp_scaling_case *item, int64_t features)
 {
     double groups = sqrt((double)item->nodes * (double)item->batch / (double)features);

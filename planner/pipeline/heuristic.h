@@ -4,7 +4,7 @@
  *     1. layer preference: a layer prefers data parallelism if reducing its weights' gradient over all workers moves
  *        fewer bytes than gathering its activations over a group; the front ends with the last layer before
  *        which all prefer data
- *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (docs/explanation/time-model.md 4), in the logarithm
+ *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (docs/results/closed-forms.md), in the logarithm
  *     3. stages: K_m grows from 1 while the step falls; then one stage, if it is faster
  * The rear is split `out` as far as it divides. Every step of a rule is evaluated by the simulation.
  *

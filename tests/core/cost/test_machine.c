@@ -157,7 +157,7 @@ static void test_analytic(void)
     ghp_machine_release(&machine);
 }
 
-/* docs/explanation/time-model.md, regression table, N = 16: one worker a node, 1.25e9 bytes/s, 20e-6 s. */
+/* docs/results/closed-forms.md, N = 16: one worker a node, 1.25e9 bytes/s, 20e-6 s. */
 static void test_regression(void)
 {
     struct ghp_machine machine = machine_of(text);

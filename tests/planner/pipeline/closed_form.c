@@ -1,7 +1,7 @@
 /* tests/planner/pipeline/closed_form.c - the formulas of closed_form.h.
  *
  * Nothing here knows of instructions: six terms, each from sums over the network. The symbols are those of
- * docs/explanation/time-model.md 4, so each function can be read next to its formula. */
+ * docs/results/closed-forms.md, so each function can be read next to its formula. */
 #include "core/model/op.h"
 #include "tests/planner/pipeline/closed_form.h"
 

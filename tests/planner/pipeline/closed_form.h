@@ -8,7 +8,7 @@
  *
  * Call order: ghp_closed_form_network_of -> ghp_closed_form_step / ghp_closed_form_groups / ghp_closed_form_memory.
  *
- * Source   docs/explanation/time-model.md 4
+ * Source   docs/results/closed-forms.md
  * Tested   tests/planner/pipeline/test_closed_form.c */
 #ifndef GHP_TESTS_PLANNER_PIPELINE_CLOSED_FORM_H
 #define GHP_TESTS_PLANNER_PIPELINE_CLOSED_FORM_H

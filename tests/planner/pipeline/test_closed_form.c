@@ -1,5 +1,5 @@
 /* ghp-test: timeout=60
- * tests/planner/pipeline/test_closed_form.c - every row of docs/explanation/time-model.md's table, to all its digits:
+ * tests/planner/pipeline/test_closed_form.c - every row of docs/results/closed-forms.md's table, to all its digits:
  * by the formulas, and by costing the lowered program under the table's premises; and that a free choice of splits does
  * no worse. */
 #include "core/cost/simulate.h"
