@@ -366,7 +366,9 @@ def main():
     torch.manual_seed(1)
     chosen = choose_format(model, args.batch // size, args.format, args.precision)
     torch.manual_seed(1)
-    network = Network(model).to(memory_format=FORMATS[chosen])
+    network = Network(model)
+    if args.shard == "none":  # fully_shard takes contiguous weights alone; convolutions keep the samples' format
+        network = network.to(memory_format=FORMATS[chosen])
     weights = sum(p.numel() for p in network.parameters())
     torch.manual_seed(2 + rank)
     if args.shard == "none":
@@ -379,7 +381,8 @@ def main():
     step = statistics.median(repeats)
     if rank == 0:
         print(json.dumps({
-            "what": "ddp" if args.shard == "none" else "fsdp", "shard": args.shard, "torch": torch.__version__, "model": model["name"], "workers": size,
+            "what": "ddp" if args.shard == "none" else "fsdp", "shard": args.shard, "torch": torch.__version__,
+            "model": model["name"], "workers": size,
             "global_batch": args.batch, "weights": weights, "format": chosen,
             "precision": args.precision, "matrix_flops_per_s": rate,
             "steps": args.steps, "repeats": args.repeats, "step_s": step,
