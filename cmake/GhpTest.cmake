@@ -7,7 +7,7 @@
 # program of its own, test_<room>_<topic>. A test_<topic>.sh is run by bash and finds GHP_BIN, the folder of the tools,
 # and GHP_SOURCE, the source tree. Other *.c files there are helpers: a library that the room's tests are linked to.
 #
-# Tests are named as their files lie below tests/, `core/program/lower` for core/program/test_lower.c, with `:npN` for N
+# Tests are named as their files lie below tests/, `core/program/fuse` for core/program/test_fuse.c, with `:npN` for N
 # ranks; exit 77 means skipped. A test says more of itself in one of its first lines, in a
 # comment (sources and scripts alike):
 #

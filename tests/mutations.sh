@@ -113,13 +113,13 @@ mistake sums-not-scaled executor/backend/cpu/softmax.c 's/of\[GHP_ROW_SUM\] \* e
 mistake padding-counted executor/backend/cpu/softmax.c 's/left < local->c ? left : local->c;/local->c;/' \
     executor/backend/onednn/onednn executor/train/equality:np2
 # programs
-mistake wait-dropped core/program/buffer_assignment.c \
+mistake wait-dropped core/program/lower/buffer_assignment.c \
     's/waits->wait = reduction\[waits->bucket\];/waits->wait = -1;/' \
-    core/program/lower core/cost/simulate planner/search/exact executor/train/equality:np2
-mistake wrong-bucket core/program/lower_bucket.c \
+    core/program/lower/lower core/cost/simulate planner/search/exact executor/train/equality:np2
+mistake wrong-bucket core/program/lower/bucket.c \
     's/plan->of_layer\[held\] = open;/plan->of_layer[held] = 0;/' \
-    core/program/lower core/plan/space planner/search/exact executor/train/equality:np2
-mistake shard-of-another core/program/buffer_assignment_private.c \
+    core/program/lower/lower core/plan/space planner/search/exact executor/train/equality:np2
+mistake shard-of-another core/program/lower/buffer_assignment_private.c \
     's/k->placement.number \/ bucket->tp_size \* bucket->shard_bytes/0 * bucket->shard_bytes/' executor/train/sync:np2
 mistake gather-not-run executor/engine/worker/optimizer_shards.c \
     's/: gather_shards(w, i, instr->at.x\[0\], instr->at.y);/: GHP_OK;/' executor/train/sync:np2
@@ -137,12 +137,12 @@ mistake cut-of-another executor/engine/server.c \
     's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/engine/server:np3
 # sharded weights: another worker's shard, a wait after the pass that reads what is gathered, weights that are kept from
 # one pass to the next, a gradient whose buffer may be another's before its reduction is over
-mistake weight-shard-of-another core/program/buffer_assignment_private.c \
+mistake weight-shard-of-another core/program/lower/buffer_assignment_private.c \
     's/bucket->shard_offset = offset;/bucket->shard_offset = 0 * offset;/' executor/train/sharding:np3
-mistake gather-waited-late core/program/lower_gather.c \
+mistake gather-waited-late core/program/lower/gather.c \
     's/return put_wait(g, read, &copy, reader.point, use->gather);/return put_wait(g, i + 1, \&copy, reader.point, use->gather);/' \
     executor/train/sharding:np3
-mistake gathered-not-freed core/program/lower_gather.c \
+mistake gathered-not-freed core/program/lower/gather.c \
     's/return instr->sharding == GHP_SHARDING_MICRO_BATCH ||/return instr->sharding >= GHP_SHARDING_MICRO_BATCH ||/' \
     executor/train/sharding:np3
 mistake gradient-freed-early core/program/kind/transfer.c \

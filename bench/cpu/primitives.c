@@ -12,9 +12,9 @@
 #include "bench/cpu/primitives.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
-#include "core/program/lower.h"
 #include "core/base/opts.h"
 #include "core/base/table.h"
+#include "core/program/lower/lower.h"
 #include "executor/backend/backend.h"
 #include "onnx/network.h"
 

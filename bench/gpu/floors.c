@@ -5,10 +5,10 @@
  * of every instruction, summed over the instructions of a kind (operation and pass). Bytes are what an operation must
  * read and write at least; the copy rate counts both ways too. A phase's gap is what it takes above its floor. The first
  * line also has the bytes of all instructions by themselves, and with what kernels do together (core/program/fuse.h). */
-#include "core/program/lower.h"
-#include "core/plan/plan.h"
-#include "core/model/precision.h"
 #include "core/base/table.h"
+#include "core/model/precision.h"
+#include "core/plan/plan.h"
+#include "core/program/lower/lower.h"
 #include "inspect/record.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 #ifndef GHP_CORE_COST_SIMULATE_H
 #define GHP_CORE_COST_SIMULATE_H
 
-#include "core/program/lower.h"
 #include "core/cost/profile.h"
+#include "core/program/lower/lower.h"
 
 struct ghp_instr_time { /* in one steady step; seconds from that step's start */
     double start_s, finish_s;

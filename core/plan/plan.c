@@ -5,9 +5,9 @@
 #include "core/plan/plan.h"
 
 #include "core/base/hash.h"
-#include "core/plan/plan_private.h"
-#include "core/program/lower_scaling.h"
 #include "core/plan/method_io.h"
+#include "core/plan/plan_private.h"
+#include "core/program/lower/scaling.h"
 
 #include <inttypes.h>
 #include <math.h>

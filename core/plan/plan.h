@@ -5,13 +5,13 @@
 #ifndef GHP_CORE_PLAN_PLAN_H
 #define GHP_CORE_PLAN_PLAN_H
 
+#include "core/cost/simulate.h"
+#include "core/cost/stragglers.h"
 #include "core/plan/alternative.h"
 #include "core/plan/certificate.h"
 #include "core/plan/overrides.h"
 #include "core/plan/strategy.h"
-#include "core/program/lower.h"
-#include "core/cost/simulate.h"
-#include "core/cost/stragglers.h"
+#include "core/program/lower/lower.h"
 
 struct ghp_prediction {
     double step_s, compute_s, comm_s, exposed_s;
@@ -58,7 +58,7 @@ struct ghp_plan {
     struct ghp_staging staging;
     int64_t *shares; /* one a worker, or NULL; owned */
     bool *recompute; /* one a layer, or NULL; owned */
-    /* one a layer: whether its output lies blocked (planner/search/memory_format.h), or NULL: nobody says; owned */
+    /* one a layer: whether its output lies blocked (planner/labelling/memory_format.h), or NULL: nobody says; owned */
     bool *nchw16c;
     struct ghp_method method;
     int64_t memory_limit_bytes;   /* 0: none */

@@ -2,10 +2,10 @@
  *
  * Pieces are lowered for rank 0: the program is the same on all ranks but for which samples and channels it holds,
  * and those enter no cost. */
-#include "core/plan/space.h"
-#include "core/program/lower_points.h"
 #include "core/base/hash.h"
 #include "core/base/hash_table.h"
+#include "core/plan/space.h"
+#include "core/program/lower/points.h"
 
 #include <stdlib.h>
 #include <string.h>

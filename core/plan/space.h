@@ -2,13 +2,13 @@
  *
  * Not a search: it lowers each layer under each split, and each edge under each pair of splits, and names every
  * distinct piece of work once. The profiler measures what is named here, so a plan meets no surprise.
- * A new split or instruction needs no change here: what core/program/lower.h makes of it is what is visited.
+ * A new split or instruction needs no change here: what core/program/lower/lower.h makes of it is what is visited.
  *
  * Tested  tests/core/plan/test_space.c */
 #ifndef GHP_CORE_PLAN_SPACE_H
 #define GHP_CORE_PLAN_SPACE_H
 
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 
 /* One pass of a local operation. */
 struct ghp_space_local {

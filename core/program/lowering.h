@@ -38,7 +38,7 @@ struct ghp_lowering {
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
-    /* one a layer: whether its output lies blocked (planner/search/memory_format.h); NULL: nobody says; outlives the
+    /* one a layer: whether its output lies blocked (planner/labelling/memory_format.h); NULL: nobody says; outlives the
      * program */
     const bool *nchw16c;
     /* of the kernels at hand; zeroed: buffers lie plain, and costs are by `nchw16c` alone */

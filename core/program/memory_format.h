@@ -3,7 +3,7 @@
  * connected piece of its tensors at once. The format of weights, with their gradients and momentum, follows from the
  * layer's own shape, because all workers that hold copies or share sums must agree.
  *
- * A plan says it of each layer's output (planner/search/memory_format.h), so of each instruction before there are
+ * A plan says it of each layer's output (planner/labelling/memory_format.h), so of each instruction before there are
  * buffers: ghp_instr.nchw16c, which is costed and hashed. Buffers then lie as the instructions say, and a program in
  * which one could not is refused.
  *

@@ -2,7 +2,7 @@
  * table.
  *
  * The planner costs this list, the allocator sizes it and the executor runs it: one list, so that predicted and
- * measured speak of the same things. It is made by core/program/lower.h and never edited afterwards.
+ * measured speak of the same things. It is made by core/program/lower/lower.h and never edited afterwards.
  *
  * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions and
  * weight gathers in list order at the same time; *transfer* carries tensors between stages, in any order. An
@@ -154,7 +154,7 @@ void ghp_program_release(struct ghp_program *program);
 int64_t ghp_receive_bytes(int64_t bytes, int ranks);
 
 /* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.
- * Greedy by size, best fit. Local. Tested tests/core/program/test_lower.c */
+ * Greedy by size, best fit. Local. Tested tests/core/program/lower/test_lower.c */
 enum ghp_status ghp_program_place(struct ghp_program *program);
 
 /* That all buffers lie in the arena, and no two that live at a common point overlap: GHP_ERR_INTERNAL if not. */
@@ -184,7 +184,7 @@ int ghp_norm_place(const struct ghp_model *model, int layer, int slot);
 
 /* Names the list, after `seed` (core/base/hash.h): kinds, streams, layers, passes, local operations, ranks, bytes,
  * buckets, waits, fusion, memory formats and order. Not buffers and scratch, which depend on the backend at hand.
- * Local. Tested tests/core/program/test_lower.c */
+ * Local. Tested tests/core/program/lower/test_lower.c */
 uint64_t ghp_program_hash(const struct ghp_program *program, uint64_t seed);
 
 /* per step by this worker, pairwise algorithms */

@@ -33,10 +33,10 @@
 #ifndef GHP_CORE_PROGRAM_SYNC_H
 #define GHP_CORE_PROGRAM_SYNC_H
 
-#include "core/sharding/neighbours.h"
 #include "core/program/instr.h"
+#include "core/sharding/neighbours.h"
 
-struct ghp_emitter; /* core/program/lower_emitter.h */
+struct ghp_emitter; /* core/program/lower/emitter.h */
 
 /* What a run by it is compared with. */
 enum ghp_sync_equality {

@@ -1,5 +1,5 @@
 /* executor/engine/server.h - a parameter server: a rank after the workers' ranks that has one part of every bucket's
- * weights, with their moments (core/program/lower_server.c), and updates them by what the workers push.
+ * weights, with their moments (core/program/lower/server.c), and updates them by what the workers push.
  *
  * It waits for all workers' gradients of a bucket, adds them in the workers' order, updates its cut by the optimizer's
  * own kernel, parameter by parameter, and sends it to each worker: the bits are those of a worker that updates the same

@@ -3,7 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/model/safetensors.h"
-#include "core/program/lower_points.h"
+#include "core/program/lower/points.h"
 #include "executor/state/parameters.h"
 
 /* Seconds to copy `bytes` bytes; 0 if copies are free in the profile. */

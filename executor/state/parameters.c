@@ -3,8 +3,8 @@
 
 #include "core/base/finite.h"
 #include "core/base/hash.h"
-#include "core/program/lower.h"
-#include "core/program/lower_points.h"
+#include "core/program/lower/lower.h"
+#include "core/program/lower/points.h"
 #include "executor/platform/random.h"
 #include "executor/state/broadcast.h"
 #include "executor/state/shard.h"

@@ -1,7 +1,7 @@
 /* executor/train/rank_plan.c - see train/rank_plan.h. */
 #include "executor/train/rank_plan.h"
 
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 
 /* What needs tensors in host memory. */
 static enum ghp_status check_device(const struct ghp_exec_context *exec,

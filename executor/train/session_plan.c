@@ -4,7 +4,7 @@
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/units.h"
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "executor/mixing/mixer.h"
 #include "executor/platform/limits.h"
 

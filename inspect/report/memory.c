@@ -2,7 +2,7 @@
 #include "inspect/report/report_private.h"
 
 #include "core/base/units.h"
-#include "core/program/lower_points.h"
+#include "core/program/lower/points.h"
 
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@ struct ghp_plan_context {
 
 /* Lowers and costs every piece of the model's plans. A context stays where it is: its instance points into it.
  *
- * nchw16c   one a layer, or NULL: the formats that are best for data parallelism (planner/search/memory_format.h)
+ * nchw16c   one a layer, or NULL: the formats that are best for data parallelism (planner/labelling/memory_format.h)
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (force, groups); errors of lowering and costing; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_plan_context_init(const struct ghp_plan_request *request,

@@ -1,7 +1,7 @@
 /* planner/make/formats.c - see make/formats.h. */
 #include "planner/make/formats.h"
 
-#include "planner/search/memory_format.h"
+#include "planner/labelling/memory_format.h"
 
 #include <stdlib.h>
 

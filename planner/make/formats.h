@@ -1,4 +1,4 @@
-/* planner/make/formats.h - which tensors of plans lie blocked (planner/search/memory_format.h).
+/* planner/make/formats.h - which tensors of plans lie blocked (planner/labelling/memory_format.h).
  *
  * They are decided before a search, for data parallelism, so that all plans it compares have the same formats, and the
  * proof holds for them. If the plan found passes blocked tensors between stages, it is planned again with formats
@@ -9,7 +9,7 @@
 #define GHP_PLANNER_MAKE_FORMATS_H
 
 #include "core/cost/profile.h"
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 
 /* The best formats for splits; a network with more tied at once than can be decided exactly keeps to the executor's own
  * rule.

@@ -5,8 +5,8 @@
 #ifndef GHP_PLANNER_PIPELINE_LOWER_BOUND_H
 #define GHP_PLANNER_PIPELINE_LOWER_BOUND_H
 
-#include "core/program/lower.h"
 #include "core/cost/profile.h"
+#include "core/program/lower/lower.h"
 
 /* The least that each layer costs a worker with a given number of samples in a micro-batch: prefix sums over the
  * layers. */

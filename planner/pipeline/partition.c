@@ -2,9 +2,9 @@
 #include "planner/pipeline/partition.h"
 
 #include "core/base/clock.h"
-#include "core/plan/plan.h"
-#include "core/program/lower_flow.h"
 #include "core/base/log.h"
+#include "core/plan/plan.h"
+#include "core/program/lower/flow.h"
 #include "planner/pipeline/lower_bound.h"
 #include "planner/search/baselines.h"
 

@@ -1,8 +1,8 @@
 /* planner/search/instance.c - the choices of a problem, their classes, and where their costs stand; what they cost is
  * instance_cost.c's. */
+#include "core/program/lower/flow.h"
+#include "core/program/lower/points.h"
 #include "planner/search/instance_private.h"
-#include "core/program/lower_points.h"
-#include "core/program/lower_flow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -25,9 +25,9 @@
 #ifndef GHP_PLANNER_SEARCH_INSTANCE_H
 #define GHP_PLANNER_SEARCH_INSTANCE_H
 
-#include "planner/search/frontier.h"
-#include "core/program/lower.h"
 #include "core/cost/profile.h"
+#include "core/program/lower/lower.h"
+#include "planner/labelling/frontier.h"
 
 enum ghp_work {
     GHP_WORK_COMPUTE,

@@ -2,10 +2,10 @@
  * splits) once.
  *
  * Networks repeat blocks, and an edge has many pairs: an edge that is like an earlier one takes that one's costs. */
+#include "core/program/lower/bucket.h"
+#include "core/program/lower/flow.h"
+#include "core/program/lower/points.h"
 #include "planner/search/instance_private.h"
-#include "core/program/lower_bucket.h"
-#include "core/program/lower_flow.h"
-#include "core/program/lower_points.h"
 
 #include <math.h>
 #include <string.h>

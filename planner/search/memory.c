@@ -2,13 +2,13 @@
  * (core/program/liveness.h), and the scratch that they need (ghp_lower_scratch). */
 #include "planner/search/memory.h"
 
-#include "core/sharding/schedule.h"
 #include "core/program/liveness.h"
-#include "core/program/buffer_assignment.h"
-#include "core/program/lower_bucket.h"
-#include "core/program/lower_flow.h"
-#include "core/program/lower_points.h"
+#include "core/program/lower/bucket.h"
+#include "core/program/lower/buffer_assignment.h"
+#include "core/program/lower/flow.h"
+#include "core/program/lower/points.h"
 #include "core/program/ring.h"
+#include "core/sharding/schedule.h"
 
 #include <stdlib.h>
 

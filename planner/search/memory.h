@@ -3,7 +3,7 @@
  * When a tensor lives follows from what the instructions of the pieces access, by the table that the program's buffers
  * follow from (core/program/liveness.h); weights, gradients and moments live always, scratch at its own point. In-place
  * operations pass a buffer to the next layer, so each part of its life is attributed to the piece that decides it.
- * core/program/lower.h decides what is overwritten, which gradient comes first and which one is another's buffer.
+ * core/program/lower/lower.h decides what is overwritten, which gradient comes first and which one is another's buffer.
  *
  * The sum is the program's live bytes on chains, and never above them on any graph: if several consumers decide how
  * long a tensor lives, only the one that could keep it longest is counted. The receive segment of the communication

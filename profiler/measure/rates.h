@@ -1,7 +1,7 @@
 /* profiler/measure/rates.h - what is priced by its bytes alone: strided copies, updates, loading, accumulation.
  *
  * Each is timed by the executor's own code at a small and a large size; latency and bandwidth are the straight line
- * through the two. The bytes are those that core/program/lower.h counts: copied; weights and moments, for each
+ * through the two. The bytes are those that core/program/lower/lower.h counts: copied; weights and moments, for each
  * optimizer; images and labels; the sum's;
  * and gradients that are squared, which are only read.
  *

@@ -44,7 +44,7 @@ folders_of() {
 # split, staged, combined and scaled, and how all that becomes a program.
 runs_programs() { within "$1" executor/engine executor/mixing; }
 of_plans="core/sharding/split.h core/sharding/stage.h core/program/sync.h core/program/method.h core/program/lowering.h
-          core/program/lower.h core/optimizer/lr_scaling.h core/plan/plan.h"
+          core/program/lower/lower.h core/optimizer/lr_scaling.h core/plan/plan.h"
 
 # What of a program, and which types and functions, they never read: all of it stands in a program in its own words.
 of_plans_read='program(\.|->)(method|splits|staging)\b|\bstruct ghp_(split|staging|lowering|method|plan)\b'
@@ -53,16 +53,18 @@ of_plans_read+='|\bstruct ghp_(sync|sync_ops|lr_scaling)\b|\bghp_(split|staging|
 # Folders of a room from the lowest up: each may include those before it.
 orders=(
     "core/base core/model core/optimizer core/sharding core/program core/cost core/plan"
+    "core/program core/program/lower core/program/sync"
+    "core/program/lower core/program/kind"
     "onnx/huggingface onnx"
     "onnx/file onnx/read onnx/pattern onnx"
     "onnx/file onnx/read onnx/operator onnx"
     "onnx/file onnx/write onnx/operator"
     "executor/platform executor/backend executor/transport executor/data/image executor/data executor/opbench
      executor/engine executor/state executor/train executor/report executor/compare executor/cli"
-    "planner/search planner/pipeline planner/make planner/sweep planner/cli"
+    "planner/labelling planner/search planner/pipeline planner/make planner/sweep planner/cli"
     "profiler/worklist profiler/measure profiler/run profiler/cli"
 )
-nouns_most=25 # of a folder; a source and its headers are one
+nouns_most=25 # of a folder; a source and its header of the same name are one
 
 # acyclic WHAT: whether the pairs of stdin ("A B": A includes B) have an order; else says where they run in a circle.
 acyclic() {
@@ -139,7 +141,7 @@ acyclic "these folders" < <(
 while read -r n folder; do
     [ "$n" -le "$nouns_most" ] || fail "$folder holds $n nouns; a folder holds at most $nouns_most: divide it"
 done < <(find "${rooms[@]}" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
-    sed -E 's/\.[a-z]+$//; s/_private$//' | sort -u | sed 's|/[^/]*$||' | sort | uniq -c)
+    sed -E 's/\.[a-z]+$//' | sort -u | sed 's|/[^/]*$||' | sort | uniq -c)
 in_headers() { find "${rooms[@]}" -name '*.h' -exec grep -hoE "$1" {} + | grep -oE 'ghp_[a-z0-9_]+' | sort; }
 both=$(
     in_headers '^struct ghp_[a-z0-9_]+ \{' | uniq -d

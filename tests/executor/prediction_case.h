@@ -3,7 +3,7 @@
 #ifndef GHP_TESTS_EXECUTOR_PREDICTION_CASE_H
 #define GHP_TESTS_EXECUTOR_PREDICTION_CASE_H
 
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "executor/report/prediction_error.h"
 
 struct prediction_case {

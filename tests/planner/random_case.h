@@ -4,8 +4,8 @@
 #ifndef GHP_TESTS_PLANNER_RANDOM_CASE_H
 #define GHP_TESTS_PLANNER_RANDOM_CASE_H
 
-#include "core/program/lower.h"
 #include "core/cost/profile.h"
+#include "core/program/lower/lower.h"
 
 struct random_case {
     char text[4096]; /* the model's description */

@@ -1,8 +1,8 @@
 /* core/program/kind/accumulate.c - a sum of gradients: a further consumer's into an output's (at.dy += at.x[0]); or,
  * without an edge, a micro-batch's into those of a layer's parameters (at.dw += at.x), with a bucket into its optimizer
  * shard. */
-#include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
+#include "core/program/lower/buffer_assignment_private.h"
 
 static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
                      int index, struct ghp_accesses *t)

@@ -1,9 +1,9 @@
 /* core/program/kind/compute.c - one pass of one layer. What it reads and writes, its operation says
  * (core/model/op.h). */
-#include "core/program/buffer_assignment_private.h"
-#include "core/program/lower_flow.h"
-#include "core/program/lower_bucket.h"
 #include "core/program/liveness.h"
+#include "core/program/lower/bucket.h"
+#include "core/program/lower/buffer_assignment_private.h"
+#include "core/program/lower/flow.h"
 #include "core/program/ring.h"
 
 /* Evaluation runs on running statistics. */

@@ -1,7 +1,7 @@
 /* core/program/kind/norm.c - norms of gradients. Their sums of squares lie in at.y, which an UPDATE that clips
  * reads. */
-#include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
+#include "core/program/lower/buffer_assignment_private.h"
 
 #include "core/model/precision.h"
 

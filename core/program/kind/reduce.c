@@ -1,7 +1,7 @@
 /* core/program/kind/reduce.c - sums over workers, of a layer's statistics, of norms, of buckets of gradients and
  * weights, and of the metrics; and the gather of what each worker has updated. */
-#include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
+#include "core/program/lower/buffer_assignment_private.h"
 
 enum { LAST_WIDENED_BYTES = 64 << 10 }; /* of a gather in bfloat16: by way of scratch */
 

@@ -1,6 +1,6 @@
 /* core/program/kind/transfer.c - tensors on their way to another stage's workers and from them, and waiting. */
-#include "core/program/buffer_assignment_private.h"
 #include "core/program/liveness.h"
+#include "core/program/lower/buffer_assignment_private.h"
 
 /* at.x[0], packing through at.scratch. */
 static void accesses_sent(const struct ghp_lowering *lowering, const struct ghp_program *program,

@@ -1,6 +1,6 @@
 /* core/program/kind/update.c - the optimizer's step, of one layer or of this worker's optimizer shard of a bucket. */
-#include "core/program/buffer_assignment_private.h"
-#include "core/program/lower_flow.h"
+#include "core/program/lower/buffer_assignment_private.h"
+#include "core/program/lower/flow.h"
 
 static void assign_shard(const struct ghp_bucket *bucket, struct ghp_instr *instr)
 {

@@ -1,5 +1,5 @@
 /* core/program/kind/weights.c - weights and gradients that go to parameter servers and from them, and mixes of workers'
- * weights. A server's PUSH has at.y and its PULL has at.x[0] (core/program/lower_server.c). */
+ * weights. A server's PUSH has at.y and its PULL has at.x[0] (core/program/lower/server.c). */
 #include "core/program/program.h"
 
 #include <math.h>

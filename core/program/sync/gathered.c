@@ -2,8 +2,8 @@
  * updates its shard before the first gather of a step, and gathers the weights before it uses them.
  *
  * In a whole program the gathers depend on what is computed before them, and so do the waits for reductions: they are
- * put in when the list is complete (lower_gather.c). A piece has them right before its passes. */
-#include "core/program/lower_emitter.h"
+ * put in when the list is complete (lower/gather.c). A piece has them right before its passes. */
+#include "core/program/lower/emitter.h"
 
 static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {

@@ -4,7 +4,7 @@
  * The updates of a bucket's layers stand at the start of a step, in the order in which the forward pass reads them, and
  * its average after them. The averages run during the forward pass, which waits for a bucket when it reads its first
  * layer. Moments are each worker's own and never sent. One worker has nothing to average: its steps are SGD. */
-#include "core/program/lower_layer.h"
+#include "core/program/lower/layer.h"
 
 /* Emits a bucket's average, after the updates of all its layers. */
 static enum ghp_status emit_average(const struct ghp_emitter *e, struct ghp_bucket_range range,

@@ -2,7 +2,7 @@
 #ifndef GHP_CORE_PROGRAM_SYNC_MIXING_H
 #define GHP_CORE_PROGRAM_SYNC_MIXING_H
 
-#include "core/program/lower_layer.h"
+#include "core/program/lower/layer.h"
 
 /* emit_start and emit_before of synchronisers that mix. The first emits the updates, if workers update, and after them
  * the MIX. The second emits a piece's update. */

@@ -4,7 +4,7 @@
  * gradients are complete, and pulls it at the start of its next step, in the order in which the forward pass reads:
  * pulls run during the forward pass, which waits for a bucket before its first layer. Parameters whose global gradients
  * every worker has (a batch norm's) are not on a server: each worker updates them. */
-#include "core/program/lower_layer.h"
+#include "core/program/lower/layer.h"
 
 static enum ghp_status emit(const struct ghp_emitter *e, enum ghp_instr_kind kind, int bucket,
                             struct ghp_bucket_range range, int point)

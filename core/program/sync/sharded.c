@@ -4,7 +4,7 @@
  * The updates of all buckets stand at the start of a step, in the order in which the forward pass reads them, each with
  * its gather after it. The gathers run during the forward pass, which waits for a bucket when it reads its first layer.
  * Statistics of ghost batches are added on every worker, so their layers keep the all-reduce. */
-#include "core/program/lower_layer.h"
+#include "core/program/lower/layer.h"
 
 /* A bucket's update of this worker's optimizer shard, and the gather of all optimizer shards. */
 static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucket_range range,

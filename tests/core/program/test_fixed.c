@@ -3,7 +3,7 @@
  * Oracles: the lists of instructions and buffers themselves, on a network whose first layers, one in the middle and
  * one bias are fixed, under each synchroniser that keeps the weights together. That the numbers are right is the
  * business of tests/executor/engine/test_gradients and tests/tools/learn. */
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "tests/check.h"
 
 #include <string.h>

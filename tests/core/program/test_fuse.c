@@ -2,7 +2,7 @@
  * by their edges; and that the list stays sound. That such kernels compute the same is test_memory_format.c's and
  * test_fast.c's. */
 #include "core/program/fuse.h"
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* tests/core/program/test_kinds.c - what is true of each kind of instruction agrees with itself, and with the programs
  * that have such instructions. */
 #include "core/program/liveness.h"
-#include "core/program/buffer_assignment.h"
-#include "core/program/lower.h"
+#include "core/program/lower/buffer_assignment.h"
+#include "core/program/lower/lower.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

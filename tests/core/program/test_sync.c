@@ -5,7 +5,7 @@
  * With servers, each bucket is pushed once and pulled once, in cuts that are all of it together; a worker has no
  * moments and updates nothing of it; a server has its cut of the weights, one moment of it and room for each worker's
  * gradients, and updates a bucket after its push and before its pull. */
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -9,9 +9,9 @@
 #include "tests/executor/cases.h"
 #include "tests/executor/op_case.h"
 
-#include "core/program/lower.h"
-#include "executor/platform/streaming_store.h"
+#include "core/program/lower/lower.h"
 #include "executor/engine/kernel_spec.h"
+#include "executor/platform/streaming_store.h"
 #include "executor/state/weight_blocks.h"
 
 #include <float.h>

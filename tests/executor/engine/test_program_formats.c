@@ -3,7 +3,7 @@
 #include "tests/check.h"
 #include "tests/executor/cases.h"
 
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "core/program/memory_format.h"
 #include "executor/engine/kernel_spec.h"
 #include "executor/engine/kernels.h"

@@ -6,7 +6,7 @@
  * checkpoint has the shares, so that workers that meet after each step continue from it as if nothing had been. With
  * `ad-psgd` exchanges keep the sum of all weights, though steps come in between; an active worker has one in each step,
  * and bytes are those of the exchanges. */
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "executor/mixing/flat.h"
 #include "executor/state/checkpoint.h"
 #include "tests/check.h"

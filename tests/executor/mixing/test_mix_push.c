@@ -9,7 +9,7 @@
  * every z is the mean of the first ones; with overlap z tends to it, while w z is two thirds of it and one third is
  * under way. No message is taken more than TAU steps late. A mix sends all weights and 4 bytes. Faults break
  * each. */
-#include "core/program/lower.h"
+#include "core/program/lower/lower.h"
 #include "executor/mixing/flat.h"
 #include "executor/mixing/mixer.h"
 #include "executor/state/checkpoint.h"

@@ -4,13 +4,13 @@
  * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both
  * streams at once, ranks that come late, equal bits on all ranks, agreement on failures; sheets of a shared segment
  * that are numbered on beyond 2^32. */
-#include "core/program/lower.h"
-#include "core/program/lower_points.h"
 #include "core/model/precision.h"
+#include "core/program/lower/lower.h"
+#include "core/program/lower/points.h"
 #include "executor/platform/task_thread.h"
-#include "executor/transport/mpi/shared_segment.h"
-#include "executor/transport/mpi/communicator.h"
 #include "executor/transport/alike.h"
+#include "executor/transport/mpi/communicator.h"
+#include "executor/transport/mpi/shared_segment.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

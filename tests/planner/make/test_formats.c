@@ -2,8 +2,8 @@
  * in the file and after it, layers split by channels among them; where stages hand over what would lie blocked, it is
  * made again without. ghp-test: timeout=120 */
 #include "core/base/file.h"
-#include "planner/search/memory_format.h"
 #include "core/plan/space.h"
+#include "planner/labelling/memory_format.h"
 #include "planner/make/make.h"
 #include "tests/check.h"
 
