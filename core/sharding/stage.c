@@ -500,3 +500,17 @@ int ghp_stage_shardings(const struct ghp_sharding_place *place, unsigned offered
     if (n == 0) variants[n++] = split;
     return n;
 }
+
+void ghp_staging_shard(const struct ghp_staging *staging, const struct ghp_model *model,
+                       struct ghp_problem whole, enum ghp_param_sharding sharding,
+                       struct ghp_split *splits)
+{
+    for (int v = 0; v < model->n_layers; v++) {
+        int rank = ghp_stage_representative(staging, ghp_stage_of(staging, v), whole);
+        const struct ghp_sharding_place place = {
+            model, staging, v, ghp_placement_of(staging, model->n_layers, whole, rank).problem};
+
+        splits[v].sharding = sharding;
+        if (!can_shard(&place, splits[v])) splits[v].sharding = GHP_SHARDING_NONE;
+    }
+}

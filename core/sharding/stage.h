@@ -196,6 +196,13 @@ struct ghp_sharding_place {
 int ghp_stage_shardings(const struct ghp_sharding_place *place, unsigned offered,
                         struct ghp_split split, struct ghp_split variants[GHP_SHARDING_COUNT]);
 
+/* Shards the parameters of each layer so, if its stage can, and else not at all.
+ *
+ * splits   one a layer; their shardings are set */
+void ghp_staging_shard(const struct ghp_staging *staging, const struct ghp_model *model,
+                       struct ghp_problem whole, enum ghp_param_sharding sharding,
+                       struct ghp_split *splits);
+
 /* The workers of two stages, of all groups, that hold the part of shared parameters that the worker of the placement
  * does, which is in the earlier or the later one.
  *

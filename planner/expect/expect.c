@@ -64,19 +64,6 @@ static enum ghp_status open_profile(const struct ghp_expect_setup *setup,
     return status;
 }
 
-/* Shards the parameters of all layers that can be. */
-static void shard(const struct ghp_expect_setup *setup, struct ghp_problem problem,
-                  struct ghp_split *splits)
-{
-    for (int v = 0; v < setup->model->n_layers; v++) {
-        struct ghp_split split = splits[v];
-
-        split.sharding = setup->sharding;
-        if (ghp_sharding_check(&setup->model->layers[v], split, problem) == GHP_OK)
-            splits[v] = split;
-    }
-}
-
 /* By data sheets; measured messages are as long as they are.
  *
  * profile   its links' latencies become those of a matrix among the matrices of its block */
@@ -103,10 +90,11 @@ static enum ghp_status predict_data(const struct ghp_expect_setup *setup,
         status = ghp_degrees_splits(setup->model,
                                     ghp_degrees_problem(problem, &degrees, setup->micro_batches),
                                     &degrees, splits);
-    if (status == GHP_OK) shard(setup, problem, splits);
+    if (!ghp_staging_trivial(&staging) || degrees.recompute) lowering.staging = &staging;
+    if (status == GHP_OK)
+        ghp_staging_shard(lowering.staging, setup->model, problem, setup->sharding, splits);
     if (status == GHP_OK && setup->profile == NULL)
         ghp_degrees_share_latency(setup->model, splits, &profile->machine);
-    if (!ghp_staging_trivial(&staging) || degrees.recompute) lowering.staging = &staging;
     if (status == GHP_OK) status = ghp_plan_predict(&lowering, splits, profile, predicted);
     free(recompute);
     free(splits);

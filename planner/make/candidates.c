@@ -292,17 +292,6 @@ enum ghp_status ghp_find_local_data(const struct ghp_plan_context *context,
     return status;
 }
 
-/* A layer by data, its parameters sharded for each pass if they can be. */
-static struct ghp_split fsdp_split(const struct ghp_plan_context *s, int v)
-{
-    const struct ghp_sharding_place place = {s->model, NULL, v, s->request->problem};
-    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    struct ghp_split split[GHP_SHARDING_COUNT];
-
-    ghp_stage_shardings(&place, 1u << GHP_SHARDING_PASS, data, split);
-    return split[0];
-}
-
 static bool same_splits(const struct ghp_plan_context *s, const struct ghp_candidate *found,
                         const struct ghp_split *splits)
 {
@@ -325,7 +314,8 @@ enum ghp_status ghp_find_fsdp(const struct ghp_plan_context *context,
     data.splits = ghp_alloc((size_t)context->model->n_layers, sizeof *data.splits);
     if (data.splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < context->model->n_layers; v++)
-        data.splits[v] = fsdp_split(context, v);
+        data.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    ghp_staging_shard(NULL, context->model, w->problem, GHP_SHARDING_PASS, data.splits);
     if (!same_splits(context, &before->baseline[0].plan, data.splits))
         status = ghp_candidate_of_partition(context, &data, found);
     free(data.splits);

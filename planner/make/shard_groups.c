@@ -27,21 +27,6 @@ bool ghp_shard_groups_open(const struct ghp_plan_request *request)
            request->problem.workers % least == 0;
 }
 
-/* The splits with all parameters that can be sharded gathered for each pass, which needs the least memory. */
-static void gather_all(const struct ghp_lowering *lowering, const struct ghp_split *splits,
-                       struct ghp_split *least)
-{
-    for (int v = 0; v < lowering->model->n_layers; v++) {
-        const struct ghp_sharding_place place = {lowering->model, lowering->staging, v,
-                                                 lowering->problem};
-        struct ghp_split of[GHP_SHARDING_COUNT], bare = splits[v];
-
-        bare.sharding = GHP_SHARDING_NONE;
-        ghp_stage_shardings(&place, 1u << GHP_SHARDING_PASS, bare, of);
-        least[v] = of[0];
-    }
-}
-
 /* The least group of at least `group` workers in which the plan's own splits are faster by enough, and fit the memory if
  * all parameters are gathered for each pass; 0: none is.
  *
@@ -54,7 +39,8 @@ static enum ghp_status find_group(const struct ghp_plan_request *request,
     int64_t limit = request->memory_bytes > 0 ? request->memory_bytes : request->share_bytes;
     int workers = request->problem.workers;
 
-    gather_all(&lowering, plan->splits, splits);
+    memcpy(splits, plan->splits, (size_t)plan->model.n_layers * sizeof *splits);
+    ghp_staging_shard(lowering.staging, &plan->model, plan->problem, GHP_SHARDING_PASS, splits);
     for (; *group < workers && workers % *group == 0; *group *= 2) {
         lowering.method.shard_within = *group;
         GHP_TRY(ghp_plan_predict(&lowering, plan->splits, request->profile, &predicted));

@@ -60,6 +60,13 @@ grep -q '^two nodes .* even at 0.008 Gbit/s, the slowest link tried$' out || fai
 "${expect[@]}" --shard pass --recompute --json >fsdp || fail "sharded and recomputed: exit $?"
 awk -v m="$(number peak_bytes one)" -v f="$(number peak_bytes fsdp)" -v s="$a" -v t="$(number step_s fsdp)" \
     'BEGIN { exit !(f < 0.8 * m && s < t && t < 2 * s) }' || fail "sharded and recomputed: $(cat fsdp) beside $(cat one)"
+# sharded is what each stage can: not the table that two stages share, and nothing where a stage has one replica
+staged=("${expect[@]}" --pipeline 2 --micro-batches 4 --json)
+"${staged[@]}" >whole && "${staged[@]}" --shard pass >parts || fail "sharded in stages: exit $?"
+awk -v w="$(number peak_bytes whole)" -v p="$(number peak_bytes parts)" 'BEGIN { exit !(p < w) }' ||
+    fail "sharded in stages: $(cat parts) beside $(cat whole)"
+"${staged[@]}" --tensor 4 >whole && "${staged[@]}" --tensor 4 --shard pass >parts || fail "one replica a stage: exit $?"
+[ "$(number step_s whole)" = "$(number step_s parts)" ] || fail "one replica a stage is sharded: $(cat parts)"
 "${expect[@]}" --tensor 2 --pipeline 2 --micro-batches 4 >out || fail "degrees: exit $?"
 grep -q 'plan data, tensor 2, pipeline 2, 4 micro-batches$' out || fail "degrees are not named: $(head -1 out)"
 # a few micro-batches: stages wait, not gradients; over PCIe tensor parallelism's exchanges bind
