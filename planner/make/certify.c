@@ -4,6 +4,8 @@
 #include "core/base/clock.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* One step, one bound, one gap, of one and the same search. */
 static void set_numbers(struct ghp_certificate *c, double step_s, double bound_s)
@@ -53,4 +55,11 @@ struct ghp_certificate ghp_certify_beside(struct ghp_certificate certificate, do
 {
     set_numbers(&certificate, fmin(certificate.step_s, step_s), certificate.bound_s);
     return certificate;
+}
+
+enum ghp_status ghp_certify_text(char **text, const char *value)
+{
+    free(*text);
+    *text = value != NULL ? strdup(value) : NULL;
+    return value != NULL && *text == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }

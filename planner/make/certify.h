@@ -3,7 +3,7 @@
  * All three numbers come from one search. What is tried after it (bucket sizes, unequal shares, recomputed layers) may
  * make the plan faster than the certificate's step. The bound does not cover it: it bounds plans without.
  *
- * Called by planner/make/choice.h alone. Tested  tests/planner/make/test_certificate.c */
+ * Tested  tests/planner/make/test_certificate.c */
 #ifndef GHP_PLANNER_MAKE_CERTIFY_H
 #define GHP_PLANNER_MAKE_CERTIFY_H
 
@@ -26,5 +26,8 @@ struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
 
 /* The certificate if a plan of the same bound that takes step_s was found and not taken. */
 struct ghp_certificate ghp_certify_beside(struct ghp_certificate certificate, double step_s);
+
+/* Puts a copy of a text in place of one of a plan's, or nothing if it is NULL. Returns GHP_OK; GHP_ERR_NO_MEMORY. */
+enum ghp_status ghp_certify_text(char **text, const char *value);
 
 #endif

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- the lead ---- */
 
@@ -71,13 +70,6 @@ struct ghp_lead ghp_lead_of(const struct ghp_plan_context *context,
 
 /* ---- the plan ---- */
 
-static enum ghp_status set_text(const char *text, char **to)
-{
-    free(*to);
-    *to = strdup(text);
-    return *to == NULL ? GHP_NO_MEMORY() : GHP_OK;
-}
-
 /* The plan by rules, as asked, and how far it is from the best. */
 static enum ghp_status choose_rules(const struct ghp_plan_context *s,
                                     const struct ghp_candidates *c, const struct ghp_lead *lead,
@@ -92,7 +84,7 @@ static enum ghp_status choose_rules(const struct ghp_plan_context *s,
     choice->certificate = ghp_certify(s, &lead->proven, lead->trial, &choice->plan);
     snprintf(text, sizeof text, "by rules, as asked: the best found takes %.6g ms, %.2f %% less",
              1e3 * lead->step_s, 100 * (1 - lead->step_s / choice->plan.predicted.step_s));
-    return set_text(text, &choice->certificate.preferred);
+    return ghp_certify_text(&choice->certificate.preferred, text);
 }
 
 /* What the fastest plan's margin over data parallelism may be off by. */
@@ -155,7 +147,7 @@ static enum ghp_status simplify(const struct ghp_plan_context *s, const struct g
     GHP_TRY(ghp_candidate_copy(s, &c->baseline[0].plan, &data));
     ghp_candidate_release(&choice->plan);
     choice->plan = data;
-    return set_text(text, &choice->certificate.preferred);
+    return ghp_certify_text(&choice->certificate.preferred, text);
 }
 
 /* Says that one stage was kept though stages are faster, by no more than the prediction's error. */
@@ -171,7 +163,7 @@ static enum ghp_status note_stages(const struct ghp_candidates *c, struct ghp_ch
              "one stage: simpler, and the margin of %.3g ms by stages or micro-batches is "
              "within the prediction's error",
              1e3 * faster_s);
-    return set_text(text, &choice->certificate.preferred);
+    return ghp_certify_text(&choice->certificate.preferred, text);
 }
 
 static enum ghp_status choose_shared(const struct ghp_plan_context *s,

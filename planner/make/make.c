@@ -287,3 +287,19 @@ enum ghp_status ghp_plan_make_within(ghp_plan_maker *make, const struct ghp_plan
     plan->certificate.seconds = ghp_now_s() - began_s; /* of all attempts */
     return GHP_OK;
 }
+
+enum ghp_status ghp_plan_replace(ghp_plan_maker *make, ghp_plan_judge *is_better,
+                                 const struct ghp_plan_request *request, struct ghp_plan *plan,
+                                 bool *taken)
+{
+    struct ghp_plan other;
+    enum ghp_status status = make(request, &other);
+
+    *taken = false;
+    if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
+    GHP_TRY(status);
+    *taken = is_better(request, plan, &other);
+    ghp_plan_release(*taken ? plan : &other);
+    if (*taken) *plan = other;
+    return GHP_OK;
+}

@@ -31,6 +31,21 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
 
 typedef enum ghp_status ghp_plan_maker(const struct ghp_plan_request *request,
                                        struct ghp_plan *plan);
+/* Whether another plan is to take a plan's place. */
+typedef bool ghp_plan_judge(const struct ghp_plan_request *request, const struct ghp_plan *plan,
+                            const struct ghp_plan *other);
+
+/* Makes another plan, and puts it in place of the one that is there if it is judged better.
+ *
+ * request   of the other plan
+ * plan      replaced or left as it is, also on failure
+ * taken     whether it was replaced
+ *
+ * Returns   GHP_OK, also if no other plan is feasible; other errors of the maker
+ * Tested    tests/planner/make/test_sync_choice.c, tests/planner/make/test_shard_groups.c */
+enum ghp_status ghp_plan_replace(ghp_plan_maker *make, ghp_plan_judge *is_better,
+                                 const struct ghp_plan_request *request, struct ghp_plan *plan,
+                                 bool *taken);
 
 /* The maker's plan. If no limit on the memory was given, and the plan or data parallelism needs more than
  * share_bytes, it is made again with share_bytes as the limit.

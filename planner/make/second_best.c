@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* of the time limit, for the second-best choices of the plan and of each one that takes its place */
 static const double first_share = 0.06, next_share = 0.03;
@@ -85,8 +84,7 @@ static enum ghp_status note_unfinished(bool taken, struct ghp_choice *choice)
     else
         snprintf(text, sizeof text, "the time limit came before the second best of %d layer%s",
                  choice->alternatives.left_out, choice->alternatives.left_out == 1 ? "" : "s");
-    choice->certificate.unfinished = strdup(text);
-    return choice->certificate.unfinished == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    return ghp_certify_text(&choice->certificate.unfinished, text);
 }
 
 enum ghp_status ghp_choice_find_second_best(const struct ghp_plan_context *context,

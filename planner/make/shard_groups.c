@@ -2,6 +2,7 @@
 #include "planner/make/shard_groups.h"
 
 #include "core/base/clock.h"
+#include "planner/make/certify.h"
 #include "planner/make/make.h"
 #include "planner/make/trust.h"
 
@@ -55,18 +56,25 @@ static enum ghp_status find_group(const struct ghp_plan_request *request,
     return GHP_OK;
 }
 
-/* What the groups gain, in the certificate. */
-static enum ghp_status note_gain(const struct ghp_plan *all, struct ghp_plan *grouped)
+/* What the groups gain, in the certificate.
+ *
+ * all_s   of the plan sharded over all workers */
+static enum ghp_status note_gain(double all_s, struct ghp_plan *plan)
 {
     char text[160];
 
     snprintf(text, sizeof text,
              "sharded within groups of %d workers: sharded over all %d, the fastest plan that was "
              "found takes %.3f ms",
-             grouped->method.shard_within, grouped->problem.workers, 1e3 * all->predicted.step_s);
-    free(grouped->certificate.sync);
-    grouped->certificate.sync = strdup(text);
-    return grouped->certificate.sync == NULL ? GHP_NO_MEMORY() : GHP_OK;
+             plan->method.shard_within, plan->problem.workers, 1e3 * all_s);
+    return ghp_certify_text(&plan->certificate.sync, text);
+}
+
+static bool is_faster(const struct ghp_plan_request *request, const struct ghp_plan *plan,
+                      const struct ghp_plan *other)
+{
+    return ghp_trust_sync_gains(request->profile, request->simplify, &plan->predicted,
+                                &other->predicted);
 }
 
 /* A plan within groups of this size in place of the one that is there, if it is faster. */
@@ -74,23 +82,11 @@ static enum ghp_status try_group(const struct ghp_plan_request *request, int gro
                                  struct ghp_plan *plan, bool *taken)
 {
     struct ghp_plan_request own = *request;
-    struct ghp_plan grouped;
-    enum ghp_status status;
+    double all_s = plan->predicted.step_s;
 
     own.method.shard_within = group;
-    status = ghp_plan_make(&own, &grouped);
-    if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
-    GHP_TRY(status);
-    *taken = ghp_trust_sync_gains(request->profile, request->simplify, &plan->predicted,
-                                  &grouped.predicted);
-    if (*taken) status = note_gain(plan, &grouped);
-    if (status != GHP_OK || !*taken) {
-        ghp_plan_release(&grouped);
-        return status;
-    }
-    ghp_plan_release(plan);
-    *plan = grouped;
-    return GHP_OK;
+    GHP_TRY(ghp_plan_replace(ghp_plan_make, is_faster, &own, plan, taken));
+    return *taken ? note_gain(all_s, plan) : GHP_OK;
 }
 
 enum ghp_status ghp_shard_groups_try(const struct ghp_plan_request *request, struct ghp_plan *plan)

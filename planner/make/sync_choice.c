@@ -3,13 +3,13 @@
 
 #include "core/base/clock.h"
 #include "planner/make/candidate.h"
+#include "planner/make/certify.h"
 #include "planner/make/shard_groups.h"
 #include "planner/make/trust.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* of the time, for plans with all-reduce if both are searched */
 static const double first_share = 0.7;
@@ -74,7 +74,6 @@ static enum ghp_status predict_allreduce(const struct ghp_plan_request *request,
 static enum ghp_status note_gain(const struct ghp_plan_request *request, double deadline_s,
                                  const char *why, struct ghp_plan *plan)
 {
-    struct ghp_certificate *c = &plan->certificate;
     struct ghp_prediction all;
     double cost_s, saved;
     char text[512];
@@ -87,21 +86,25 @@ static enum ghp_status note_gain(const struct ghp_plan_request *request, double 
         "sharded update: compared with an all-reduce of the same splits it saves %.2f MiB a worker "
         "%s %.3f ms a step%s",
         saved, cost_s < 0 ? "and" : "but costs", 1e3 * fabs(cost_s), why);
-    free(c->sync);
-    c->sync = strdup(text);
-    return c->sync == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    return ghp_certify_text(&plan->certificate.sync, text);
+}
+
+static enum ghp_status search_sharded(const struct ghp_plan_request *request, struct ghp_plan *plan)
+{
+    struct ghp_plan_request own = *request;
+
+    own.method.sync = sharded_update;
+    if (request->method.sync.ops == NULL) own.data_sync = allreduce;
+    return ghp_plan_make(&own, plan);
 }
 
 static enum ghp_status make_sharded(const struct ghp_plan_request *request, const char *why,
                                     struct ghp_plan *plan)
 {
-    struct ghp_plan_request own = *request;
     double deadline_s = ghp_now_s() + request->time_limit_s;
     enum ghp_status status;
 
-    own.method.sync = sharded_update;
-    if (request->method.sync.ops == NULL) own.data_sync = allreduce;
-    GHP_TRY(ghp_plan_make(&own, plan));
+    GHP_TRY(search_sharded(request, plan));
     status = note_gain(request, deadline_s, why, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
     return status;
@@ -160,27 +163,25 @@ static double left_s(const struct ghp_plan_request *request, double began_s)
                 least_share * request->time_limit_s);
 }
 
+static bool is_better(const struct ghp_plan_request *request, const struct ghp_plan *plan,
+                      const struct ghp_plan *sharded)
+{
+    return is_faster(request, &plan->predicted, &sharded->predicted) ||
+           plan->method.sync.ops != NULL || data_is_better(request, plan, sharded);
+}
+
 /* In place of a plan with all-reduce if it is surely faster, or data parallelism is better with it. */
 static enum ghp_status replace(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
-    struct ghp_plan sharded;
+    double deadline_s = ghp_now_s() + request->time_limit_s;
     char why[160];
-    enum ghp_status status;
+    bool taken;
 
     snprintf(why, sizeof why, "; the fastest plan with all-reduce%s takes %.3f ms",
              request->memory_bytes > 0 ? " that fits the memory" : "",
              1e3 * plan->predicted.step_s);
-    status = make_sharded(request, why, &sharded);
-    if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
-    GHP_TRY(status);
-    if (!is_faster(request, &plan->predicted, &sharded.predicted) &&
-        plan->method.sync.ops == NULL && !data_is_better(request, plan, &sharded)) {
-        ghp_plan_release(&sharded);
-        return GHP_OK;
-    }
-    ghp_plan_release(plan);
-    *plan = sharded;
-    return GHP_OK;
+    GHP_TRY(ghp_plan_replace(search_sharded, is_better, request, plan, &taken));
+    return taken ? note_gain(request, deadline_s, why, plan) : GHP_OK;
 }
 
 /* All layers by data. */

@@ -7,13 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum ghp_status set_text(const char *text, char **to)
-{
-    if (text == NULL) return GHP_OK;
-    *to = strdup(text);
-    return *to == NULL ? GHP_NO_MEMORY() : GHP_OK;
-}
-
 /* What was asked for, and of what. */
 static enum ghp_status write_request(const struct ghp_plan_context *s, struct ghp_plan *plan)
 {
@@ -28,7 +21,7 @@ static enum ghp_status write_request(const struct ghp_plan_context *s, struct gh
     GHP_TRY(ghp_network_keep(w->model_path, &plan->model_path));
     if (ghp_network_has_weights(w->model_path, &plan->model_weights) == GHP_ERR_NO_MEMORY)
         return GHP_NO_MEMORY(); /* what else is wrong with them is ghp-run's to say */
-    GHP_TRY(set_text(w->profile_path, &plan->profile_path));
+    GHP_TRY(ghp_certify_text(&plan->profile_path, w->profile_path));
     return w->what_if != NULL ? ghp_overrides_copy(w->what_if, &plan->what_if) : GHP_OK;
 }
 
@@ -104,7 +97,7 @@ static enum ghp_status write_baselines(const struct ghp_plan_context *s,
         plan->baselines[plan->n_baselines++] = (struct ghp_baseline){
             .strategy = ghp_baseline_strategy(b), .feasible = found->reason == NULL};
         GHP_TRY(write_baseline_plan(s, &found->plan, plan, &plan->baselines[b]));
-        GHP_TRY(set_text(found->reason, &plan->baselines[b].reason));
+        GHP_TRY(ghp_certify_text(&plan->baselines[b].reason, found->reason));
     }
     if (c->local_data.splits != NULL) {
         local = &plan->baselines[plan->n_baselines++];
@@ -124,8 +117,8 @@ static enum ghp_status write_baselines(const struct ghp_plan_context *s,
                                                                  .predicted = c->rules_predicted,
                                                                  .bucket_bytes = -1};
     return c->rules.found ? GHP_OK
-                          : set_text("none of its plans fits the memory",
-                                     &plan->baselines[plan->n_baselines - 1].reason);
+                          : ghp_certify_text(&plan->baselines[plan->n_baselines - 1].reason,
+                                             "none of its plans fits the memory");
 }
 
 static enum ghp_status write_certificate(const struct ghp_plan_context *s,
@@ -137,7 +130,7 @@ static enum ghp_status write_certificate(const struct ghp_plan_context *s,
     ghp_choice_margin(s, c, choice, margin);
     plan->certificate = choice->certificate;
     choice->certificate = (struct ghp_certificate){0};
-    return set_text(margin, &plan->certificate.margin);
+    return ghp_certify_text(&plan->certificate.margin, margin);
 }
 
 /* Whether an earlier rank has the same shapes. */
@@ -221,12 +214,13 @@ static enum ghp_status write_alternatives(const struct ghp_plan_context *s,
     plan->n_alternatives = choice->alternatives.n;
     choice->alternatives = (struct ghp_alternatives){0};
     if (choice->staged)
-        return set_text("none: not with stages, micro-batches or unequal shares",
-                        &plan->break_even_search);
+        return ghp_certify_text(&plan->break_even_search,
+                                "none: not with stages, micro-batches or unequal shares");
     if (s->request->decision_only) return GHP_OK;
-    if (!s->request->break_even) return set_text("off, as asked", &plan->break_even_search);
+    if (!s->request->break_even)
+        return ghp_certify_text(&plan->break_even_search, "off, as asked");
     if (ghp_plan_context_is_late(s))
-        return set_text("none: the time limit came first", &plan->break_even_search);
+        return ghp_certify_text(&plan->break_even_search, "none: the time limit came first");
     return write_break_even(s->request->profile, plan);
 }
 
