@@ -338,18 +338,18 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 /* Independent chains of multiply-adds, enough to hide their latency, in registers; this file alone is compiled with
  * products and sums contracted. */
-static void multiply_add(void *context, struct ghp_share share)
+static void multiply_add(void *context, struct ghp_part part)
 {
     lanes sum[CHAINS];
     float *sink = context;
     for (int c = 0; c < CHAINS; c++) /* of different numbers, or they were one chain */
-        sum[c] = (lanes){0} + sink[share.part] + (float)c;
+        sum[c] = (lanes){0} + sink[part.index] + (float)c;
     for (int round = 0; round < ROUNDS; round++)
         for (int c = 0; c < CHAINS; c++)
             sum[c] = sum[c] * 0.999f + 0.5f;
     for (int c = 0; c < CHAINS; c++)
         for (int i = 0; i < LANES; i++)
-            sink[share.part] += sum[c][i];
+            sink[part.index] += sum[c][i];
 }
 
 double ghp_primitive_peak(struct ghp_primitive_timing timing)

@@ -28,14 +28,14 @@ static enum ghp_status make_range(const struct making *m, struct ghp_range range
     return ghp_data_images(m->supply->data, &batch);
 }
 
-static void make_part(void *context, struct ghp_share share)
+static void make_part(void *context, struct ghp_part part)
 {
     struct making *m = context;
-    struct ghp_range part = ghp_share_of(share, m->range.end - m->range.first, 1);
+    struct ghp_range range = ghp_part_range(part, m->range.end - m->range.first, 1);
 
-    part.first += m->range.first;
-    part.end += m->range.first;
-    if (make_range(m, part) != GHP_OK) atomic_store(&m->failed, true);
+    range.first += m->range.first;
+    range.end += m->range.first;
+    if (make_range(m, range) != GHP_OK) atomic_store(&m->failed, true);
 }
 
 enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_supply *supply)

@@ -1,7 +1,7 @@
-/* executor/platform/parallel.h - one piece of work on several threads, cut by number and never by chance.
+/* executor/platform/parallel.h - one job on several threads, divided by number and never by chance.
  *
- * Work is cut into as many parts as the worker has threads; a part does the same whichever thread runs it, so results
- * depend on the number of parts only. The one place where ghp's CPU kernels meet OpenMP; if the compiler ignores
+ * A job is divided into as many parts as the worker has threads; a part does the same whichever thread runs it, so
+ * results depend on the number of parts only. The one place where ghp's CPU kernels meet OpenMP; if the compiler ignores
  * OpenMP the parts run one after the other, with the same results. */
 #ifndef GHP_EXECUTOR_PLATFORM_PARALLEL_H
 #define GHP_EXECUTOR_PLATFORM_PARALLEL_H
@@ -10,20 +10,20 @@
 
 #include <stdint.h>
 
-struct ghp_share { /* part 0 <= part < parts */
-    int part, parts;
+struct ghp_part { /* 0 <= index < count */
+    int index, count;
 };
 
 struct ghp_range { /* first <= i < end */
     int64_t first, end;
 };
 
-/* Runs body(context, share) for each of `parts` >= 1 parts, and returns when all are done. */
-void ghp_parallel(int parts, void (*body)(void *context, struct ghp_share share), void *context);
+/* Runs body(context, part) for each of `parts` >= 1 parts, and returns when all are done. */
+void ghp_parallel(int parts, void (*body)(void *context, struct ghp_part part), void *context);
 
-/* The part's piece of 0 .. total - 1, cut at multiples of `grain` >= 1; empty if there are more parts than
+/* The part's range of 0 .. total - 1, which begins at a multiple of `grain` >= 1; empty if there are more parts than
  * grains. */
-struct ghp_range ghp_share_of(struct ghp_share share, int64_t total, int64_t grain);
+struct ghp_range ghp_part_range(struct ghp_part part, int64_t total, int64_t grain);
 
 /* Whether OpenMP gives a region this number of threads, as libraries of kernels assume: a region with fewer threads
  * would wait forever.

@@ -102,10 +102,10 @@ static void KERNEL(forward_head)(const struct ghp_local *local,
 }
 
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
-    struct ghp_range units = ghp_share_of(share, local->n * local->heads.n_kv, 1);
-    struct room room = room_of(local, args, share.part, false);
+    struct ghp_range units = ghp_part_range(part, local->n * local->heads.n_kv, 1);
+    struct room room = room_of(local, args, part.index, false);
     struct sizes z = sizes_of(local, args->first_position);
     int64_t group = local->heads.n / local->heads.n_kv;
 
@@ -171,10 +171,10 @@ static void KERNEL(backward_head)(const struct ghp_local *local,
 }
 
 static void KERNEL(backward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    struct ghp_range units = ghp_share_of(share, local->n * local->heads.n_kv, 1);
-    struct room room = room_of(local, args, share.part, true);
+    struct ghp_range units = ghp_part_range(part, local->n * local->heads.n_kv, 1);
+    struct room room = room_of(local, args, part.index, true);
     struct sizes z = sizes_of(local, args->first_position);
     int64_t group = local->heads.n / local->heads.n_kv, width = local->slice[1];
     size_t bytes = (size_t)(z.tiles * TILE * z.stride) * sizeof(float);

@@ -4,9 +4,9 @@
  * innermost. */
 
 static void KERNEL(bias_forward)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const SCALAR *x = args->at.x[0];
     const float *b = args->at.w[0];
     SCALAR *y = args->at.y;
@@ -21,12 +21,12 @@ static void KERNEL(bias_forward)(const struct ghp_local *local,
 /* Sums over this part's rows, in double: into row `part` of scratch. Four rows at a time spare most of the traffic to
  * the sums. */
 static void KERNEL(bias_weight)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const SCALAR *dy = args->at.dy;
     int64_t c = local->c, row = rows.first;
-    double *sum = part_row(args, share.part, c);
+    double *sum = part_row(args, part.index, c);
     memset(sum, 0, (size_t)c * sizeof *sum);
     for (; row + 4 <= rows.end; row += 4) {
         const SCALAR *a = dy + row * c;
@@ -43,22 +43,21 @@ static void KERNEL(bias_weight)(const struct ghp_local *local,
 }
 
 static void KERNEL(bias_weight_after)(const struct ghp_local *local,
-                                      const struct ghp_kernel_arguments *args,
-                                      struct ghp_share share)
+                                      const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     float *db = args->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
         double sum = 0.0;
-        for (int part = 0; part < share.parts; part++)
-            sum += part_row(args, part, local->c)[i];
+        for (int p = 0; p < part.count; p++)
+            sum += part_row(args, p, local->c)[i];
         db[i] = (float)sum;
     }
 }
 
 static void KERNEL(relu_forward)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
 #pragma omp simd
@@ -67,9 +66,9 @@ static void KERNEL(relu_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(relu_data)(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share share)
+                              const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *y = args->at.y, *dy = args->at.dy;
     SCALAR *dx = args->at.dx[0];
 #pragma omp simd
@@ -79,9 +78,9 @@ static void KERNEL(relu_data)(const struct ghp_local *local,
 
 static void KERNEL(activation_forward)(const struct ghp_local *local,
                                        const struct ghp_kernel_arguments *args,
-                                       struct ghp_share share)
+                                       struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
     float a = (float)local->activation.alpha, b = (float)local->activation.beta;
@@ -117,9 +116,9 @@ static void KERNEL(activation_forward)(const struct ghp_local *local,
 
 /* Each slope follows from the output alone; at a corner it is the one towards 0, as relu's. */
 static void KERNEL(activation_data)(const struct ghp_local *local,
-                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                    const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *y = args->at.y, *dy = args->at.dy;
     SCALAR *dx = args->at.dx[0];
     float a = (float)local->activation.alpha, b = (float)local->activation.beta;
@@ -215,9 +214,9 @@ static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kern
 }
 
 static void KERNEL(dropout_forward)(const struct ghp_local *local,
-                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                    const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     if (args->training)
         KERNEL(dropout)(local, args, rows, args->at.x[0], args->at.y);
     else
@@ -225,10 +224,10 @@ static void KERNEL(dropout_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(dropout_data)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     KERNEL(dropout)
-    (local, args, ghp_share_of(share, rows_of(local), 1), args->at.dy, args->at.dx[0]);
+    (local, args, ghp_part_range(part, rows_of(local), 1), args->at.dy, args->at.dx[0]);
 }
 
 /* Up to ADD_BLOCK elements from `first`: all inputs are added before the sum is rounded. */
@@ -256,38 +255,38 @@ static ALWAYS_INLINE void KERNEL(add_block)(const struct ghp_local *local,
 
 static ALWAYS_INLINE void KERNEL(add_all)(const struct ghp_local *local,
                                           const struct ghp_kernel_arguments *args,
-                                          struct ghp_share share, bool relu)
+                                          struct ghp_part part, bool relu)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     for (int64_t first = at.first; first < at.end; first += ADD_BLOCK)
         KERNEL(add_block)
     (local, args, first, at.end - first < ADD_BLOCK ? at.end - first : ADD_BLOCK, relu);
 }
 
 static void KERNEL(add_forward)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(add_all)(local, args, share, false);
+    KERNEL(add_all)(local, args, part, false);
 }
 
 static void KERNEL(add_relu)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    KERNEL(add_all)(local, args, share, true);
+    KERNEL(add_all)(local, args, part, true);
 }
 
 static void KERNEL(add_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     for (int input = 0; input < local->n_inputs; input++)
         copy_rows(args->at.dy, args->at.dx[input], at, sizeof(SCALAR));
 }
 
 static void KERNEL(mul_forward)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *a = args->at.x[0], *b = args->at.x[1];
     SCALAR *y = args->at.y;
 #pragma omp simd
@@ -296,9 +295,9 @@ static void KERNEL(mul_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(mul_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *dy = args->at.dy;
     for (int input = 0; input < 2; input++) {
         const SCALAR *other = args->at.x[1 - input];
@@ -311,9 +310,9 @@ static void KERNEL(mul_data)(const struct ghp_local *local, const struct ghp_ker
 }
 
 static void KERNEL(concat_forward)(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     SCALAR *y = args->at.y;
     for (int64_t row = rows.first; row < rows.end; row++) {
         SCALAR *to = y + row * local->c;
@@ -327,9 +326,9 @@ static void KERNEL(concat_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(concat_data)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const SCALAR *dy = args->at.dy;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *from = dy + row * local->c;
@@ -366,9 +365,9 @@ static void KERNEL(flatten)(const struct ghp_local *local, struct ghp_range rows
 }
 
 static void KERNEL(flatten_forward)(const struct ghp_local *local,
-                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                    const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->c, 16);
     if (local->h * local->w == 1)
         copy_rows(args->at.x[0], args->at.y, rows, sizeof(SCALAR));
     else
@@ -376,9 +375,9 @@ static void KERNEL(flatten_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(flatten_data)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->c, 16);
     if (local->h * local->w == 1)
         copy_rows(args->at.dy, args->at.dx[0], rows, sizeof(SCALAR));
     else

@@ -39,9 +39,9 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_embedding[] = {
 #else /* the bodies, for each precision (cpu/precisions.h). Tensors are [n][position][channel], tables float. */
 
 static void KERNEL(look_up)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
-    struct ghp_range places = ghp_share_of(share, local->n * local->h, 1);
+    struct ghp_range places = ghp_part_range(part, local->n * local->h, 1);
     for (int64_t i = places.first; i < places.end; i++) {
         int64_t row = row_of(local, args, i), channels = local->k;
         const float *w = (const float *)args->at.w[0] + (row < 0 ? 0 : row) * channels;
@@ -55,9 +55,9 @@ static void KERNEL(look_up)(const struct ghp_local *local, const struct ghp_kern
 }
 
 static void KERNEL(table_weight)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->vocabulary, 1);
+    struct ghp_range rows = ghp_part_range(part, local->vocabulary, 1);
     int64_t channels = local->k;
     float *table = args->at.dw[0];
     if (!args->adds_weight)
@@ -75,10 +75,9 @@ static void KERNEL(table_weight)(const struct ghp_local *local,
 }
 
 static void KERNEL(position_forward)(const struct ghp_local *local,
-                                     const struct ghp_kernel_arguments *args,
-                                     struct ghp_share share)
+                                     const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range places = ghp_share_of(share, local->n * local->h, 1);
+    struct ghp_range places = ghp_part_range(part, local->n * local->h, 1);
     int64_t channels = local->c;
     for (int64_t i = places.first; i < places.end; i++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + i * channels;
@@ -91,9 +90,9 @@ static void KERNEL(position_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(position_weight)(const struct ghp_local *local,
-                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                    const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, local->h * local->c, 16);
+    struct ghp_range at = ghp_part_range(part, local->h * local->c, 16);
     float *dw = args->at.dw[0];
     memset(dw + at.first, 0, (size_t)(at.end - at.first) * sizeof *dw);
     for (int64_t n = 0; n < local->n; n++) {
@@ -105,9 +104,9 @@ static void KERNEL(position_weight)(const struct ghp_local *local,
 }
 
 static void KERNEL(prepend_forward)(const struct ghp_local *local,
-                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                    const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    struct ghp_range samples = ghp_part_range(part, local->n, 1);
     int64_t added = (local->p - local->h) * local->c, rest = local->h * local->c;
     const float *w = args->at.w[0];
     for (int64_t n = samples.first; n < samples.end; n++) {
@@ -119,9 +118,9 @@ static void KERNEL(prepend_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(prepend_data)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    struct ghp_range samples = ghp_part_range(part, local->n, 1);
     int64_t added = (local->p - local->h) * local->c, rest = local->h * local->c;
     for (int64_t n = samples.first; n < samples.end; n++)
         memcpy((SCALAR *)args->at.dx[0] + n * rest,
@@ -130,9 +129,9 @@ static void KERNEL(prepend_data)(const struct ghp_local *local,
 }
 
 static void KERNEL(prepend_weight)(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, (local->p - local->h) * local->c, 16);
+    struct ghp_range at = ghp_part_range(part, (local->p - local->h) * local->c, 16);
     float *dw = args->at.dw[0];
     memset(dw + at.first, 0, (size_t)(at.end - at.first) * sizeof *dw);
     for (int64_t n = 0; n < local->n; n++) {

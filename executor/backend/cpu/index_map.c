@@ -18,9 +18,9 @@ static int64_t sample_out(const struct ghp_local *local)
 }
 
 static void make_table(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                       struct ghp_share share)
+                       struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     ghp_index_map_table(local, args->at.scratch);
 }
 
@@ -65,9 +65,9 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_gather[] = {
 #else /* the bodies, for each precision (cpu/precisions.h). x [n][h w c], y [n][p q k], table [p q k]. */
 
 static void KERNEL(take)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                         struct ghp_share share)
+                         struct ghp_part part)
 {
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    struct ghp_range samples = ghp_part_range(part, local->n, 1);
     int64_t in = sample_in(local), out = sample_out(local);
     const int32_t *table = args->at.scratch;
     SCALAR nothing = local->op == GHP_OP_PAD ? PUT((float)local->border.value) : 0;
@@ -80,15 +80,15 @@ static void KERNEL(take)(const struct ghp_local *local, const struct ghp_kernel_
 }
 
 static void KERNEL(give_back)(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share share)
+                              const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    struct ghp_range samples = ghp_part_range(part, local->n, 1);
     int64_t in = sample_in(local), out = sample_out(local);
     const int32_t *table = args->at.scratch;
     for (int64_t n = samples.first; n < samples.end; n++) {
         const SCALAR *dy = (const SCALAR *)args->at.dy + n * out;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + n * in;
-        float *sum = ROUNDS ? part_sums(local, args, share.part) : (void *)dx;
+        float *sum = ROUNDS ? part_sums(local, args, part.index) : (void *)dx;
         memset(sum, 0, (size_t)in * sizeof *sum);
         for (int64_t i = 0; i < out; i++)
             if (table[i] != GHP_INDEX_MAP_NOTHING) sum[table[i]] += GET(dy[i]);

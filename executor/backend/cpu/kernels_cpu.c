@@ -63,10 +63,10 @@ struct job { /* what the parts of one run share */
     ghp_cpu_kernel_fn *run;
 };
 
-static void run_part(void *context, struct ghp_share share)
+static void run_part(void *context, struct ghp_part part)
 {
     const struct job *job = context;
-    job->run(&job->kernel->local, job->args, share);
+    job->run(&job->kernel->local, job->args, part);
 }
 
 static enum ghp_cpu_precision precision_of(int element_bytes)
@@ -78,7 +78,7 @@ void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel
 {
     const struct ghp_cpu_kernel_stages *stages =
         &kernel->cpu_kernel->stages[precision_of(kernel->backend->config.element_bytes)];
-    struct ghp_share whole = {0, kernel->parts};
+    struct ghp_part whole = {0, kernel->parts};
     struct job job = {kernel, args, stages->run};
     if (stages->before != NULL) stages->before(&kernel->local, args, whole);
     ghp_parallel(kernel->parts, run_part, &job);
@@ -90,10 +90,10 @@ struct update_job { /* weights and all that belongs to them are float */
     const struct ghp_update_kernel *kernel;
 };
 
-static void update_part(void *context, struct ghp_share share)
+static void update_part(void *context, struct ghp_part part)
 {
     const struct update_job *job = context;
-    struct ghp_range at = ghp_share_of(share, job->update->elements, UPDATE_GRAIN);
+    struct ghp_range at = ghp_part_range(part, job->update->elements, UPDATE_GRAIN);
     ghp_update_judge(job->update,
                      (double)(job->update->directed ? job->kernel->move_float
                                                     : job->kernel->run_float)(job->update, at));
@@ -127,12 +127,12 @@ struct square_job {
 };
 
 /* Several chains of sums, in one order whatever the vectors: lanes, then these from the first to the last. */
-static void square_part(void *context, struct ghp_share share)
+static void square_part(void *context, struct ghp_part part)
 {
     enum { LANES = 16 };
     const struct square_job *job = context;
     const float *x = job->of->of;
-    struct ghp_range at = ghp_share_of(share, job->of->extent.n, UPDATE_GRAIN);
+    struct ghp_range at = ghp_part_range(part, job->of->extent.n, UPDATE_GRAIN);
     double lanes[LANES] = {0}, sum = 0;
     int64_t i = at.first;
     for (; i + LANES <= at.end; i += LANES)
@@ -142,7 +142,7 @@ static void square_part(void *context, struct ghp_share share)
         sum += (double)x[i] * x[i];
     for (int lane = 0; lane < LANES; lane++)
         sum += lanes[lane];
-    job->parts[share.part] = sum;
+    job->parts[part.index] = sum;
 }
 
 enum ghp_status ghp_cpu_kernel_square(struct ghp_backend *backend, const struct ghp_square_sum *sum)
@@ -159,10 +159,10 @@ enum ghp_status ghp_cpu_kernel_square(struct ghp_backend *backend, const struct 
     return GHP_OK;
 }
 
-static void accumulate_part(void *context, struct ghp_share share)
+static void accumulate_part(void *context, struct ghp_part part)
 {
     const struct ghp_masked_sum *sum = context;
-    ghp_cpu_kernel_accumulate_part(sum, ghp_share_of(share, sum->extent.n, 16));
+    ghp_cpu_kernel_accumulate_part(sum, ghp_part_range(part, sum->extent.n, 16));
 }
 
 enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,

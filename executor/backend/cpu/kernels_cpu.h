@@ -17,9 +17,9 @@
 enum ghp_cpu_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_BF16, GHP_PRECISION_COUNT };
 
 typedef void ghp_cpu_kernel_fn(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, struct ghp_share share);
+                               const struct ghp_kernel_arguments *args, struct ghp_part part);
 
-struct ghp_cpu_kernel_stages { /* share of before and after: {0, parts} */
+struct ghp_cpu_kernel_stages { /* part of before and after: {0, parts} */
     ghp_cpu_kernel_fn *before; /* once, or NULL */
     ghp_cpu_kernel_fn *run;    /* for each part */
     ghp_cpu_kernel_fn *after;  /* once, or NULL */
@@ -80,7 +80,7 @@ const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);
 double *ghp_cpu_kernel_part_metrics(const struct ghp_kernel_arguments *args, int part);
 int64_t ghp_cpu_kernel_metric_bytes(const struct ghp_local *local, int parts, int element_bytes);
 void ghp_cpu_kernel_add_metrics(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share);
+                                const struct ghp_kernel_arguments *args, struct ghp_part part);
 
 /* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct ghp_local *local,

@@ -64,12 +64,12 @@ static bool KERNEL(is_right)(int64_t columns, const SCALAR *x, int64_t label)
 }
 
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
     int64_t columns = columns_of(local), all = ghp_local_labels(local);
-    struct ghp_range rows = ghp_share_of(share, all, 1);
+    struct ghp_range rows = ghp_part_range(part, all, 1);
     double weight = weight_of(local);
-    double *sum = ghp_cpu_kernel_part_metrics(args, share.part);
+    double *sum = ghp_cpu_kernel_part_metrics(args, part.index);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
     for (int64_t row = rows.first; row < rows.end; row++) {
@@ -86,10 +86,10 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
 }
 
 static void KERNEL(backward_data)(const struct ghp_local *local,
-                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                  const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t columns = columns_of(local);
-    struct ghp_range rows = ghp_share_of(share, ghp_local_labels(local), 1);
+    struct ghp_range rows = ghp_part_range(part, ghp_local_labels(local), 1);
     float scale = (float)(args->loss_scale * weight_of(local));
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * columns;

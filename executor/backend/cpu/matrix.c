@@ -203,11 +203,11 @@ static void conv_row_float(const struct shape *at, const float *x, const float *
 }
 
 static void conv_forward_float(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+                               const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     struct shape at = shape_of(local);
-    struct ghp_range channels = ghp_share_of(share, at.k, 1);
-    float *transposed = part_scratch(args, share.part, transposed_bytes(local, sizeof(float)));
+    struct ghp_range channels = ghp_part_range(part, at.k, 1);
+    float *transposed = part_scratch(args, part.index, transposed_bytes(local, sizeof(float)));
     struct block block = {.k = channels.first};
     for (; block.k < channels.end; block.k += block.rows) {
         block.rows = rows_left(&at, block.k, channels.end);
@@ -220,9 +220,9 @@ static void conv_forward_float(const struct ghp_local *local,
 
 /* All weights turned for the data gradient: [r][s][k][c / g]. */
 static void conv_data_before_float(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     struct shape at = shape_of(local);
     const float *w = args->at.w[0];
     float *transposed = args->at.scratch;
@@ -255,12 +255,12 @@ static void conv_pixel_float(const struct shape *at, const float *transposed, co
 }
 
 static void conv_data_float(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
     struct shape at = shape_of(local);
-    struct ghp_range rows = ghp_share_of(share, at.n * at.h, 1);
+    struct ghp_range rows = ghp_part_range(part, at.n * at.h, 1);
     const float *transposed = args->at.scratch;
-    double *sum = after_transposed(args, local, sizeof(float), share.part);
+    double *sum = after_transposed(args, local, sizeof(float), part.index);
     for (int64_t row = rows.first; row < rows.end; row++)
         for (int64_t w = 0; w < at.w; w++) {
             float *dx = (float *)args->at.dx[0] + (row * at.w + w) * at.c;
@@ -293,11 +293,11 @@ static void conv_place_float(const struct shape *at, const float *x, const float
 }
 
 static void conv_weight_float(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share share)
+                              const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     struct shape at = shape_of(local);
-    struct ghp_range channels = ghp_share_of(share, at.k, 1);
-    double *sum = part_scratch(args, share.part, at.group_c * (int64_t)sizeof *sum);
+    struct ghp_range channels = ghp_part_range(part, at.k, 1);
+    double *sum = part_scratch(args, part.index, at.group_c * (int64_t)sizeof *sum);
     float *dw = args->at.dw[0];
     struct place place;
     for (place.k = channels.first; place.k < channels.end; place.k++)
@@ -312,10 +312,10 @@ static void conv_weight_float(const struct ghp_local *local,
 }
 
 static void linear_forward_float(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t c = local->c, k = local->k, n_rows = rows_of(local);
-    struct ghp_range outputs = ghp_share_of(share, k, 4);
+    struct ghp_range outputs = ghp_part_range(part, k, 4);
     const float *w = args->at.w[0];
     for (int64_t first = outputs.first; first < outputs.end; first += 4) {
         struct scaled_rows rows = {.stride = c};
@@ -330,12 +330,12 @@ static void linear_forward_float(const struct ghp_local *local,
 }
 
 static void linear_data_float(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share share)
+                              const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t c = local->c, k = local->k, n_rows = rows_of(local);
-    struct ghp_range inputs = ghp_share_of(share, c, 16);
+    struct ghp_range inputs = ghp_part_range(part, c, 16);
     int64_t width = inputs.end - inputs.first;
-    double *sum = part_scratch(args, share.part, c * (int64_t)sizeof *sum);
+    double *sum = part_scratch(args, part.index, c * (int64_t)sizeof *sum);
     struct scaled_rows from = {.rows = k, .stride = c, .step = 1};
     for (int64_t n = 0; n < n_rows; n++) {
         float *dx = (float *)args->at.dx[0] + n * c + inputs.first;
@@ -348,11 +348,11 @@ static void linear_data_float(const struct ghp_local *local,
 }
 
 static void linear_weight_float(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t c = local->c, k = local->k, n_rows = rows_of(local);
-    struct ghp_range outputs = ghp_share_of(share, k, 1);
-    double *sum = part_scratch(args, share.part, c * (int64_t)sizeof *sum);
+    struct ghp_range outputs = ghp_part_range(part, k, 1);
+    double *sum = part_scratch(args, part.index, c * (int64_t)sizeof *sum);
     struct scaled_rows from = {.rows = n_rows, .stride = c, .step = k};
     for (int64_t output = outputs.first; output < outputs.end; output++) {
         float *dw = (float *)args->at.dw[0] + output * c;
@@ -441,54 +441,54 @@ static void copy_read(const struct ghp_local *local, const struct ghp_kernel_arg
 }
 
 static void copy_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                         struct ghp_share share)
+                         struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     copy_read(local, args, GHP_PASS_FORWARD);
 }
 
 static void copy_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                        struct ghp_share share)
+                        struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     copy_read(local, args, GHP_PASS_BACKWARD_WEIGHT);
 }
 
 static void copy_linear_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     copy_read(local, args, GHP_PASS_BACKWARD_DATA);
 }
 
 static void copy_conv_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                           struct ghp_part part)
 {
     struct ghp_kernel_arguments floats = copies_of(local, args);
     copy_read(local, args, GHP_PASS_BACKWARD_DATA);
-    conv_data_before_float(local, &floats, share);
+    conv_data_before_float(local, &floats, part);
 }
 
 static void store_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                          struct ghp_share share)
+                          struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     narrow(copies_of(local, args).at.y, copied(local, true), args->at.y);
 }
 
 static void store_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                       struct ghp_share share)
+                       struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     narrow(copies_of(local, args).at.dx[0], copied(local, false), args->at.dx[0]);
 }
 
 #define ON_COPIES(name, scratch)                                                                   \
     static void name##_bf16(const struct ghp_local *local,                                         \
-                            const struct ghp_kernel_arguments *args, struct ghp_share share)       \
+                            const struct ghp_kernel_arguments *args, struct ghp_part part)         \
     {                                                                                              \
         struct ghp_kernel_arguments floats = copies_of(local, args);                               \
-        name##_float(local, &floats, share);                                                       \
+        name##_float(local, &floats, part);                                                        \
     }                                                                                              \
     static int64_t name##_scratch(const struct ghp_local *local, int parts, int element_bytes)     \
     {                                                                                              \

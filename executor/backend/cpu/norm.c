@@ -65,11 +65,11 @@ struct walk {
     bool nchw16c;
 };
 
-static struct walk walk_of(const struct ghp_local *local, struct ghp_share share,
+static struct walk walk_of(const struct ghp_local *local, struct ghp_part part,
                            struct norm_variant variant)
 {
     int64_t rows = variant.nchw16c ? local->n * (local->c / LANES) : rows_of(local);
-    struct walk walk = {.rows = ghp_share_of(share, rows, 1),
+    struct walk walk = {.rows = ghp_part_range(part, rows, 1),
                         .n = 1,
                         .c = local->c,
                         .pixels = local->h * local->w,
@@ -132,9 +132,9 @@ static void add_lanes(double lanes[2][LANES], double *restrict sum, double *rest
 #define ONE_VARIANT(name, suffix, nchw16c, relu)                                                   \
     static void KERNEL(name##suffix)(const struct ghp_local *local,                                \
                                      const struct ghp_kernel_arguments *args,                      \
-                                     struct ghp_share share)                                       \
+                                     struct ghp_part part)                                         \
     {                                                                                              \
-        KERNEL(name)(local, args, share, (struct norm_variant){nchw16c, relu});                    \
+        KERNEL(name)(local, args, part, (struct norm_variant){nchw16c, relu});                     \
     }
 #define IN_BOTH_MEMORY_FORMATS(name)                                                               \
     ONE_VARIANT(name, _plain, false, false)                                                        \
@@ -149,12 +149,12 @@ static void add_lanes(double lanes[2][LANES], double *restrict sum, double *rest
 
 /* The sums of all parts, in part order. */
 static void add_sums(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                     struct ghp_share share)
+                     struct ghp_part part)
 {
     for (int64_t i = 0; i < 2 * local->c; i++) {
         double sum = 0.0;
-        for (int part = 0; part < share.parts; part++)
-            sum += part_sums(args, part, local->c)[i];
+        for (int p = 0; p < part.count; p++)
+            sum += part_sums(args, p, local->c)[i];
         args->at.stats[i] = sum;
     }
 }
@@ -193,16 +193,16 @@ static void frozen_coefficients(const struct ghp_local *local,
 }
 
 static void frozen_before_forward(const struct ghp_local *local,
-                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                  const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     frozen_coefficients(local, args, true);
 }
 
 static void frozen_before_data(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+                               const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     frozen_coefficients(local, args, false);
 }
 
@@ -215,10 +215,10 @@ static int64_t frozen_scratch_bytes(const struct ghp_local *local, int parts, in
 /* ---- in blocks of channels, in float ---- */
 
 static void affine_blocks(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                          struct ghp_share share, const float *from, float *to)
+                          struct ghp_part part, const float *from, float *to)
 {
     int64_t pixels = local->h * local->w, blocks = local->c / LANES;
-    struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
+    struct ghp_range range = ghp_part_range(part, local->n * blocks, 1);
     const float *a = args->at.scratch, *b = a + local->c;
     for (int64_t block = range.first; block < range.end; block++) {
         int64_t first = block * pixels * LANES, channel = block % blocks * LANES;
@@ -227,15 +227,15 @@ static void affine_blocks(const struct ghp_local *local, const struct ghp_kernel
 }
 
 static void forward_blocks(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                           struct ghp_part part)
 {
-    affine_blocks(local, args, share, args->at.x[0], args->at.y);
+    affine_blocks(local, args, part, args->at.x[0], args->at.y);
 }
 
 static void data_blocks(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                        struct ghp_share share)
+                        struct ghp_part part)
 {
-    affine_blocks(local, args, share, args->at.dy, args->at.dx[0]);
+    affine_blocks(local, args, part, args->at.dy, args->at.dx[0]);
 }
 
 #define MAPS(before, run)                                                                          \

@@ -27,10 +27,10 @@ static ALWAYS_INLINE void KERNEL(stats_rows)(struct stretch at, int64_t width,
 /* Two sums a channel over this part's rows, in double, into row `part` of scratch: [2 c]. */
 static ALWAYS_INLINE void KERNEL(stats)(const struct ghp_local *local,
                                         const struct ghp_kernel_arguments *args,
-                                        struct ghp_share share, struct norm_variant variant)
+                                        struct ghp_part part, struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, variant);
-    double *sum = part_sums(args, share.part, local->c), *square = sum + local->c;
+    struct walk walk = walk_of(local, part, variant);
+    double *sum = part_sums(args, part.index, local->c), *square = sum + local->c;
     memset(sum, 0, (size_t)(2 * local->c) * sizeof *sum);
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
@@ -95,9 +95,9 @@ static void KERNEL(coefficients)(const struct ghp_local *local,
 }
 
 static void KERNEL(norm_before)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     int64_t c = local->c;
     float *scratch = args->at.scratch;
     KERNEL(coefficients)
@@ -152,9 +152,9 @@ static ALWAYS_INLINE void KERNEL(forward_stretch)(struct stretch at, int64_t wid
 
 static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
                                                const struct ghp_kernel_arguments *args,
-                                               struct ghp_share share, struct norm_variant variant)
+                                               struct ghp_part part, struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, variant);
+    struct walk walk = walk_of(local, part, variant);
     int64_t c = local->c;
     struct rows_variant layout = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
@@ -200,11 +200,11 @@ static ALWAYS_INLINE void KERNEL(back_stats_rows)(struct stretch at, int64_t wid
 
 static ALWAYS_INLINE void KERNEL(back_stats)(const struct ghp_local *local,
                                              const struct ghp_kernel_arguments *args,
-                                             struct ghp_share share, struct norm_variant variant)
+                                             struct ghp_part part, struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, variant);
+    struct walk walk = walk_of(local, part, variant);
     int64_t c = local->c;
-    double *sum = part_sums(args, share.part, c), *product = sum + c;
+    double *sum = part_sums(args, part.index, c), *product = sum + c;
     memset(sum, 0, (size_t)(2 * c) * sizeof *sum);
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
@@ -219,9 +219,9 @@ static ALWAYS_INLINE void KERNEL(back_stats)(const struct ghp_local *local,
 }
 
 static void KERNEL(norm_weight)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range channels = ghp_share_of(share, local->c, 16);
+    struct ghp_range channels = ghp_part_range(part, local->c, 16);
     float *dgamma = args->at.dw[0], *dbeta = args->at.dw[1];
     for (int64_t i = channels.first; i < channels.end; i++) {
         dgamma[i] = (float)args->at.stats[local->c + i];
@@ -246,10 +246,9 @@ static void KERNEL(data_coefficients)(const struct ghp_local *local,
 }
 
 static void KERNEL(norm_data_before)(const struct ghp_local *local,
-                                     const struct ghp_kernel_arguments *args,
-                                     struct ghp_share share)
+                                     const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    (void)share;
+    (void)part;
     int64_t c = local->c;
     float *scratch = args->at.scratch;
     KERNEL(data_coefficients)
@@ -296,9 +295,9 @@ static ALWAYS_INLINE void KERNEL(data_stretch)(struct stretch at, int64_t width,
 
 static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
                                             const struct ghp_kernel_arguments *args,
-                                            struct ghp_share share, struct norm_variant variant)
+                                            struct ghp_part part, struct norm_variant variant)
 {
-    struct walk walk = walk_of(local, share, variant);
+    struct walk walk = walk_of(local, part, variant);
     int64_t c = local->c;
     struct rows_variant layout = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
@@ -316,10 +315,10 @@ static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
  * backwards, for what was read last is there for sure. */
 static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *local,
                                                       const struct ghp_kernel_arguments *args,
-                                                      struct ghp_share share,
+                                                      struct ghp_part part,
                                                       struct norm_variant variant)
 {
-    struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
+    struct ghp_range columns = ghp_part_range(part, columns_in(local, variant), 1);
     struct rows_variant layout = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
     for (int64_t k = columns.first; k < columns.end; k++) {
         const struct column column = column_of(local, variant, k);
@@ -341,10 +340,10 @@ static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *lo
 
 static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local,
                                                    const struct ghp_kernel_arguments *args,
-                                                   struct ghp_share share,
+                                                   struct ghp_part part,
                                                    struct norm_variant variant)
 {
-    struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
+    struct ghp_range columns = ghp_part_range(part, columns_in(local, variant), 1);
     int64_t c = local->c;
     struct rows_variant layout = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
     for (int64_t k = columns.first; k < columns.end; k++) {
@@ -407,12 +406,12 @@ static void KERNEL(power)(int64_t c, double beta, const float *scale, float *to)
 }
 
 static void KERNEL(lrn_forward)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    float *square = part_scalars(args, share.part, 3 * c, sizeof(float));
+    float *square = part_scalars(args, part.index, 3 * c, sizeof(float));
     float *sum = square + c, *power = square + 2 * c;
     float alpha = (float)(norm->alpha / (double)norm->size), k = (float)norm->k;
     for (int64_t row = rows.first; row < rows.end; row++) {
@@ -436,12 +435,12 @@ static void KERNEL(lrn_forward)(const struct ghp_local *local,
 
 /* dx[i] = dy[i] s[i]^-beta - 2 alpha beta / size x[i] sum over the window of dy[j] x[j] s[j]^(-beta - 1). */
 static void KERNEL(lrn_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    float *term = part_scalars(args, share.part, 3 * c, sizeof(float));
+    float *term = part_scalars(args, part.index, 3 * c, sizeof(float));
     float *sum = term + c, *power = term + 2 * c;
     float factor = (float)(2.0 * norm->alpha * norm->beta / (double)norm->size);
     for (int64_t row = rows.first; row < rows.end; row++) {
@@ -474,9 +473,9 @@ static ALWAYS_INLINE void KERNEL(affine_rows)(const SCALAR *x, SCALAR *y, int64_
 }
 
 static void KERNEL(affine)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share, const void *from, void *to)
+                           struct ghp_part part, const void *from, void *to)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h * local->w, 1);
     const float *a = args->at.scratch;
     int64_t first = rows.first * local->c;
     KERNEL(affine_rows)
@@ -485,13 +484,13 @@ static void KERNEL(affine)(const struct ghp_local *local, const struct ghp_kerne
 }
 
 static void KERNEL(frozen_forward)(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(affine)(local, args, share, args->at.x[0], args->at.y);
+    KERNEL(affine)(local, args, part, args->at.x[0], args->at.y);
 }
 
 static void KERNEL(frozen_data)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(affine)(local, args, share, args->at.dy, args->at.dx[0]);
+    KERNEL(affine)(local, args, part, args->at.dy, args->at.dx[0]);
 }

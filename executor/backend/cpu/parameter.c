@@ -19,11 +19,10 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_parameter[] = {
 #else /* the bodies, for each precision (cpu/precisions.h) */
 
 static void KERNEL(parameter_forward)(const struct ghp_local *local,
-                                      const struct ghp_kernel_arguments *args,
-                                      struct ghp_share share)
+                                      const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t pixels = local->p * local->q, channels = local->k;
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    struct ghp_range samples = ghp_part_range(part, local->n, 1);
     const float *w = args->at.w[0];
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *y = (SCALAR *)args->at.y + n * pixels * channels;
@@ -34,11 +33,10 @@ static void KERNEL(parameter_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(parameter_weight)(const struct ghp_local *local,
-                                     const struct ghp_kernel_arguments *args,
-                                     struct ghp_share share)
+                                     const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t pixels = local->p * local->q, channels = local->k;
-    struct ghp_range at = ghp_share_of(share, pixels * channels, 16);
+    struct ghp_range at = ghp_part_range(part, pixels * channels, 16);
     float *dw = args->at.dw[0];
     for (int64_t j = at.first; j < at.end; j++) {
         const SCALAR *dy = (const SCALAR *)args->at.dy + j % pixels * channels + j / pixels;

@@ -106,7 +106,7 @@ static void KERNEL(take_channel)(const SCALAR *x, int64_t column, int64_t column
     *y = PUT(greatest);
 }
 
-/* Row `row` of the outputs; of y `end` is the first element that is not this share's. gated: an output that is not
+/* Row `row` of the outputs; of y `end` is the first element that is not this part's. gated: an output that is not
  * above 0 has no place. */
 static void KERNEL(take_row)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                              struct taps taps, int64_t row, int64_t end, bool masked)
@@ -149,27 +149,26 @@ static void KERNEL(take_row)(const struct ghp_local *local, const struct ghp_ker
 }
 
 static void KERNEL(take_rows)(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share share,
+                              const struct ghp_kernel_arguments *args, struct ghp_part part,
                               bool masked)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
-    struct tap *tap = part_taps(local, args, share.part);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->p, 1);
+    struct tap *tap = part_taps(local, args, part.index);
     struct taps taps = {tap, tap + output_taps(local, tap)};
     for (int64_t row = rows.first; row < rows.end; row++)
         KERNEL(take_row)(local, args, taps, row, rows.end * local->q * local->c, masked);
 }
 
 static void KERNEL(max_forward)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(take_rows)(local, args, share, false);
+    KERNEL(take_rows)(local, args, part, false);
 }
 
 static void KERNEL(max_forward_relu)(const struct ghp_local *local,
-                                     const struct ghp_kernel_arguments *args,
-                                     struct ghp_share share)
+                                     const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(take_rows)(local, args, share, true);
+    KERNEL(take_rows)(local, args, part, true);
 }
 
 /* dx of one input: the sum over the windows that took it, in their order; at: the output that its taps count from, in
@@ -202,7 +201,7 @@ static float KERNEL(sum_channel)(const struct ghp_local *local, const SCALAR *dy
     return sum;
 }
 
-/* Row `row` of the inputs; of dx `end` is the first element that is not this share's. */
+/* Row `row` of the inputs; of dx `end` is the first element that is not this part's. */
 static void KERNEL(sum_row)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                             const struct tap *tap, const int64_t *rests, int64_t row, int64_t end,
                             bool streaming_store)
@@ -286,12 +285,12 @@ static void KERNEL(sum_tiles)(const struct ghp_local *local,
 }
 
 static void KERNEL(max_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
     bool tiled = is_tiled(local);
-    struct ghp_range rows = ghp_share_of(share, local->n * (tiled ? local->p : local->h), 1);
-    struct tap *tap = part_taps(local, args, share.part);
-    int64_t *rests = part_rests(local, args, share.part), stride = local->window.stride_w;
+    struct ghp_range rows = ghp_part_range(part, local->n * (tiled ? local->p : local->h), 1);
+    struct tap *tap = part_taps(local, args, part.index);
+    int64_t *rests = part_rests(local, args, part.index), stride = local->window.stride_w;
     bool streaming_store = local->c % LANES == 0 &&
                            ghp_streaming_store_pays(args->at.dx[0], ghp_local_in_elements(local) *
                                                                         (int64_t)sizeof(SCALAR));
@@ -321,16 +320,16 @@ static void KERNEL(store_sums)(const float *sum, int64_t n, float scale, SCALAR 
 }
 
 static void KERNEL(avg_forward)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->p, 1);
     const SCALAR *x = args->at.x[0];
     int64_t c = local->c, image = local->h * local->w * c;
     for (int64_t row = rows.first; row < rows.end; row++)
         for (int64_t q = 0; q < local->q; q++) {
             struct box box = box_of(local, row % local->p, q);
             SCALAR *y = (SCALAR *)args->at.y + (row * local->q + q) * c;
-            float *sum = KERNEL(sums_of)(y, args->at.scratch, share.part, c);
+            float *sum = KERNEL(sums_of)(y, args->at.scratch, part.index, c);
             memset(sum, 0, (size_t)c * sizeof *sum);
             for (int64_t r = box.r0; r < box.r1; r++)
                 for (int64_t s = box.s0; s < box.s1; s++) {
@@ -358,13 +357,13 @@ static void KERNEL(avg_spread)(const struct ghp_local *local, struct box box, co
 }
 
 static void KERNEL(avg_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    struct ghp_range samples = ghp_part_range(part, local->n, 1);
     int64_t c = local->c, image = local->h * local->w * c;
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *dx = (SCALAR *)args->at.dx[0] + n * image;
-        float *sum = KERNEL(sums_of)(dx, args->at.scratch, share.part, image);
+        float *sum = KERNEL(sums_of)(dx, args->at.scratch, part.index, image);
         memset(sum, 0, (size_t)image * sizeof *sum);
         for (int64_t p = 0; p < local->p; p++)
             for (int64_t q = 0; q < local->q; q++) {
@@ -377,15 +376,15 @@ static void KERNEL(avg_data)(const struct ghp_local *local, const struct ghp_ker
 }
 
 static void KERNEL(global_forward)(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    struct ghp_range samples = ghp_part_range(part, local->n, 1);
     int64_t c = local->c, pixels = local->h * local->w;
     const SCALAR *x = args->at.x[0];
     float scale = (float)(1.0 / (double)pixels);
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *y = (SCALAR *)args->at.y + n * c;
-        float *sum = KERNEL(sums_of)(y, args->at.scratch, share.part, c);
+        float *sum = KERNEL(sums_of)(y, args->at.scratch, part.index, c);
         memset(sum, 0, (size_t)c * sizeof *sum);
         for (int64_t pixel = 0; pixel < pixels; pixel++) {
             const SCALAR *from = x + (n * pixels + pixel) * c;
@@ -398,9 +397,9 @@ static void KERNEL(global_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(global_data)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h * local->w, 1);
     int64_t c = local->c, pixels = local->h * local->w;
     float scale = (float)(1.0 / (double)pixels);
     for (int64_t row = rows.first; row < rows.end; row++) {

@@ -68,9 +68,9 @@ static double KERNEL(inverse_of)(const SCALAR *x, int64_t c, double mean, double
 }
 
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const float *w = args->at.w[0];
     float *inverses = args->at.saved;
     int64_t c = ghp_local_head(local);
@@ -93,9 +93,9 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
 /* With g = dy w and z = (x - mean) inverse: dx = inverse (g - mean of g - z mean of g z), without the mean of g where
  * x is not centred. */
 static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                         struct ghp_share share)
+                         struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const float *w = args->at.w[0], *inverses = args->at.saved;
     int64_t c = ghp_local_head(local);
     float offset = (float)local->norm.offset;
@@ -123,12 +123,12 @@ static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_
 
 /* Sums of dy z over this part's rows. */
 static void KERNEL(weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                           struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    struct ghp_range rows = ghp_part_range(part, rows_of(local), 1);
     const float *inverses = args->at.saved;
     int64_t c = ghp_local_head(local);
-    double *sum = part_row(args, share.part, c);
+    double *sum = part_row(args, part.index, c);
     memset(sum, 0, (size_t)c * sizeof *sum);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
@@ -142,14 +142,14 @@ static void KERNEL(weight)(const struct ghp_local *local, const struct ghp_kerne
 }
 
 static void KERNEL(weight_after)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t c = ghp_local_head(local);
     float *dw = args->at.dw[0];
     for (int64_t i = 0; i < c; i++) {
         double sum = 0.0;
-        for (int part = 0; part < share.parts; part++)
-            sum += part_row(args, part, c)[i];
+        for (int p = 0; p < part.count; p++)
+            sum += part_row(args, p, c)[i];
         dw[i] = (float)sum;
     }
 }

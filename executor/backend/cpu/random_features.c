@@ -14,11 +14,11 @@ static const double two_pi = 6.283185307179586476925, root2 = 1.4142135623730950
 
 /* U, [k][c], then q, [k]. */
 static void draw(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                 struct ghp_share share)
+                 struct ghp_part part)
 {
     float *u = args->at.scratch, *q = u + local->k * local->c;
     uint64_t seed = (uint64_t)local->drawn.seed;
-    (void)share;
+    (void)part;
     for (int64_t k = 0; k < local->k; k++) {
         q[k] = (float)(two_pi * 0x1p-32 *
                        (double)ghp_random_philox(seed, (uint32_t)k, 0, TAG, 1).v[0]);
@@ -70,9 +70,9 @@ static double KERNEL(angle_of)(const struct ghp_local *local, const float *u, in
 }
 
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h * local->w, 1);
     for (int64_t n = rows.first; n < rows.end; n++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + n * local->c;
         SCALAR *y = (SCALAR *)args->at.y + n * local->k;
@@ -83,10 +83,10 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
 
 /* A channel's sum is over the features, in double: a row at a time, in pieces that a stack holds. */
 static void KERNEL(backward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
     enum { PIECE = 256 };
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h * local->w, 1);
     const float *u = args->at.scratch;
     for (int64_t n = rows.first; n < rows.end; n++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + n * local->c,

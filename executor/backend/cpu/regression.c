@@ -54,20 +54,19 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_regression[] = {
 #else /* the bodies, for each precision (cpu/precisions.h) */
 
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
     int64_t all = ghp_local_labels(local);
     int64_t counted = local->n > 0 ? all / local->n * args->valid_samples : 0;
-    struct ghp_range part = ghp_share_of(share, all, 1);
+    struct ghp_range at = ghp_part_range(part, all, 1);
     const SCALAR *x = args->at.x[0];
     struct curve curve = curve_of(&local->loss);
-    double *sum = ghp_cpu_kernel_part_metrics(args, share.part);
+    double *sum = ghp_cpu_kernel_part_metrics(args, part.index);
     double loss = 0, absolute = 0;
 
-    memmove((SCALAR *)args->at.y + part.first, x + part.first,
-            (size_t)(part.end - part.first) * sizeof *x);
-    if (part.end > counted) part.end = counted;
-    for (int64_t i = part.first; i < part.end; i++) {
+    memmove((SCALAR *)args->at.y + at.first, x + at.first, (size_t)(at.end - at.first) * sizeof *x);
+    if (at.end > counted) at.end = counted;
+    for (int64_t i = at.first; i < at.end; i++) {
         double d = (double)GET(x[i]) - (double)ghp_label_number(args->at.labels[i]);
 
         loss += error_of(curve, d);
@@ -75,19 +74,19 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
     }
     sum[GHP_METRIC_LOSS] = loss;
     sum[GHP_METRIC_CORRECT] = absolute;
-    sum[GHP_METRIC_SAMPLES] = part.end > part.first ? (double)(part.end - part.first) : 0;
+    sum[GHP_METRIC_SAMPLES] = at.end > at.first ? (double)(at.end - at.first) : 0;
 }
 
 static void KERNEL(backward_data)(const struct ghp_local *local,
-                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                  const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range part = ghp_share_of(share, ghp_local_labels(local), 1);
+    struct ghp_range at = ghp_part_range(part, ghp_local_labels(local), 1);
     struct curve curve = curve_of(&local->loss);
     float scale = (float)args->loss_scale;
     const SCALAR *y = args->at.y;
     SCALAR *dx = args->at.dx[0];
 
-    for (int64_t i = part.first; i < part.end; i++)
+    for (int64_t i = at.first; i < at.end; i++)
         dx[i] = PUT(scale * slope_of(curve, GET(y[i]) - ghp_label_number(args->at.labels[i])));
 }
 

@@ -1,6 +1,6 @@
 /* executor/backend/cpu/resize.c - resize: an output pixel is a weighted sum of some neighbours.
  *
- * Gradients are gathered: each input pixel asks the outputs that it has a share in, which lie side by side, in their
+ * Gradients are gathered: each input pixel asks the outputs that it has a weight in, which lie side by side, in their
  * order. So results do not depend on the parts.
  *
  * ghp-options: -O3 */
@@ -17,7 +17,7 @@ struct axis {
 struct taps { /* input pixels that an output is made of */
     int64_t first, n;
     float each,
-        second; /* share of every one; LINEAR, CORNERS: of the first and the second of two */
+        second; /* weight of every one; LINEAR, CORNERS: of the first and the second of two */
 };
 
 static struct taps taps_of(struct axis axis, int64_t i)
@@ -42,18 +42,18 @@ static struct taps taps_of(struct axis axis, int64_t i)
     return taps;
 }
 
-static float share_of(struct axis axis, struct taps taps, int64_t j)
+static float weight_of(struct axis axis, struct taps taps, int64_t j)
 {
     bool is_pair = axis.how == GHP_RESIZE_LINEAR || axis.how == GHP_RESIZE_CORNERS;
     return is_pair && j > taps.first ? taps.second : taps.each;
 }
 
 struct
-    pixel { /* of the input, and the first row and column of outputs that it may have a share in */
+    pixel { /* of the input, and the first row and column of outputs that it may have a weight in */
     int64_t h, w, p, q;
 };
 
-/* The first output that an input pixel may have a share in. */
+/* The first output that an input pixel may have a weight in. */
 static int64_t first_output(struct axis axis, int64_t j)
 {
     int64_t low = axis.in > 1 && axis.out > axis.in
@@ -78,23 +78,23 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_resize[] = {
 
 #else /* the bodies, for each precision (cpu/precisions.h). */
 
-/* sum[c] += share x[c], c < n <= TILE. */
-static ALWAYS_INLINE void KERNEL(resize_add)(int64_t n, float share, const SCALAR *x,
+/* sum[c] += weight x[c], c < n <= TILE. */
+static ALWAYS_INLINE void KERNEL(resize_add)(int64_t n, float weight, const SCALAR *x,
                                              float sum[TILE])
 {
     if (n == TILE)
 #pragma omp simd
         for (int c = 0; c < TILE; c++)
-            sum[c] += share * GET(x[c]);
+            sum[c] += weight * GET(x[c]);
     else
         for (int64_t c = 0; c < n; c++)
-            sum[c] += share * GET(x[c]);
+            sum[c] += weight * GET(x[c]);
 }
 
 static void KERNEL(resize_forward)(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, local->n * local->p, 1);
+    struct ghp_range at = ghp_part_range(part, local->n * local->p, 1);
     const struct axis rows = {local->resize, local->h, local->p},
                       columns = {local->resize, local->w, local->q};
     int64_t channels = local->c;
@@ -111,7 +111,7 @@ static void KERNEL(resize_forward)(const struct ghp_local *local,
                 for (int64_t h = down.first; h < down.first + down.n; h++)
                     for (int64_t w = across.first; w < across.first + across.n; w++)
                         KERNEL(resize_add)
-                (n, share_of(rows, down, h) * share_of(columns, across, w),
+                (n, weight_of(rows, down, h) * weight_of(columns, across, w),
                  x + (h * local->w + w) * channels + c, sum);
                 for (int64_t i = 0; i < n; i++)
                     y[c + i] = PUT(sum[i]);
@@ -135,16 +135,16 @@ static void KERNEL(resize_pixel)(const struct ghp_local *local, const SCALAR *dy
             if (across.first > pixel.w) break;
             if (across.first + across.n <= pixel.w) continue;
             KERNEL(resize_add)
-            (n, share_of(rows, down, pixel.h) * share_of(columns, across, pixel.w),
+            (n, weight_of(rows, down, pixel.h) * weight_of(columns, across, pixel.w),
              dy + (p * local->q + q) * local->c, sum);
         }
     }
 }
 
 static void KERNEL(resize_data)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, local->n * local->h, 1);
+    struct ghp_range at = ghp_part_range(part, local->n * local->h, 1);
     const struct axis rows = {local->resize, local->h, local->p},
                       columns = {local->resize, local->w, local->q};
     int64_t channels = local->c;

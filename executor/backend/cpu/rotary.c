@@ -108,10 +108,10 @@ static void KERNEL(turn_heads)(const struct turns *turns, int64_t channels, int6
 }
 
 static void KERNEL(turn)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                         struct ghp_share share, double sign)
+                         struct ghp_part part, double sign)
 {
-    struct ghp_range positions = ghp_share_of(share, local->h, PACE);
-    struct turns turns = turns_of(local, args, share.part);
+    struct ghp_range positions = ghp_part_range(part, local->h, PACE);
+    struct turns turns = turns_of(local, args, part.index);
     const SCALAR *from = sign > 0 ? args->at.x[0] : args->at.dy;
     SCALAR *to = sign > 0 ? args->at.y : args->at.dx[0];
 
@@ -127,15 +127,15 @@ static void KERNEL(turn)(const struct ghp_local *local, const struct ghp_kernel_
 }
 
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+                            struct ghp_part part)
 {
-    KERNEL(turn)(local, args, share, 1.0);
+    KERNEL(turn)(local, args, part, 1.0);
 }
 
 static void KERNEL(backward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
-    KERNEL(turn)(local, args, share, -1.0);
+    KERNEL(turn)(local, args, part, -1.0);
 }
 
 #endif

@@ -106,10 +106,10 @@ static void dots_tile(struct rows w, struct rows x, struct rows y, int64_t n, bo
 }
 
 static void small_batch_forward(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t columns = local->c, samples = local->n * local->h;
-    struct ghp_range range = ghp_share_of(share, local->k, FORWARD_ROWS);
+    struct ghp_range range = ghp_part_range(part, local->k, FORWARD_ROWS);
     struct rows w = {args->at.w[0], columns}, x = {(float *)(uintptr_t)args->at.x[0], columns},
                 y = {args->at.y, local->k};
     struct tile tile;
@@ -163,10 +163,10 @@ static void spread_tile(struct rows w, struct rows dy, struct rows dx, int64_t n
 }
 
 static void small_batch_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             struct ghp_share share)
+                             struct ghp_part part)
 {
     int64_t columns = local->c, samples = local->n * local->h, rows = local->k;
-    struct ghp_range range = ghp_share_of(share, columns, LANES);
+    struct ghp_range range = ghp_part_range(part, columns, LANES);
     struct rows w = {args->at.w[0], columns}, dy = {args->at.dy, rows},
                 dx = {args->at.dx[0], columns};
     struct tile tile;
@@ -224,10 +224,10 @@ static void outer_rest(struct rows dy, struct rows x, struct rows dw, int64_t sa
 }
 
 static void small_batch_weight(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+                               const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t columns = local->c, samples = local->n * local->h;
-    struct ghp_range range = ghp_share_of(share, local->k, TILE);
+    struct ghp_range range = ghp_part_range(part, local->k, TILE);
     struct rows dy = {args->at.dy, local->k}, x = {(float *)(uintptr_t)args->at.x[0], columns},
                 dw = {args->at.dw[0], columns};
     bool streaming_store =

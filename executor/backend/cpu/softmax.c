@@ -31,12 +31,12 @@ int64_t ghp_cpu_kernel_metric_bytes(const struct ghp_local *local, int parts, in
 
 /* Metrics of all parts, in part order; precision does not enter. */
 void ghp_cpu_kernel_add_metrics(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     (void)local;
-    for (int part = 0; part < share.parts; part++)
+    for (int p = 0; p < part.count; p++)
         for (int i = 0; i < GHP_METRIC_COUNT; i++)
-            args->at.metrics[i] += ghp_cpu_kernel_part_metrics(args, part)[i];
+            args->at.metrics[i] += ghp_cpu_kernel_part_metrics(args, p)[i];
 }
 
 /* Classes among this worker's columns. */
@@ -210,9 +210,9 @@ static double KERNEL(position_row)(int64_t classes, const SCALAR *x, SCALAR *y, 
 
 /* What this worker's part of each row says; of all other parts zeros. */
 static void KERNEL(part_stats)(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+                               const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h, 1);
     int64_t classes = classes_of(local, args), step = local->n * local->h * GHP_ROW_COUNT;
     struct target target = target_of(local, args);
     for (int64_t n = rows.first; n < rows.end; n++) {
@@ -220,8 +220,8 @@ static void KERNEL(part_stats)(const struct ghp_local *local,
         double *row = args->at.stats + n * GHP_ROW_COUNT;
         int64_t label = args->at.labels[n] - args->first_channel;
         float greatest;
-        for (int part = 0; part < local->parts; part++)
-            memset(row + part * step, 0, GHP_ROW_COUNT * sizeof *row);
+        for (int p = 0; p < local->parts; p++)
+            memset(row + p * step, 0, GHP_ROW_COUNT * sizeof *row);
         row += args->first_channel / local->c * step;
         row[GHP_ROW_SUM] = KERNEL(position_sum)(classes, x, &greatest);
         row[GHP_ROW_MAX] = (double)greatest;
@@ -252,14 +252,14 @@ static void KERNEL(part_forward)(const struct ghp_local *local,
 }
 
 static void KERNEL(softmax_forward)(const struct ghp_local *local,
-                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                    const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h, 1);
     int64_t columns = local->c, classes = classes_of(local, args);
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
     struct target target = target_of(local, args);
-    double *sum = ghp_cpu_kernel_part_metrics(args, share.part);
+    double *sum = ghp_cpu_kernel_part_metrics(args, part.index);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
     if (local->parts > 0) {
@@ -308,9 +308,9 @@ static float KERNEL(softmax_label)(const struct ghp_local *local,
 }
 
 static void KERNEL(softmax_data)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h, 1);
     int64_t columns = local->c, classes = classes_of(local, args);
     struct target target = target_of(local, args);
     float every = (float)target.every;
@@ -343,9 +343,9 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
 /* ---- softmax by itself ---- */
 
 static void KERNEL(plain_forward)(const struct ghp_local *local,
-                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                  const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h * local->w, 1);
     int64_t c = local->c;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
@@ -357,9 +357,9 @@ static void KERNEL(plain_forward)(const struct ghp_local *local,
 
 /* dx = y (dy - sum of dy y) */
 static void KERNEL(plain_data)(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+                               const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
+    struct ghp_range rows = ghp_part_range(part, local->n * local->h * local->w, 1);
     int64_t c = local->c;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * c;

@@ -1,5 +1,5 @@
 /* executor/backend/cpu/unary.c - functions of each element whose derivative its input tells: gelu, silu and hard_swish,
- * which are x times a share that rises from 0 to 1, and those of pointwise.
+ * which are x times a gate that rises from 0 to 1, and those of pointwise.
  *
  * Loops become vectors, but for powers other than 2, -1 and 1/2, logarithms, sines and cosines.
  *
@@ -12,47 +12,47 @@
 
 enum { GRAIN = 64 }; /* elements: parts begin on cache lines of their own in either precision */
 
-struct share { /* of x, and its slope times x */
+struct gate { /* of x, and its slope times x */
     float value, rise;
 };
 
 /* 1 / (1 + e^-u), whose slope is itself times what it leaves of 1; times x slope_of_u. */
-static ALWAYS_INLINE struct share sigmoid(float u, float x, float slope_of_u)
+static ALWAYS_INLINE struct gate sigmoid(float u, float x, float slope_of_u)
 {
     float e = ghp_exponential(-fabsf(u)), upper = 1.0f / (1.0f + e), lower = e * upper;
 
-    return (struct share){u < 0 ? lower : upper, x * (lower * upper) * slope_of_u};
+    return (struct gate){u < 0 ? lower : upper, x * (lower * upper) * slope_of_u};
 }
 
 /* The normal distribution's. */
-static ALWAYS_INLINE struct share share_normal(float x)
+static ALWAYS_INLINE struct gate gate_normal(float x)
 {
     float e = ghp_exponential(-0.5f * x * x);
     float tail = 0.5f * e * ghp_scaled_erfc(fabsf(x) * 0.707106781f);
 
-    return (struct share){x < 0 ? tail : 1.0f - tail, x * 0.398942280f * e};
+    return (struct gate){x < 0 ? tail : 1.0f - tail, x * 0.398942280f * e};
 }
 
 /* (1 + tanh u) / 2 is the sigmoid of 2 u; u = sqrt(2 / pi) (x + 0.044715 x^3). */
-static ALWAYS_INLINE struct share share_tanh(float x)
+static ALWAYS_INLINE struct gate gate_tanh(float x)
 {
     const float twice = 1.59576912f, cube = 0.044715f;
 
     return sigmoid(twice * x * (1.0f + cube * x * x), x, twice * (1.0f + 3.0f * cube * x * x));
 }
 
-static ALWAYS_INLINE struct share share_silu(float x)
+static ALWAYS_INLINE struct gate gate_silu(float x)
 {
     return sigmoid(x, x, 1.0f);
 }
 
 /* A straight line from -3 to 3. */
-static ALWAYS_INLINE struct share share_hard(float x)
+static ALWAYS_INLINE struct gate gate_hard(float x)
 {
     const float sixth = 1.0f / 6.0f;
-    float share = x <= -3.0f ? 0.0f : x < 3.0f ? (x + 3.0f) * sixth : 1.0f;
+    float gate = x <= -3.0f ? 0.0f : x < 3.0f ? (x + 3.0f) * sixth : 1.0f;
 
-    return (struct share){share, x > -3.0f && x < 3.0f ? x * sixth : 0.0f};
+    return (struct gate){gate, x > -3.0f && x < 3.0f ? x * sixth : 0.0f};
 }
 
 static ALWAYS_INLINE float exp_of(float x)
@@ -106,71 +106,71 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_unary[] = {
 
 static ALWAYS_INLINE void KERNEL(forward)(const struct ghp_local *local,
                                           const struct ghp_kernel_arguments *args,
-                                          struct ghp_share part, struct share share_of(float x))
+                                          struct ghp_part part, struct gate gate_of(float x))
 {
-    struct ghp_range at = ghp_share_of(part, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++)
-        y[i] = PUT(GET(x[i]) * share_of(GET(x[i])).value);
+        y[i] = PUT(GET(x[i]) * gate_of(GET(x[i])).value);
 }
 
 static ALWAYS_INLINE void KERNEL(data)(const struct ghp_local *local,
                                        const struct ghp_kernel_arguments *args,
-                                       struct ghp_share part, struct share share_of(float x))
+                                       struct ghp_part part, struct gate gate_of(float x))
 {
-    struct ghp_range at = ghp_share_of(part, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = args->at.x[0], *dy = args->at.dy;
     SCALAR *dx = args->at.dx[0];
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++) {
-        struct share share = share_of(GET(x[i]));
-        dx[i] = PUT(GET(dy[i]) * (share.value + share.rise));
+        struct gate gate = gate_of(GET(x[i]));
+        dx[i] = PUT(GET(dy[i]) * (gate.value + gate.rise));
     }
 }
 
 static void KERNEL(gelu_forward)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share part)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     if (local->norm.gelu == GHP_GELU_TANH)
-        KERNEL(forward)(local, args, part, share_tanh);
+        KERNEL(forward)(local, args, part, gate_tanh);
     else
-        KERNEL(forward)(local, args, part, share_normal);
+        KERNEL(forward)(local, args, part, gate_normal);
 }
 
 static void KERNEL(gelu_data)(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share part)
+                              const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     if (local->norm.gelu == GHP_GELU_TANH)
-        KERNEL(data)(local, args, part, share_tanh);
+        KERNEL(data)(local, args, part, gate_tanh);
     else
-        KERNEL(data)(local, args, part, share_normal);
+        KERNEL(data)(local, args, part, gate_normal);
 }
 
 static void KERNEL(silu_forward)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share part)
+                                 const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(forward)(local, args, part, share_silu);
+    KERNEL(forward)(local, args, part, gate_silu);
 }
 
 static void KERNEL(silu_data)(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share part)
+                              const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(data)(local, args, part, share_silu);
+    KERNEL(data)(local, args, part, gate_silu);
 }
 
 static void KERNEL(hard_swish_forward)(const struct ghp_local *local,
                                        const struct ghp_kernel_arguments *args,
-                                       struct ghp_share part)
+                                       struct ghp_part part)
 {
-    KERNEL(forward)(local, args, part, share_hard);
+    KERNEL(forward)(local, args, part, gate_hard);
 }
 
 static void KERNEL(hard_swish_data)(const struct ghp_local *local,
-                                    const struct ghp_kernel_arguments *args, struct ghp_share part)
+                                    const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    KERNEL(data)(local, args, part, share_hard);
+    KERNEL(data)(local, args, part, gate_hard);
 }
 
 /* One loop: `value` is said of x, the element. */
@@ -192,10 +192,9 @@ static void KERNEL(pow_forward)(const SCALAR *from, SCALAR *to, struct ghp_range
 }
 
 static void KERNEL(pointwise_forward)(const struct ghp_local *local,
-                                      const struct ghp_kernel_arguments *args,
-                                      struct ghp_share share)
+                                      const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *from = args->at.x[0];
     SCALAR *to = args->at.y;
     float threshold = (float)local->pointwise.threshold;
@@ -231,9 +230,9 @@ static void KERNEL(pow_data)(const SCALAR *from, const SCALAR *dy, SCALAR *to, s
 }
 
 static void KERNEL(pointwise_data)(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
+    struct ghp_range at = ghp_part_range(part, ghp_local_in_elements(local), GRAIN);
     const SCALAR *from = args->at.x[0], *dy = args->at.dy;
     SCALAR *to = args->at.dx[0];
     float threshold = (float)local->pointwise.threshold;

@@ -143,9 +143,9 @@ static void KERNEL(window_scores)(const struct ghp_local *local,
 }
 
 static void KERNEL(window_forward)(const struct ghp_local *local,
-                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range heads = ghp_share_of(share, heads_of(local), 1);
+    struct ghp_range heads = ghp_part_range(part, heads_of(local), 1);
     int64_t pixels = local->tiles.h * local->tiles.w, size = local->heads.size;
     float scores[PIXELS_MOST];
     for (int64_t i = heads.first; i < heads.end; i++) {
@@ -213,11 +213,11 @@ static void KERNEL(window_rows)(const struct ghp_local *local, const struct head
 
 /* dx of one head of a window; slopes are added to `numbers`, by their places, if a table of the sample wants them. */
 static void KERNEL(window_head)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share,
+                                const struct ghp_kernel_arguments *args, struct ghp_part part,
                                 int64_t i, float *numbers)
 {
     int64_t pixels = local->tiles.h * local->tiles.w;
-    float *weights = window_room(args, share.part, pixels), *slopes = weights + pixels * pixels;
+    float *weights = window_room(args, part.index, pixels), *slopes = weights + pixels * pixels;
     float scale = (float)ghp_attention_scale(&local->heads);
     SCALAR *const *dx = (SCALAR *const *)args->at.dx;
     struct head head = head_of(local, args, i);
@@ -233,10 +233,10 @@ static void KERNEL(window_head)(const struct ghp_local *local,
 }
 
 static void KERNEL(window_data)(const struct ghp_local *local,
-                                const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t windows = windows_of_part(local), places = ghp_window_offsets(&local->tiles);
-    struct ghp_range heads = ghp_share_of(share, heads_of(local) / windows, 1);
+    struct ghp_range heads = ghp_part_range(part, heads_of(local) / windows, 1);
     for (int64_t i = heads.first; i < heads.end; i++) {
         float numbers[PLACES_MOST];
         struct head head = head_of(local, args, head_of_part(local, i, 0));
@@ -244,16 +244,16 @@ static void KERNEL(window_data)(const struct ghp_local *local,
         memset(numbers, 0, own != NULL ? (size_t)places * sizeof *numbers : 0);
         for (int64_t k = 0; k < windows; k++)
             KERNEL(window_head)
-        (local, args, share, head_of_part(local, i, k), own != NULL ? numbers : NULL);
+        (local, args, part, head_of_part(local, i, k), own != NULL ? numbers : NULL);
         for (int64_t place = 0; own != NULL && place < places; place++)
             own[own_table(local, &head) + place * local->heads.n] = PUT(numbers[place]);
     }
 }
 
 static void KERNEL(window_weight)(const struct ghp_local *local,
-                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
+                                  const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range own = ghp_share_of(share, local->heads.n, 1);
+    struct ghp_range own = ghp_part_range(part, local->heads.n, 1);
     int64_t pixels = local->tiles.h * local->tiles.w, all = local->heads.n;
     float weights[PIXELS_MOST], slopes[PIXELS_MOST];
     for (int64_t number = own.first; number < own.end; number++) {

@@ -13,10 +13,10 @@
 enum { LANES = GHP_BLOCK_CHANNELS };
 
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                    struct ghp_share share)
+                    struct ghp_part part)
 {
     int64_t pixels = local->h * local->w, blocks = local->c / LANES;
-    struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
+    struct ghp_range range = ghp_part_range(part, local->n * blocks, 1);
     const float *w = args->at.w[0];
     for (int64_t block = range.first; block < range.end; block++) {
         const float *x = (const float *)args->at.x[0] + block * pixels * LANES;
@@ -39,11 +39,11 @@ static double *row_of(const struct ghp_local *local, const struct ghp_kernel_arg
 
 /* Sums over this part's blocks, in double: into row `part` of scratch. */
 static void weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                   struct ghp_share share)
+                   struct ghp_part part)
 {
     int64_t pixels = local->h * local->w, blocks = local->c / LANES;
-    struct ghp_range range = ghp_share_of(share, local->n * blocks, 1);
-    double *row = row_of(local, args, share.part);
+    struct ghp_range range = ghp_part_range(part, local->n * blocks, 1);
+    double *row = row_of(local, args, part.index);
     memset(row, 0, (size_t)local->c * sizeof *row);
     for (int64_t block = range.first; block < range.end; block++) {
         const float *dy = (const float *)args->at.dy + block * pixels * LANES;
@@ -60,13 +60,13 @@ static void weight(const struct ghp_local *local, const struct ghp_kernel_argume
 }
 
 static void weight_after(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                         struct ghp_share share)
+                         struct ghp_part part)
 {
     float *db = args->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
         double sum = 0;
-        for (int part = 0; part < share.parts; part++)
-            sum += row_of(local, args, part)[i];
+        for (int p = 0; p < part.count; p++)
+            sum += row_of(local, args, p)[i];
         db[i] = (float)sum;
     }
 }

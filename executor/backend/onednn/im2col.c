@@ -81,12 +81,12 @@ IM2COL(float)
 IM2COL(uint16_t)
 #undef IM2COL
 
-static void im2col_part(void *context, struct ghp_share share)
+static void im2col_part(void *context, struct ghp_part part)
 {
     const struct job *job = context;
     const struct ghp_local *l = job->local;
     int64_t pixels = l->p * l->q, width = l->c * l->window.r * l->window.s;
-    struct ghp_range rows = ghp_share_of(share, l->n * pixels, 1);
+    struct ghp_range rows = ghp_part_range(part, l->n * pixels, 1);
     for (int64_t row = rows.first; row < rows.end; row++)
         job->im2col(job, (struct pixel){row % pixels / l->q, row % l->q},
                     row / pixels * l->h * l->w * l->c, row * width);

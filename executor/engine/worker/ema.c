@@ -29,8 +29,8 @@ static void add(const struct ema_job *job, int64_t first, int64_t end)
     for (int64_t i = first; i < end && job->element_bytes == 8; i++)
         wide_means[i] = job->decay * wide_means[i] + (1 - job->decay) * wide[i];
     for (int64_t i = first; i < end && job->element_bytes != 8; i++)
-        narrow_means[i] = (float)(job->decay * (double)narrow_means[i] +
-                                  (1 - job->decay) * (double)narrow[i]);
+        narrow_means[i] =
+            (float)(job->decay * (double)narrow_means[i] + (1 - job->decay) * (double)narrow[i]);
 }
 
 static void copy(const struct ema_job *job, int64_t first, int64_t end)
@@ -56,20 +56,19 @@ static void swap(const struct ema_job *job, int64_t first, int64_t end)
     }
 }
 
-static void run_part(void *context, struct ghp_share share)
+static void run_part(void *context, struct ghp_part part)
 {
     const struct ema_job *job = context;
-    struct ghp_range part = ghp_share_of(share, job->n, 16);
+    struct ghp_range range = ghp_part_range(part, job->n, 16);
 
-    job->visit(job, part.first, part.end);
+    job->visit(job, range.first, range.end);
 }
 
 static bool has_mean(const struct ghp_worker *w, int buffer)
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
 
-    return b->buffer_kind == GHP_BUFFER_WEIGHT &&
-           ghp_layer_trains(w->program.model, b->layer);
+    return b->buffer_kind == GHP_BUFFER_WEIGHT && ghp_layer_trains(w->program.model, b->layer);
 }
 
 /* All parameters that train. */

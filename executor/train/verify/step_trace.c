@@ -12,7 +12,7 @@ const char *const ghp_traced_texts[GHP_TRACED_COUNT] = {
 #undef GHP_TRACED_TEXT
 };
 
-struct ghp_part { /* of an output or gradient, that this worker had */
+struct ghp_traced_part { /* of an output or gradient, that this worker had */
     int item;
     struct ghp_observed seen; /* its values are below */
     void *values;             /* [n][h][w][c], without padding; as the trace's; owned */
@@ -157,13 +157,13 @@ static enum ghp_status record(void *context, const struct ghp_observed *observed
 {
     struct ghp_step_trace *trace = context;
     int64_t n = ghp_observed_elements(observed);
-    struct ghp_part part = {
+    struct ghp_traced_part part = {
         .item = (observed->gradient ? trace->of_gradient : trace->of_output)[observed->layer],
         .seen = *observed};
 
     if (trace->n_parts == trace->max_parts) {
         int most = 2 * trace->max_parts + 64;
-        struct ghp_part *more = realloc(trace->parts, (size_t)most * sizeof *more);
+        struct ghp_traced_part *more = realloc(trace->parts, (size_t)most * sizeof *more);
 
         if (more == NULL) return GHP_NO_MEMORY();
         trace->parts = more;
@@ -178,13 +178,13 @@ static enum ghp_status record(void *context, const struct ghp_observed *observed
 }
 
 /* Whether this worker says what all members of its subgroup say too. */
-static bool repeats(const struct ghp_part *part, int number)
+static bool repeats(const struct ghp_traced_part *part, int number)
 {
     return part->seen.layout.kind == GHP_LAYOUT_FULL && number % part->seen.layout.tp_size != 0;
 }
 
 /* A part into the whole, to be summed over all workers; returns the elements of the whole that it stands for. */
-static int64_t put(const struct ghp_part *part, int element_bytes, int number, double *whole)
+static int64_t put(const struct ghp_traced_part *part, int element_bytes, int number, double *whole)
 {
     const struct ghp_observed *o = &part->seen;
     int64_t n = ghp_observed_elements(o), row = o->at.channels, line = o->shape.w * row;

@@ -43,7 +43,7 @@ struct ghp_traced { /* one whole tensor */
         values; /* doubles, or floats if numbers are smaller; NULL: not seen, or kept elsewhere; owned */
 };
 
-struct ghp_part;
+struct ghp_traced_part;
 
 struct ghp_step_trace {
     const struct ghp_model *model;
@@ -56,7 +56,7 @@ struct ghp_step_trace {
     int *of_output, *of_gradient; /* of each layer: index into items */
     struct ghp_observer observer; /* records this worker's parts */
     int n_parts, max_parts;
-    struct ghp_part *parts; /* owned */
+    struct ghp_traced_part *parts; /* owned */
 };
 
 /* Opens the trace of a plan's worker, or of one worker alone.

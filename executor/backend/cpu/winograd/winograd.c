@@ -179,7 +179,7 @@ static ALWAYS_INLINE void put_weights(const float *w, int64_t lane, int64_t plac
     put_slid(g, r, to, plane);
 }
 
-static void weights_part(void *context, struct ghp_share share)
+static void weights_part(void *context, struct ghp_part part)
 {
     const struct job *job = context;
     const struct conv *c = &job->conv;
@@ -187,7 +187,7 @@ static void weights_part(void *context, struct ghp_share share)
     bool back = job->kernel->base.pass == GHP_PASS_BACKWARD_DATA;
     const struct axis in_axis = back ? w.k : w.c, out_axis = back ? w.c : w.k;
     int64_t ins = c->in.channels, outs = c->out.channels, plane = ins * outs;
-    struct ghp_range range = ghp_share_of(share, outs, LANES);
+    struct ghp_range range = ghp_part_range(part, outs, LANES);
     for (int64_t out = range.first; out < range.end; out += LANES) {
         struct ghp_range chunk = chunk_at(out / CHUNK * CHUNK, outs);
         float *to = job->weights + chunk.first * ins + out - chunk.first;
@@ -287,12 +287,12 @@ static ALWAYS_INLINE void output_tiles(const struct job *job, struct ghp_range t
     }
 }
 
-static void tiles_part(void *context, struct ghp_share share)
+static void tiles_part(void *context, struct ghp_part part)
 {
     const struct job *job = context;
     const struct conv *c = &job->conv;
-    struct ghp_range range = ghp_share_of(share, c->tiles, 1), tiles;
-    float *inputs = job->own + share.part * 2 * (int64_t)POINTS * PLANE,
+    struct ghp_range range = ghp_part_range(part, c->tiles, 1), tiles;
+    float *inputs = job->own + part.index * 2 * (int64_t)POINTS * PLANE,
           *outputs = inputs + (int64_t)POINTS * PLANE;
     int64_t ins = c->in.channels, outs = c->out.channels;
     for (tiles = tiles_at(range.first, range.end); tiles.first < range.end;
@@ -415,12 +415,12 @@ static void take_gradients(const struct job *job, const float *sums, struct ghp_
         }
 }
 
-static void gradient_part(void *context, struct ghp_share share)
+static void gradient_part(void *context, struct ghp_part part)
 {
     const struct job *job = context;
     const struct conv *conv = &job->conv;
-    struct ghp_range range = ghp_share_of(share, conv->out.channels, LANES);
-    float *x = job->own + share.part * (int64_t)POINTS * (2 * PLANE + WEIGHT_PLANE),
+    struct ghp_range range = ghp_part_range(part, conv->out.channels, LANES);
+    float *x = job->own + part.index * (int64_t)POINTS * (2 * PLANE + WEIGHT_PLANE),
           *dy = x + (int64_t)POINTS * PLANE, *sums = dy + (int64_t)POINTS * PLANE;
     for (struct ghp_range k = chunk_at(range.first, range.end); k.first < range.end;
          k = chunk_at(k.end, range.end))
