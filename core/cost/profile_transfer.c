@@ -37,11 +37,11 @@ static void add_sender(const struct ghp_transfer *t, int rank, int per_node, str
 
     for (int r = to.first; r < to.first + to.n; r++) {
         struct ghp_placement other = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
-        struct ghp_piece piece;
+        struct ghp_slice slice;
         int64_t bytes;
 
-        if (!ghp_transfer_piece(t, &own, &other, &piece)) continue;
-        bytes = ghp_piece_bytes(t, &piece);
+        if (!ghp_transfer_slice(t, &own, &other, &slice)) continue;
+        bytes = ghp_slice_bytes(t, &slice);
         if (ghp_node_of(rank, per_node) == ghp_node_of(r, per_node)) {
             load->out[rank] += bytes;
             load->in[r] += bytes;

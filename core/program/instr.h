@@ -104,10 +104,9 @@ struct ghp_nchw16c {
 
 /* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. A forward pass may do a bias, a
  * ReLU and an addition after it, a batch norm's statistics before it, and another norm's addition before it. In a sum
- * of gradients, a max pool's forward pass, a convolution's BACKWARD_DATA and a batch norm's backward passes, relu is the
- * backward pass of a ReLU. In
- * other backward passes, add is the sum of gradients that follows. In a loss's forward pass, gradient is its own
- * backward pass. */
+ * of gradients, a max pool's forward pass, a convolution's BACKWARD_DATA and a batch norm's backward passes, relu is
+ * the backward pass of a ReLU. In other backward passes, add is the sum of gradients that follows. In a loss's forward
+ * pass, gradient is its own backward pass. */
 struct ghp_epilogue {
     int bias, relu, stats, add, gradient;
 };
@@ -137,7 +136,7 @@ struct ghp_instr {
     struct ghp_local local;
     struct ghp_layouts layouts; /* COMPUTE, LOAD: of its layer's tensors */
     int64_t first_row; /* COMPUTE, of a table that is divided by rows: of this worker's part */
-    int pieces, piece; /* COMPUTE, SHIFT, of a ring: of how many, which one; 0, 0: of none */
+    int blocks, block; /* COMPUTE, SHIFT, of a ring: of how many, which one; 0, 0: of none */
     bool adds_weight;  /* COMPUTE: to the gradient that a tied layer of this stage has made */
     enum ghp_param_sharding sharding; /* COMPUTE, GATHER, reductions: of the parameters */
     bool counts; /* METRIC_REDUCE: false: another worker of the stages counts the same samples */

@@ -29,7 +29,7 @@ enum ghp_tensor {
     GHP_TENSOR_EDGE_GRADIENT,  /* of an edge, as the producer takes it */
     GHP_TENSOR_BETWEEN,        /* of an edge: between two steps of one reshard */
     GHP_TENSOR_WEIGHTS,        /* of a layer, gathered for a use */
-    GHP_TENSOR_RING,           /* of an attention: pieces of keys and values on their way round */
+    GHP_TENSOR_RING,           /* of an attention: blocks of keys and values on their way round */
     GHP_TENSOR_COUNT
 };
 

@@ -84,7 +84,7 @@ static void rule_out(struct choice *c, const struct ghp_instr *instr)
     if (!can.y) forbid(c, sides.y, sides.n_y);
 }
 
-/* Convolutions stand between pieces, and so do layout changes that pack. */
+/* Convolutions stand between components, and so do layout changes that pack. */
 static bool ties(const struct ghp_instr *instr)
 {
     if (instr->kind == GHP_INSTR_ACCUMULATE) return true;

@@ -26,11 +26,11 @@ static int64_t half_bytes(const struct ghp_instr *instr, int element_bytes)
     return instr->backward ? 2 * both : both;
 }
 
-int64_t ghp_ring_offset(const struct ghp_instr *instr, int piece, enum ghp_ring_tensor tensor,
+int64_t ghp_ring_offset(const struct ghp_instr *instr, int block, enum ghp_ring_tensor tensor,
                         int element_bytes)
 {
-    /* forward the first piece that comes is number 1, and nothing of the own one is there */
-    int64_t offset = (instr->backward ? piece : piece - 1) % 2 * half_bytes(instr, element_bytes);
+    /* forward the first block that comes is number 1, and nothing of the own one is there */
+    int64_t offset = (instr->backward ? block : block - 1) % 2 * half_bytes(instr, element_bytes);
 
     for (int before = 0; before < (int)tensor; before++)
         offset +=
@@ -40,12 +40,12 @@ int64_t ghp_ring_offset(const struct ghp_instr *instr, int piece, enum ghp_ring_
 
 int64_t ghp_ring_bytes(const struct ghp_instr *instr, int element_bytes)
 {
-    bool one = !instr->backward && instr->pieces == 2;
+    bool one = !instr->backward && instr->blocks == 2;
 
     return (one ? 1 : 2) * half_bytes(instr, element_bytes);
 }
 
-/* Bytes of the i-th tensor that a COMPUTE makes of a piece; 0: there is none. */
+/* Bytes of the i-th tensor that a COMPUTE makes of a block; 0: there is none. */
 static int64_t made_bytes(const struct ghp_instr *instr, int i, int element_bytes)
 {
     if (instr->backward) return i < 3 ? input_bytes(instr, i, element_bytes) : 0;
@@ -53,7 +53,7 @@ static int64_t made_bytes(const struct ghp_instr *instr, int i, int element_byte
     return i == 1 ? ghp_local_saved_bytes(&instr->local, element_bytes) : 0;
 }
 
-int64_t ghp_ring_piece_offset(const struct ghp_instr *instr, int i, int element_bytes)
+int64_t ghp_ring_block_offset(const struct ghp_instr *instr, int i, int element_bytes)
 {
     int64_t offset = 0;
 
@@ -62,7 +62,7 @@ int64_t ghp_ring_piece_offset(const struct ghp_instr *instr, int i, int element_
     return offset;
 }
 
-int64_t ghp_ring_piece_bytes(const struct ghp_instr *instr, int element_bytes)
+int64_t ghp_ring_block_bytes(const struct ghp_instr *instr, int element_bytes)
 {
-    return instr->piece > 0 ? ghp_ring_piece_offset(instr, 3, element_bytes) : 0;
+    return instr->block > 0 ? ghp_ring_block_offset(instr, 3, element_bytes) : 0;
 }

@@ -161,9 +161,9 @@ const char *ghp_comm_name(enum ghp_comm_op op)
     return names[op];
 }
 
-/* Whether the operation reads whole inputs that pieces can stand for in turn: what a score is must not depend on where
+/* Whether the operation reads whole inputs that blocks can stand for in turn: what a score is must not depend on where
  * its key is, and each worker's queries have as many keys. */
-static bool takes_pieces(const struct ghp_layer *layer)
+static bool takes_blocks(const struct ghp_layer *layer)
 {
     return ghp_op_of(layer->op)->whole_inputs != 0 && layer->heads.window == 0 &&
            layer->heads.keys == 0 && layer->heads.dropout == 0 && layer->n_inputs < 4;
@@ -176,7 +176,7 @@ static int64_t divided_parts(const struct ghp_layer *layer, enum ghp_split_kind 
 
     if (kind == GHP_SPLIT_DATA) return 1;
     if (layer->by_data) return 0;
-    if (kind == GHP_SPLIT_RING && !takes_pieces(layer)) return 0;
+    if (kind == GHP_SPLIT_RING && !takes_blocks(layer)) return 0;
     if (kind == GHP_SPLIT_POSITION || kind == GHP_SPLIT_RING)
         return facts->by_position && layer->in.axes == GHP_AXES_SEQUENCE ? layer->in.h : 0;
     return (facts->divides != NULL ? facts->divides : ghp_divides_channels)(layer, kind);

@@ -22,28 +22,28 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-bool ghp_transfer_piece(const struct ghp_transfer *t, const struct ghp_placement *sender,
-                        const struct ghp_placement *receiver, struct ghp_piece *piece)
+bool ghp_transfer_slice(const struct ghp_transfer *t, const struct ghp_placement *sender,
+                        const struct ghp_placement *receiver, struct ghp_slice *slice)
 {
     struct ghp_window_at a = region_of(t, sender, true), b = region_of(t, receiver, false);
 
-    piece->first_sample = larger(a.first_sample, b.first_sample);
-    piece->samples =
-        smaller(a.first_sample + a.samples, b.first_sample + b.samples) - piece->first_sample;
-    piece->first_position = larger(a.first_position, b.first_position);
-    piece->positions = smaller(a.first_position + a.positions, b.first_position + b.positions) -
-                       piece->first_position;
-    piece->first_channel = larger(a.first_channel, b.first_channel);
-    piece->channels =
-        smaller(a.first_channel + a.channels, b.first_channel + b.channels) - piece->first_channel;
-    piece->packs = piece->channels < a.channels || piece->positions < a.positions;
-    piece->unpacks = piece->channels < b.channels || piece->positions < b.positions;
-    return piece->samples > 0 && piece->positions > 0 && piece->channels > 0;
+    slice->first_sample = larger(a.first_sample, b.first_sample);
+    slice->samples =
+        smaller(a.first_sample + a.samples, b.first_sample + b.samples) - slice->first_sample;
+    slice->first_position = larger(a.first_position, b.first_position);
+    slice->positions = smaller(a.first_position + a.positions, b.first_position + b.positions) -
+                       slice->first_position;
+    slice->first_channel = larger(a.first_channel, b.first_channel);
+    slice->channels =
+        smaller(a.first_channel + a.channels, b.first_channel + b.channels) - slice->first_channel;
+    slice->packs = slice->channels < a.channels || slice->positions < a.positions;
+    slice->unpacks = slice->channels < b.channels || slice->positions < b.positions;
+    return slice->samples > 0 && slice->positions > 0 && slice->channels > 0;
 }
 
-int64_t ghp_piece_bytes(const struct ghp_transfer *t, const struct ghp_piece *piece)
+int64_t ghp_slice_bytes(const struct ghp_transfer *t, const struct ghp_slice *slice)
 {
-    return piece->samples * piece->channels * piece->positions * t->shape.w * t->element_bytes;
+    return slice->samples * slice->channels * slice->positions * t->shape.w * t->element_bytes;
 }
 
 bool ghp_transfer_joins(const struct ghp_transfer *t)
@@ -106,12 +106,12 @@ static struct ghp_traffic traffic_of(const struct ghp_transfer *t, int rank, boo
 
     for (int r = peers.first; r < peers.first + peers.n; r++) {
         struct ghp_placement other = placement_of(t, r);
-        struct ghp_piece piece;
+        struct ghp_slice slice;
 
-        if (!ghp_transfer_piece(t, sends ? &own : &other, sends ? &other : &own, &piece)) continue;
+        if (!ghp_transfer_slice(t, sends ? &own : &other, sends ? &other : &own, &slice)) continue;
         sum.messages++;
-        sum.bytes += ghp_piece_bytes(t, &piece);
-        if (joins || (sends && piece.packs)) sum.piece_bytes += ghp_piece_bytes(t, &piece);
+        sum.bytes += ghp_slice_bytes(t, &slice);
+        if (joins || (sends && slice.packs)) sum.packed_bytes += ghp_slice_bytes(t, &slice);
     }
     return sum;
 }

@@ -22,7 +22,7 @@ struct ghp_transfer {                  /* of one micro-batch's tensor, in every 
     int element_bytes;
 };
 
-struct ghp_piece {                     /* what one worker sends to another */
+struct ghp_slice {                     /* what one worker sends to another */
     int64_t first_sample, samples;     /* of the micro-batch */
     int64_t first_position, positions; /* of an image rows */
     int64_t first_channel, channels;
@@ -32,14 +32,14 @@ struct ghp_piece {                     /* what one worker sends to another */
 
 struct ghp_traffic { /* of one worker */
     int messages;
-    int64_t bytes;       /* sent, or received */
-    int64_t piece_bytes; /* through a buffer: packed, or joined or added */
+    int64_t bytes;        /* sent, or received */
+    int64_t packed_bytes; /* through a buffer: packed, or joined or added */
 };
 
 /* What `sender` sends to `receiver`, workers of the two stages; false: nothing. Local. */
-bool ghp_transfer_piece(const struct ghp_transfer *transfer, const struct ghp_placement *sender,
-                        const struct ghp_placement *receiver, struct ghp_piece *piece);
-int64_t ghp_piece_bytes(const struct ghp_transfer *transfer, const struct ghp_piece *piece);
+bool ghp_transfer_slice(const struct ghp_transfer *transfer, const struct ghp_placement *sender,
+                        const struct ghp_placement *receiver, struct ghp_slice *slice);
+int64_t ghp_slice_bytes(const struct ghp_transfer *transfer, const struct ghp_slice *slice);
 
 /* Partners of a worker: the ranks first .. first + n - 1 of the other stage in its group may share something with it,
  * no others do. */
@@ -51,7 +51,7 @@ struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *transfer,
 struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *transfer,
                                       const struct ghp_placement *receiver);
 
-/* Whether the receiver needs a buffer to join or add pieces in, or to put them next to padding. */
+/* Whether the receiver needs a buffer to join or add slices in, or to put them next to padding. */
 bool ghp_transfer_joins(const struct ghp_transfer *transfer);
 
 /* What a worker of the sending (or receiving) stage has to do, by its rank. */

@@ -6,32 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The geometry of a piece in this worker's part of the tensor. */
-static struct ghp_message_piece piece_at(const struct ghp_transfer *t,
+/* The geometry of a slice in this worker's part of the tensor. */
+static struct ghp_message_slice slice_at(const struct ghp_transfer *t,
                                          const struct ghp_placement *own,
-                                         const struct ghp_piece *piece, bool receives)
+                                         const struct ghp_slice *slice, bool receives)
 {
     /* what the buffer holds */
     struct ghp_window_at here = ghp_placement_window(own, receives ? t->to : t->from, t->shape);
     int64_t pixel = here.channels * t->element_bytes, sample = here.positions * t->shape.w * pixel;
-    struct ghp_message_piece p = {.scratch = -1};
+    struct ghp_message_slice p = {.scratch = -1};
 
-    p.offset = (piece->first_sample - here.first_sample) * sample +
-               (piece->first_position - here.first_position) * t->shape.w * pixel +
-               (piece->first_channel - here.first_channel) * t->element_bytes;
-    if (piece->positions < here.positions) { /* then all channels: transfer.h */
-        p.rows = piece->samples;
-        p.block_bytes = piece->positions * t->shape.w * pixel;
+    p.offset = (slice->first_sample - here.first_sample) * sample +
+               (slice->first_position - here.first_position) * t->shape.w * pixel +
+               (slice->first_channel - here.first_channel) * t->element_bytes;
+    if (slice->positions < here.positions) { /* then all channels: transfer.h */
+        p.rows = slice->samples;
+        p.block_bytes = slice->positions * t->shape.w * pixel;
         p.stride = sample;
         return p;
     }
-    p.rows = piece->samples * piece->positions * t->shape.w;
-    p.block_bytes = piece->channels * t->element_bytes;
+    p.rows = slice->samples * slice->positions * t->shape.w;
+    p.block_bytes = slice->channels * t->element_bytes;
     p.stride = pixel;
     return p;
 }
 
-static enum ghp_status add_pieces(struct ghp_message *message, const struct ghp_transfer *t,
+static enum ghp_status add_slices(struct ghp_message *message, const struct ghp_transfer *t,
                                   const struct ghp_placement *own)
 {
     bool receives = message->receives, joins = receives && ghp_transfer_joins(t);
@@ -39,23 +39,23 @@ static enum ghp_status add_pieces(struct ghp_message *message, const struct ghp_
         receives ? ghp_transfer_senders(t, own) : ghp_transfer_receivers(t, own);
     int64_t filled = 0;
 
-    message->pieces = ghp_alloc((size_t)with.n, sizeof *message->pieces);
-    if (message->pieces == NULL) return GHP_NO_MEMORY();
+    message->slices = ghp_alloc((size_t)with.n, sizeof *message->slices);
+    if (message->slices == NULL) return GHP_NO_MEMORY();
     for (int r = with.first; r < with.first + with.n; r++) {
         struct ghp_placement other = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
-        struct ghp_message_piece *p = &message->pieces[message->n];
-        struct ghp_piece piece;
-        bool any = receives ? ghp_transfer_piece(t, &other, own, &piece)
-                            : ghp_transfer_piece(t, own, &other, &piece);
+        struct ghp_message_slice *p = &message->slices[message->n];
+        struct ghp_slice slice;
+        bool any = receives ? ghp_transfer_slice(t, &other, own, &slice)
+                            : ghp_transfer_slice(t, own, &other, &slice);
 
         if (!any) continue;
-        *p = piece_at(t, own, &piece, receives);
+        *p = slice_at(t, own, &slice, receives);
         p->peer = r;
         p->adds =
             receives && t->from.kind == GHP_LAYOUT_PARTIAL && other.number % t->from.tp_size != 0;
-        if (joins || (!receives && piece.packs)) {
+        if (joins || (!receives && slice.packs)) {
             p->scratch = filled;
-            filled += ghp_piece_bytes(t, &piece);
+            filled += ghp_slice_bytes(t, &slice);
         }
         message->n++;
     }
@@ -71,13 +71,13 @@ enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank,
     *message = (struct ghp_message){.receives = instr->kind == GHP_INSTR_RECEIVE,
                                     .tag = 2 * instr->edge + (instr->backward ? 1 : 0),
                                     .element_bytes = t->element_bytes};
-    return add_pieces(message, t, &own);
+    return add_slices(message, t, &own);
 }
 
 void ghp_message_close(struct ghp_message *message)
 {
     ghp_bounce_close(message->bounce);
-    free(message->pieces);
+    free(message->slices);
     *message = (struct ghp_message){0};
 }
 
@@ -87,13 +87,13 @@ void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch)
     message->scratch = scratch;
 }
 
-/* The bytes of the tensor from the first to the last piece, and of the scratch. */
+/* The bytes of the tensor from the first to the last slice, and of the scratch. */
 static struct ghp_bounce_place span_of(const struct ghp_message *message)
 {
     struct ghp_bounce_place span = {.tensor = message->tensor};
 
     for (int i = 0; i < message->n; i++) {
-        const struct ghp_message_piece *p = &message->pieces[i];
+        const struct ghp_message_slice *p = &message->slices[i];
         int64_t end = p->offset + (p->rows - 1) * p->stride + p->block_bytes;
         int64_t scratch_end = p->scratch + p->rows * p->block_bytes;
 
@@ -118,7 +118,7 @@ enum ghp_status ghp_message_bounce(struct ghp_message *message, struct ghp_devic
 void ghp_message_pack(const struct ghp_message *message)
 {
     for (int i = 0; i < message->n; i++) {
-        const struct ghp_message_piece *p = &message->pieces[i];
+        const struct ghp_message_slice *p = &message->slices[i];
         const char *from;
         char *to;
 
@@ -130,31 +130,31 @@ void ghp_message_pack(const struct ghp_message *message)
     }
 }
 
-/* Pieces that are added to each other follow the one that they are added to: how many there are with it. */
+/* Slices that are added to each other follow the one that they are added to: how many there are with it. */
 static int summands_from(const struct ghp_message *message, int first)
 {
     int count = 1;
 
-    while (first + count < message->n && message->pieces[first + count].adds)
+    while (first + count < message->n && message->slices[first + count].adds)
         count++;
     return count;
 }
 
 static void join_sum(const struct ghp_message *message, int first, int count)
 {
-    const struct ghp_message_piece *p = &message->pieces[first];
+    const struct ghp_message_slice *p = &message->slices[first];
     bool whole = p->block_bytes == p->stride; /* one run of elements */
-    int64_t rows = whole ? 1 : p->rows, piece_bytes = p->rows * p->block_bytes;
+    int64_t rows = whole ? 1 : p->rows, slice_bytes = p->rows * p->block_bytes;
     const char *from = message->scratch + p->scratch;
     char *to = message->tensor + p->offset;
     struct ghp_summands sum = {.count = count,
                                .index = -1,
-                               .n = (whole ? piece_bytes : p->block_bytes) / message->element_bytes,
-                               .stride = piece_bytes / message->element_bytes};
+                               .n = (whole ? slice_bytes : p->block_bytes) / message->element_bytes,
+                               .stride = slice_bytes / message->element_bytes};
 
     for (int i = 1; i < count; i++) {
         GHP_ASSERT_EQ(p[i].offset, p->offset);
-        GHP_ASSERT_EQ(p[i].scratch, p->scratch + i * piece_bytes);
+        GHP_ASSERT_EQ(p[i].scratch, p->scratch + i * slice_bytes);
     }
     for (int64_t row = 0; row < rows; row++) {
         sum.scratch = from + row * p->block_bytes;
@@ -162,7 +162,7 @@ static void join_sum(const struct ghp_message *message, int first, int count)
     }
 }
 
-static void join_copy(const struct ghp_message *message, const struct ghp_message_piece *p)
+static void join_copy(const struct ghp_message *message, const struct ghp_message_slice *p)
 {
     const char *from = message->scratch + p->scratch;
     char *to = message->tensor + p->offset;
@@ -177,14 +177,14 @@ void ghp_message_join(const struct ghp_message *message)
         count = summands_from(message, i);
         if (count > 1)
             join_sum(message, i, count);
-        else if (message->pieces[i].scratch >= 0)
-            join_copy(message, &message->pieces[i]);
+        else if (message->slices[i].scratch >= 0)
+            join_copy(message, &message->slices[i]);
     }
 }
 
-struct ghp_p2p_message ghp_message_of_piece(const struct ghp_message *message, int piece)
+struct ghp_p2p_message ghp_message_of_slice(const struct ghp_message *message, int slice)
 {
-    const struct ghp_message_piece *p = &message->pieces[piece];
+    const struct ghp_message_slice *p = &message->slices[slice];
 
     return (struct ghp_p2p_message){.data = p->scratch >= 0 ? message->scratch + p->scratch
                                                             : message->tensor + p->offset,

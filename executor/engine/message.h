@@ -2,7 +2,7 @@
  * joining after.
  *
  * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in
- * memory. A piece whose samples are whole is sent from and received into the tensor itself, any other through scratch.
+ * memory. A slice whose samples are whole is sent from and received into the tensor itself, any other through scratch.
  * If the tensor is on a device, both are in its bounce buffer (engine/bounce.h).
  *
  * Call order: ghp_message_open -> ghp_message_place (-> ghp_message_bounce) -> pack | messages | join, any number of
@@ -15,14 +15,14 @@
 #include "executor/engine/bounce.h"
 #include "executor/transport/transport.h"
 
-struct ghp_message_piece {
+struct ghp_message_slice {
     int peer;            /* rank */
     int64_t rows;        /* samples x pixels; samples, of some positions */
     int64_t block_bytes; /* of each row: its channels; those positions */
     int64_t offset;      /* of the first row in the tensor [bytes] */
     int64_t stride;      /* between rows of the tensor [bytes] */
     int64_t scratch;     /* offset in the scratch; -1: straight from or into the tensor */
-    bool adds;           /* added to the piece before it, of the same place */
+    bool adds;           /* added to the slice before it, of the same place */
 };
 
 struct ghp_message {
@@ -30,12 +30,12 @@ struct ghp_message {
     int tag;
     int element_bytes;
     int n;
-    struct ghp_message_piece *pieces; /* in the order of the peers; owned */
+    struct ghp_message_slice *slices; /* in the order of the peers; owned */
     char *tensor, *scratch;           /* in host memory; borrowed */
     struct ghp_bounce *bounce;        /* of a tensor on a device, else NULL; owned */
 };
 
-/* The pieces of a SEND or RECEIVE on `rank`.
+/* The slices of a SEND or RECEIVE on `rank`.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
@@ -50,10 +50,10 @@ void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch)
  * Local */
 enum ghp_status ghp_message_bounce(struct ghp_message *message, struct ghp_device device);
 
-/* A send's strided pieces into scratch; a receive's from scratch into the tensor. */
+/* A send's strided slices into scratch; a receive's from scratch into the tensor. */
 void ghp_message_pack(const struct ghp_message *message);
 void ghp_message_join(const struct ghp_message *message);
 
-struct ghp_p2p_message ghp_message_of_piece(const struct ghp_message *message, int piece);
+struct ghp_p2p_message ghp_message_of_slice(const struct ghp_message *message, int slice);
 
 #endif

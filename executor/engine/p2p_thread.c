@@ -22,9 +22,9 @@ enum stage_of_message { IDLE, POSTED, ACTIVE };
 struct ghp_p2p_thread {
     struct ghp_p2p_thread_job job;
     enum stage_of_message *state;
-    bool *in_channel; /* an active message: its pieces are */
+    bool *in_channel; /* an active message: its slices are */
     double *since_s;  /* of an active message */
-    int *first_slot;  /* of a message's pieces */
+    int *first_slot;  /* of a message's slices */
     bool *is_done;    /* a slot: its message */
     int *active;      /* messages under way, in the order of posting; the thread's own */
     int n_active;
@@ -40,7 +40,7 @@ struct ghp_p2p_thread {
 
 /* ---- on the thread ---- */
 
-/* Hands a message's pieces to the channel, if its host memory may be used by now. */
+/* Hands a message's slices to the channel, if its host memory may be used by now. */
 static enum ghp_status enter_channel(struct ghp_p2p_thread *c, int message)
 {
     const struct ghp_message *p = &c->job.messages[message];
@@ -54,7 +54,7 @@ static enum ghp_status enter_channel(struct ghp_p2p_thread *c, int message)
     c->in_channel[message] = true;
     c->since_s[message] = ghp_now_s();
     for (int i = 0; i < p->n; i++) {
-        struct ghp_p2p_message m = ghp_message_of_piece(p, i);
+        struct ghp_p2p_message m = ghp_message_of_slice(p, i);
 
         c->is_done[c->first_slot[message] + i] = false;
         GHP_TRY(c->job.channel->ops->post(c->job.channel, c->first_slot[message] + i, &m));
@@ -85,7 +85,7 @@ static enum ghp_status fail_stalled(const struct ghp_p2p_thread *c, int message,
 
         if (c->is_done[c->first_slot[message] + i] || used + 16 > sizeof missing) continue;
         snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "",
-                 p->pieces[i].peer);
+                 p->slices[i].peer);
     }
     return GHP_FAIL(GHP_ERR_COMM,
                     "worker %d waited %.0f s in '%s': %s rank(s) %s; see why they stopped, or "

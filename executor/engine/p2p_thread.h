@@ -19,7 +19,7 @@ struct ghp_p2p_thread;
 
 struct ghp_p2p_thread_job { /* all borrowed */
     const struct ghp_control *control;
-    struct ghp_channel *channel; /* with a slot for each piece of each message */
+    struct ghp_channel *channel; /* with a slot for each slice of each message */
     const struct ghp_message *messages;
     int n;
     /* Told on the thread when a message is done; `name` gives a message's, for the watchdog. */

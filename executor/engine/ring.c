@@ -6,16 +6,16 @@
 
 #include <math.h>
 
-enum ghp_status ghp_ring_check(struct ghp_device device, const char *layer, int pieces)
+enum ghp_status ghp_ring_check(struct ghp_device device, const char *layer, int blocks)
 {
     if (ghp_device_is_host(device)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' has the split ring:%d, which GPUs cannot run; plan with --force "
                     "'%s=position:%d'",
-                    layer, pieces, layer, pieces);
+                    layer, blocks, layer, blocks);
 }
 
-/* ---- the sum of two pieces ---- */
+/* ---- the sum of two blocks ---- */
 
 /* By the logarithms of their sums: both outputs are means, weighted by these sums. */
 static void merge(const struct ghp_ring_job *job, const struct ghp_tensors *sum,
@@ -41,27 +41,27 @@ static void merge(const struct ghp_ring_job *job, const struct ghp_tensors *sum,
     }
 }
 
-/* ---- one piece ---- */
+/* ---- one block ---- */
 
-static void *ring_at(const struct ghp_ring_job *job, int piece, enum ghp_ring_tensor tensor)
+static void *ring_at(const struct ghp_ring_job *job, int block, enum ghp_ring_tensor tensor)
 {
-    return (char *)job->ring + ghp_ring_offset(job->instr, piece, tensor, job->element_bytes);
+    return (char *)job->ring + ghp_ring_offset(job->instr, block, tensor, job->element_bytes);
 }
 
 static void *made_at(const struct ghp_ring_job *job, const struct ghp_kernel_arguments *args, int i)
 {
-    return (char *)args->at.scratch + ghp_ring_piece_offset(job->instr, i, job->element_bytes);
+    return (char *)args->at.scratch + ghp_ring_block_offset(job->instr, i, job->element_bytes);
 }
 
-static enum ghp_status forward_piece(const struct ghp_ring_job *job,
+static enum ghp_status forward_block(const struct ghp_ring_job *job,
                                      const struct ghp_kernel_arguments *args)
 {
     struct ghp_kernel_arguments of = *args;
-    int piece = job->instr->piece;
+    int block = job->instr->block;
 
-    if (piece == 0) return job->ops->run(job->kernel, args);
-    of.at.x[1] = ring_at(job, piece, GHP_RING_KEYS);
-    of.at.x[2] = ring_at(job, piece, GHP_RING_VALUES);
+    if (block == 0) return job->ops->run(job->kernel, args);
+    of.at.x[1] = ring_at(job, block, GHP_RING_KEYS);
+    of.at.x[2] = ring_at(job, block, GHP_RING_VALUES);
     of.at.y = made_at(job, args, 0);
     of.at.saved = made_at(job, args, 1);
     of.at.scratch = made_at(job, args, 3);
@@ -78,20 +78,20 @@ static enum ghp_status add(const struct ghp_ring_job *job, void *to, const void 
     return job->ops->accumulate(job->backend, to, from, extent);
 }
 
-static enum ghp_status backward_piece(const struct ghp_ring_job *job,
+static enum ghp_status backward_block(const struct ghp_ring_job *job,
                                       const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *local = &job->instr->local;
     struct ghp_kernel_arguments of = *args;
-    int piece = job->instr->piece, bytes = job->element_bytes;
-    void *dkeys = ring_at(job, piece, GHP_RING_DKEYS);
-    void *dvalues = ring_at(job, piece, GHP_RING_DVALUES);
+    int block = job->instr->block, bytes = job->element_bytes;
+    void *dkeys = ring_at(job, block, GHP_RING_DKEYS);
+    void *dvalues = ring_at(job, block, GHP_RING_DVALUES);
 
-    of.at.dx[1] = piece == 0 ? dkeys : made_at(job, args, 1);
-    of.at.dx[2] = piece == 0 ? dvalues : made_at(job, args, 2);
-    if (piece == 0) return job->ops->run(job->kernel, &of);
-    of.at.x[1] = ring_at(job, piece, GHP_RING_KEYS);
-    of.at.x[2] = ring_at(job, piece, GHP_RING_VALUES);
+    of.at.dx[1] = block == 0 ? dkeys : made_at(job, args, 1);
+    of.at.dx[2] = block == 0 ? dvalues : made_at(job, args, 2);
+    if (block == 0) return job->ops->run(job->kernel, &of);
+    of.at.x[1] = ring_at(job, block, GHP_RING_KEYS);
+    of.at.x[2] = ring_at(job, block, GHP_RING_VALUES);
     if (args->at.dx[0] != NULL) of.at.dx[0] = made_at(job, args, 0);
     of.at.scratch = made_at(job, args, 3);
     GHP_TRY(job->ops->run(job->kernel, &of));
@@ -106,8 +106,8 @@ static enum ghp_status backward_piece(const struct ghp_ring_job *job,
 enum ghp_status ghp_ring_compute(const struct ghp_ring_job *job,
                                  const struct ghp_kernel_arguments *args)
 {
-    if (job->causal && job->instr->piece > job->member) return GHP_OK; /* all of it comes later */
-    return job->instr->backward ? backward_piece(job, args) : forward_piece(job, args);
+    if (job->causal && job->instr->block > job->member) return GHP_OK; /* all of it comes later */
+    return job->instr->backward ? backward_block(job, args) : forward_block(job, args);
 }
 
 /* ---- on the way ---- */
@@ -122,21 +122,21 @@ static enum ghp_status pass_on(const struct ghp_ring_job *job, enum ghp_ring_ten
 enum ghp_status ghp_ring_shift(const struct ghp_ring_job *job, const struct ghp_tensors *at)
 {
     const struct ghp_instr *instr = job->instr;
-    int piece = instr->piece;
-    bool home = piece == instr->pieces;
+    int block = instr->block;
+    bool home = block == instr->blocks;
 
     for (int i = 0; i < 2 && !home; i++) {
         enum ghp_ring_tensor tensor = i == 0 ? GHP_RING_KEYS : GHP_RING_VALUES;
 
-        GHP_TRY(pass_on(job, tensor, piece == 1 ? at->x[1 + i] : ring_at(job, piece - 1, tensor),
-                        ring_at(job, piece, tensor)));
+        GHP_TRY(pass_on(job, tensor, block == 1 ? at->x[1 + i] : ring_at(job, block - 1, tensor),
+                        ring_at(job, block, tensor)));
     }
     for (int i = 0; i < 2 && instr->backward; i++) {
         enum ghp_ring_tensor tensor = i == 0 ? GHP_RING_DKEYS : GHP_RING_DVALUES;
         void *to = home ? at->dx[1 + i] : NULL;
 
-        GHP_TRY(pass_on(job, tensor, ring_at(job, piece - 1, tensor),
-                        to != NULL ? to : ring_at(job, piece, tensor)));
+        GHP_TRY(pass_on(job, tensor, ring_at(job, block - 1, tensor),
+                        to != NULL ? to : ring_at(job, block, tensor)));
     }
     return GHP_OK;
 }

@@ -1,5 +1,5 @@
-/* executor/engine/ring.h - runs an attention whose keys and values come in pieces: computes one and adds it up, and passes
- * pieces on, as core/program/ring.h says. In host memory. */
+/* executor/engine/ring.h - runs an attention whose keys and values come in blocks: computes one and adds it up, and
+ * passes blocks on, as core/program/ring.h says. In host memory. */
 #ifndef GHP_EXECUTOR_ENGINE_RING_H
 #define GHP_EXECUTOR_ENGINE_RING_H
 
@@ -8,7 +8,7 @@
 
 struct ghp_ring_job {
     const struct ghp_instr *instr;
-    int member;  /* of the ring: whose piece number 0 is */
+    int member;  /* of the ring: whose block number 0 is */
     bool causal; /* the layer */
     int element_bytes;
     void *ring; /* the operand */
@@ -23,16 +23,16 @@ struct ghp_ring_job {
 };
 
 /* Whether the split can be run there. Returns GHP_ERR_INPUT naming what can. */
-enum ghp_status ghp_ring_check(struct ghp_device device, const char *layer, int pieces);
+enum ghp_status ghp_ring_check(struct ghp_device device, const char *layer, int blocks);
 
-/* One piece.
+/* One block.
  *
  * args   of the whole layer: its own keys and values, its outputs
  *
  * Returns   what the kernel does */
 enum ghp_status ghp_ring_compute(const struct ghp_ring_job *job,
                                  const struct ghp_kernel_arguments *args);
-/* The way of a piece to the next worker.
+/* The way of a block to the next worker.
  *
  * Returns   what the collective does
  * Collective over the ring */

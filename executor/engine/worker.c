@@ -1,6 +1,7 @@
-/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker/tensors.c says where tensors
- * lie, worker/memory.c allocates, worker/step.c runs steps, worker/kinds.c their instructions: worker/instr.c has those
- * of the compute stream, worker/concurrent.c those of the other streams, worker/update.c updates and norms. */
+/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker/tensors.c says where
+ * tensors lie, worker/memory.c allocates, worker/step.c runs steps, worker/kinds.c their instructions: worker/instr.c
+ * has those of the compute stream, worker/concurrent.c those of the other streams, worker/update.c updates and
+ * norms. */
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/kernel_spec.h"
@@ -117,8 +118,8 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
     if (instr->kind == GHP_INSTR_COMPUTE) {
-        if (instr->pieces > 0)
-            GHP_TRY(ghp_ring_check(ghp_exec_context_device(&w->exec), layer, instr->pieces));
+        if (instr->blocks > 0)
+            GHP_TRY(ghp_ring_check(ghp_exec_context_device(&w->exec), layer, instr->blocks));
         GHP_TRY(check_fused(w, instr));
         GHP_TRY(find_kernel(w, i));
     }

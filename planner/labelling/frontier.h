@@ -1,8 +1,8 @@
 /* planner/labelling/frontier.h - exact dynamic programming over the frontier of a DAG: least sum of node and edge
  * costs.
  *
- * The split search uses it for layers and their splits (planner/search/instance.h), memory formats for pieces and two
- * labels (labelling.h). Nodes are taken in their order; a state is one choice for every node taken that still has
+ * The split search uses it for layers and their splits (planner/search/instance.h), memory formats for components and
+ * two labels (labelling.h). Nodes are taken in their order; a state is one choice for every node taken that still has
  * readers ahead. A chain's frontier is one node, a residual block's two or three. If sums are equal, the assignment is
  * taken whose earliest nodes have the lowest choices. Forward and backward tables together give *min-marginals*: for
  * each choice (and pair) the least sum of any assignment that contains it, all in one sweep.

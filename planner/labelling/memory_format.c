@@ -12,29 +12,29 @@ struct deciding {
     const struct ghp_profile *profile;
     const struct ghp_split *splits;
     int workers;
-    int *
-        piece; /* of each layer: another of its piece, itself for the one that stands for it; -1: one pixel a channel,
-                   which lies alike in both formats */
+    /* of each layer: another of its component, itself for the one that stands for it; -1: one pixel a channel, which lies
+     * alike in both formats */
+    int *component;
     struct ghp_labelling graph;
     int max_pairs;
-    bool *whole; /* of each piece: some pass has a tensor of it in whole blocks */
+    bool *whole; /* of each component: some pass has a tensor of it in whole blocks */
     bool choice; /* something may lie blocked */
     bool blind;  /* by data, a convolution's seconds in any formats are not known */
 };
 
-static int piece_of(const struct deciding *d, int layer)
+static int component_of(const struct deciding *d, int layer)
 {
-    while (layer >= 0 && d->piece[layer] >= 0 && d->piece[layer] != layer)
-        layer = d->piece[layer];
-    return layer >= 0 && d->piece[layer] >= 0 ? layer : -1;
+    while (layer >= 0 && d->component[layer] >= 0 && d->component[layer] != layer)
+        layer = d->component[layer];
+    return layer >= 0 && d->component[layer] >= 0 ? layer : -1;
 }
 
 static void tie(struct deciding *d, int a, int b)
 {
-    int one = piece_of(d, a), other = piece_of(d, b);
+    int one = component_of(d, a), other = component_of(d, b);
 
     if (one < 0 || other < 0 || one == other) return;
-    d->piece[one > other ? one : other] = one > other ? other : one;
+    d->component[one > other ? one : other] = one > other ? other : one;
 }
 
 /* ---- what can be ---- */
@@ -44,12 +44,12 @@ static bool has_pixels(const struct ghp_layer *layer)
     return layer->out.axes == GHP_AXES_IMAGE;
 }
 
-static void make_pieces(struct deciding *d)
+static void make_components(struct deciding *d)
 {
     const struct ghp_model *model = d->model;
 
     for (int v = 0; v < model->n_layers; v++)
-        d->piece[v] = has_pixels(&model->layers[v]) ? v : -1;
+        d->component[v] = has_pixels(&model->layers[v]) ? v : -1;
     for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *l = &model->layers[v];
 
@@ -115,12 +115,12 @@ static bool touches(const struct ghp_operands *at)
     return at->x[0] >= 0 || at->dx[0] >= 0 || at->y >= 0 || at->dy >= 0;
 }
 
-/* A pass between its inputs' piece and its output's. A slice of channels that does not fill whole blocks lies plain
+/* A pass between its inputs' component and its output's. A slice of channels that does not fill whole blocks lies plain
  * under either label. */
 static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &d->model->layers[instr->layer];
-    int x = l->n_inputs > 0 ? piece_of(d, l->inputs[0]) : -1, y = piece_of(d, instr->layer);
+    int x = l->n_inputs > 0 ? component_of(d, l->inputs[0]) : -1, y = component_of(d, instr->layer);
     const bool whole_x = ghp_whole_blocks(instr->local.c),
                whole_y = ghp_whole_blocks(instr->local.k);
     double cost[2][2];
@@ -152,9 +152,9 @@ static enum ghp_status add_programs(struct deciding *d, const struct ghp_program
 static void forbid(struct deciding *d, const struct ghp_lowering *lowering)
 {
     for (int v = 0; v < d->model->n_layers; v++)
-        if (piece_of(d, v) >= 0 &&
-            !(ghp_stage_keeps(lowering->staging, lowering->model, v) && d->whole[piece_of(d, v)]))
-            d->graph.own[piece_of(d, v)][1] = INFINITY;
+        if (component_of(d, v) >= 0 && !(ghp_stage_keeps(lowering->staging, lowering->model, v) &&
+                                         d->whole[component_of(d, v)]))
+            d->graph.own[component_of(d, v)][1] = INFINITY;
 }
 
 static enum ghp_status solve(struct deciding *d, bool *nchw16c)
@@ -165,7 +165,7 @@ static enum ghp_status solve(struct deciding *d, bool *nchw16c)
         label == NULL ? GHP_NO_MEMORY() : ghp_labelling_solve(&d->graph, label, &cost);
 
     for (int v = 0; v < d->model->n_layers && status == GHP_OK; v++)
-        nchw16c[v] = piece_of(d, v) >= 0 && label[piece_of(d, v)];
+        nchw16c[v] = component_of(d, v) >= 0 && label[component_of(d, v)];
     free(label);
     return status;
 }
@@ -182,19 +182,19 @@ enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *lowering,
         .profile = profile,
         .splits = splits,
         .workers = lowering->problem.workers,
-        .piece = ghp_alloc(layers, sizeof *d.piece),
+        .component = ghp_alloc(layers, sizeof *d.component),
         .whole = ghp_alloc(layers, sizeof *d.whole),
         .graph = {.n = lowering->model->n_layers, .own = ghp_alloc(layers, sizeof *d.graph.own)}};
     struct ghp_programs programs = {0};
     enum ghp_status status =
-        d.piece == NULL || d.whole == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
+        d.component == NULL || d.whole == NULL || d.graph.own == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
     memset(nchw16c, 0, layers * sizeof *nchw16c);
     *choice = false;
     plain.nchw16c = NULL;
     if (status != GHP_OK || !ghp_profile_has_memory_formats(profile)) goto done;
     GHP_TRY_GOTO(status, ghp_lower_all(&plain, splits, &programs), done);
-    make_pieces(&d);
+    make_components(&d);
     GHP_TRY_GOTO(status, add_programs(&d, &programs), done);
     *choice = d.choice && !d.blind;
     forbid(&d, lowering);
@@ -204,6 +204,6 @@ done:
     free(d.graph.pairs);
     free(d.graph.own);
     free(d.whole);
-    free(d.piece);
+    free(d.component);
     return status;
 }

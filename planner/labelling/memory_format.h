@@ -3,8 +3,8 @@
  *
  * What the profile says of an operation's formats is what can be: seconds for each pair (its inputs, its output) that
  * the backend has, reorders included. An operation other than a convolution has its inputs and its output alike, so
- * such operations tie layers into pieces; a convolution may have either format on either side, at its cost. That
- * makes a graph of pieces with costs of their own and of pairs, which planner/labelling/labelling.h solves exactly.
+ * such operations tie layers into components; a convolution may have either format on either side, at its cost. That
+ * makes a graph of components with costs of their own and of pairs, which planner/labelling/labelling.h solves exactly.
  * Gradients lie as what they are of, and what a reshard makes of a tensor as the tensor, wherever its slices of
  * channels are whole blocks: changing a layout costs the same in both formats, and between them
  * (executor/backend/pack.h).

@@ -297,7 +297,7 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
 
     GHP_TRY(ghp_lower_scratch(m->in->lowering, instr, &scratch));
     GHP_TRY(add_span(m, spans, scratch.work_bytes, instr->point, instr->point));
-    if (instr->kind == GHP_INSTR_COMPUTE && instr->pieces > 0 && instr->piece == 0)
+    if (instr->kind == GHP_INSTR_COMPUTE && instr->blocks > 0 && instr->block == 0)
         GHP_TRY(add_span(m, spans, ghp_ring_bytes(instr, m->in->lowering->element_bytes),
                          instr->point, instr->point));
     return add_span(m, spans, scratch.receive_bytes, instr->point, instr->point);

@@ -39,10 +39,10 @@ static void accesses(const struct ghp_lowering *lowering, const struct ghp_progr
     int layer = instr->layer;
 
     access_edges(l, uses, t);
-    if (instr->pieces > 0)
+    if (instr->blocks > 0)
         ghp_accesses_add(t,
                          (struct ghp_access){GHP_TENSOR_RING, layer, .operand = GHP_OPERAND(ring),
-                                             .writes = instr->piece == 0});
+                                             .writes = instr->block == 0});
     if (uses & GHP_AT_Y)
         ghp_accesses_add(t, (struct ghp_access){GHP_TENSOR_OUTPUT, layer, .operand = GHP_OPERAND(y),
                                                 .writes = pass->writes & GHP_AT_Y});
@@ -118,7 +118,7 @@ static enum ghp_status work(const struct ghp_lowering *lowering, const struct gh
         GHP_TRY(lowering->scratch.bytes(lowering->scratch.context, &instr->local, instr->pass,
                                         &scratch->work_bytes));
     scratch->work_bytes += ghp_instr_sums_bytes(instr);
-    scratch->work_bytes += ghp_ring_piece_bytes(instr, lowering->element_bytes);
+    scratch->work_bytes += ghp_ring_block_bytes(instr, lowering->element_bytes);
     return GHP_OK;
 }
 

@@ -1,6 +1,6 @@
-/* core/program/kind/shift.c - keys and values of an attention, a piece of each, go to the next worker; backward with the
- * sums of their gradients, which come home to at.dx[1] and at.dx[2]. The own ones are at.x[1] and at.x[2], all others in
- * at.ring (program/ring.h). */
+/* core/program/kind/shift.c - keys and values of an attention, a block of each, go to the next worker; backward with
+ * the sums of their gradients, which come home to at.dx[1] and at.dx[2]. The own ones are at.x[1] and at.x[2], all
+ * others in at.ring (program/ring.h). */
 #include "core/program/liveness.h"
 
 static void accesses(const struct ghp_lowering *lowering, const struct ghp_program *program,
@@ -10,7 +10,7 @@ static void accesses(const struct ghp_lowering *lowering, const struct ghp_progr
     int edge = lowering->model->layers[instr->layer].first_edge;
 
     for (int i = 1; i < 3; i++) {
-        if (instr->piece < instr->pieces)
+        if (instr->block < instr->blocks)
             ghp_accesses_add(
                 t, (struct ghp_access){GHP_TENSOR_INPUT, edge + i, .operand = GHP_OPERAND(x) + i});
         else
@@ -24,7 +24,7 @@ static void accesses(const struct ghp_lowering *lowering, const struct ghp_progr
 
 const struct ghp_kind_facts ghp_kind_facts_shift = {
     .name = "shift",
-    .purpose = "a piece of an attention's keys and values goes to the next worker",
+    .purpose = "a block of an attention's keys and values goes to the next worker",
     .phase = GHP_PHASE_RESHARD,
     .comm = GHP_COMM_SHIFT,
     .writes = GHP_AT_DX,

@@ -43,7 +43,7 @@ struct ghp_buffer_assignment {
      * micro-batch. */
     int *bucket_now, *part_now, *micro_now;
     int between; /* buffer between two steps of one reshard */
-    int ring;    /* buffer of the pieces of one pass of an attention */
+    int ring;    /* buffer of the blocks of one pass of an attention */
     /* a further micro-batch's weight gradients, until they are added */
     int partial[GHP_MAX_PARAMS];
 };
@@ -69,7 +69,8 @@ enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, in
 struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignment *k,
                                                enum ghp_buffer_kind buffer_kind, int layer,
                                                struct ghp_layout layout);
-/* Describes a buffer for weights, their gradients or statistics, whose numbers may be wider than those of activations. */
+/* Describes a buffer for weights, their gradients or statistics, whose numbers may be wider than those of
+ * activations. */
 struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
                                                            enum ghp_buffer_kind buffer_kind,
                                                            int layer, int64_t elements);

@@ -160,70 +160,70 @@ enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
     return ghp_emit_layer_update(e, layer, split, ghp_emitter_point(e, layer, false));
 }
 
-/* ---- attentions in pieces (program/ring.h) ---- */
+/* ---- attentions in blocks (program/ring.h) ---- */
 
-static struct ghp_instr *add_piece(const struct ghp_emitter *e, enum ghp_instr_kind kind,
-                                   const struct ghp_instr *piece)
+static struct ghp_instr *add_block(const struct ghp_emitter *e, enum ghp_instr_kind kind,
+                                   const struct ghp_instr *block)
 {
-    struct ghp_instr *instr = ghp_emitter_add(e, kind, piece->point);
+    struct ghp_instr *instr = ghp_emitter_add(e, kind, block->point);
 
     if (instr == NULL) return NULL;
-    instr->layer = piece->layer;
-    instr->backward = piece->backward;
-    instr->local = piece->local;
-    instr->layouts = piece->layouts;
-    instr->pieces = piece->pieces;
-    instr->piece = piece->piece;
+    instr->layer = block->layer;
+    instr->backward = block->backward;
+    instr->local = block->local;
+    instr->layouts = block->layouts;
+    instr->blocks = block->blocks;
+    instr->block = block->block;
     return instr;
 }
 
-/* Another worker's piece lies wholly before the own positions, or is left out: no part of it is hidden. */
-static enum ghp_status emit_piece(const struct ghp_emitter *e, const struct ghp_instr *piece)
+/* Another worker's block lies wholly before the own positions, or is left out: no part of it is hidden. */
+static enum ghp_status emit_block(const struct ghp_emitter *e, const struct ghp_instr *block)
 {
-    struct ghp_instr *instr = add_piece(e, GHP_INSTR_COMPUTE, piece);
+    struct ghp_instr *instr = add_block(e, GHP_INSTR_COMPUTE, block);
 
     if (instr == NULL) return GHP_NO_MEMORY();
-    instr->pass = piece->pass;
-    instr->copy_bytes = ghp_ring_piece_bytes(instr, e->lowering->element_bytes);
-    if (piece->piece > 0) instr->local.heads.causal = false;
+    instr->pass = block->pass;
+    instr->copy_bytes = ghp_ring_block_bytes(instr, e->lowering->element_bytes);
+    if (block->block > 0) instr->local.heads.causal = false;
     return GHP_OK;
 }
 
-/* Brings the piece; backward with the sums of its gradients, which alone go home at last. */
-static enum ghp_status emit_shift(const struct ghp_emitter *e, const struct ghp_instr *piece)
+/* Brings the block; backward with the sums of its gradients, which alone go home at last. */
+static enum ghp_status emit_shift(const struct ghp_emitter *e, const struct ghp_instr *block)
 {
-    struct ghp_instr *instr = add_piece(e, GHP_INSTR_SHIFT, piece);
-    bool home = piece->piece == piece->pieces;
-    int64_t both = ghp_ring_tensor_bytes(piece, GHP_RING_KEYS, e->lowering->element_bytes) +
-                   ghp_ring_tensor_bytes(piece, GHP_RING_VALUES, e->lowering->element_bytes);
+    struct ghp_instr *instr = add_block(e, GHP_INSTR_SHIFT, block);
+    bool home = block->block == block->blocks;
+    int64_t both = ghp_ring_tensor_bytes(block, GHP_RING_KEYS, e->lowering->element_bytes) +
+                   ghp_ring_tensor_bytes(block, GHP_RING_VALUES, e->lowering->element_bytes);
 
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->ranks =
-        ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(e->placement.number, piece->pieces));
-    instr->bytes = piece->backward && !home ? 2 * both : both;
+        ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(e->placement.number, block->blocks));
+    instr->bytes = block->backward && !home ? 2 * both : both;
     return GHP_OK;
 }
 
-/* One pass of an attention whose keys and values come in pieces: its forward pass or its data gradients. */
+/* One pass of an attention whose keys and values come in blocks: its forward pass or its data gradients. */
 static enum ghp_status emit_ring(const struct ghp_emitter *e, int layer, struct ghp_split split,
                                  enum ghp_pass pass)
 {
     bool backward = ghp_pass_is_backward(pass);
-    struct ghp_instr piece = {
+    struct ghp_instr block = {
         .layer = layer,
         .point = ghp_emitter_point(e, layer, backward),
         .backward = backward,
         .pass = pass,
         .local = ghp_local_of(e->lowering->model, layer, split, e->placement.problem),
         .layouts = ghp_split_layouts(split),
-        .pieces = split.tp_size};
+        .blocks = split.tp_size};
 
-    GHP_TRY(emit_piece(e, &piece));
-    for (piece.piece = 1; piece.piece < piece.pieces; piece.piece++) {
-        GHP_TRY(emit_shift(e, &piece));
-        GHP_TRY(emit_piece(e, &piece));
+    GHP_TRY(emit_block(e, &block));
+    for (block.block = 1; block.block < block.blocks; block.block++) {
+        GHP_TRY(emit_shift(e, &block));
+        GHP_TRY(emit_block(e, &block));
     }
-    return backward ? emit_shift(e, &piece) : GHP_OK;
+    return backward ? emit_shift(e, &block) : GHP_OK;
 }
 
 /* ---- passes ---- */

@@ -48,7 +48,7 @@ enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_ki
     instr->edge = edge;
     instr->transfer = *transfer;
     instr->bytes = traffic.bytes;
-    instr->copy_bytes = traffic.piece_bytes;
+    instr->copy_bytes = traffic.packed_bytes;
     return GHP_OK;
 }
 

@@ -179,13 +179,13 @@ static enum ghp_status clear_gradients(struct ghp_worker *w, const struct ghp_in
     return GHP_OK;
 }
 
-/* A COMPUTE or a SHIFT of an attention in pieces. */
+/* A COMPUTE or a SHIFT of an attention in blocks. */
 static struct ghp_ring_job ring_job(const struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
     return (struct ghp_ring_job){.instr = instr,
-                                 .member = w->program.placement.number % instr->pieces,
+                                 .member = w->program.placement.number % instr->blocks,
                                  .causal = w->program.model->layers[instr->layer].heads.causal,
                                  .element_bytes = w->program.element_bytes,
                                  .ring = w->address[instr->at.ring],
@@ -231,7 +231,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     if (p->fuses && does->relu >= 0) take_mask(w, i, &args);
     args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);
-    if (instr->pieces > 0) {
+    if (instr->blocks > 0) {
         const struct ghp_ring_job job = ring_job(w, i);
 
         return ghp_ring_compute(&job, &args);

@@ -81,7 +81,7 @@ enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool loads = instr->kind == GHP_INSTR_LOAD && instr->at.y >= 0;
     bool makes = instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_FORWARD &&
-                 instr->piece + 1 >= instr->pieces && !instr->recompute && instr->at.y >= 0 &&
+                 instr->block + 1 >= instr->blocks && !instr->recompute && instr->at.y >= 0 &&
                  !ghp_worker_done_by_another(w, i);
 
     if (loads) return show(w, instr, OUTPUT);

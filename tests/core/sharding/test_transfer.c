@@ -66,7 +66,7 @@ static void check_receiver(const struct ghp_transfer *t, int rank)
     if (!CHECK(got != NULL)) return;
     for (int r = 0; r < t->whole.workers; r++) {
         struct ghp_placement sender = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
-        struct ghp_piece p;
+        struct ghp_slice p;
         bool partner = r >= from.first && r < from.first + from.n;
         bool same_group = r / own.group == rank / own.group;
 
@@ -74,7 +74,7 @@ static void check_receiver(const struct ghp_transfer *t, int rank)
             CHECK(!partner);
             continue;
         }
-        if (!ghp_transfer_piece(t, &sender, &own, &p)) continue;
+        if (!ghp_transfer_slice(t, &sender, &own, &p)) continue;
         if (!CHECK(partner && same_group)) continue;
         joins = joins || p.unpacks || parts > 1;
         for (int64_t n = p.first_sample; n < p.first_sample + p.samples; n++)

@@ -139,7 +139,7 @@ static void open_worker(struct case_of *c, int rank)
                               .transfer = *t};
 
     c->tensors[rank] = ghp_alloc((size_t)tensor_bytes(t, &placement, receives), 1);
-    c->scratch[rank] = ghp_alloc((size_t)traffic.piece_bytes + 1, 1);
+    c->scratch[rank] = ghp_alloc((size_t)traffic.packed_bytes + 1, 1);
     if (c->tensors[rank] == NULL || c->scratch[rank] == NULL) exit(1);
     if (!receives) fill(t, &placement, false, c->tensors[rank]);
     CHECK_STATUS(ghp_message_open(&instr, rank, &c->messages[rank]), GHP_OK);
@@ -151,12 +151,12 @@ static void open_worker(struct case_of *c, int rank)
 static void deliver(const struct case_of *c, int rank)
 {
     for (int i = 0; i < c->messages[rank].n; i++) {
-        struct ghp_p2p_message to = ghp_message_of_piece(&c->messages[rank], i);
+        struct ghp_p2p_message to = ghp_message_of_slice(&c->messages[rank], i);
         const struct ghp_message *sender = &c->messages[to.peer];
         int found = 0;
 
         for (int j = 0; j < sender->n; j++) {
-            struct ghp_p2p_message from = ghp_message_of_piece(sender, j);
+            struct ghp_p2p_message from = ghp_message_of_slice(sender, j);
 
             if (from.peer != rank || !CHECK_EQ(from.bytes, to.bytes)) continue;
             memcpy(to.data, from.data, (size_t)to.bytes);

@@ -89,10 +89,10 @@ CHECK_TEST(p2p_thread)
     const struct ghp_p2p_ops ops = {.post = post, .poll = poll};
     const struct ghp_control control = {.size = 1, .watchdog_s = 60};
     struct ghp_channel channel = {.ops = &ops};
-    struct ghp_message_piece piece = {.rows = 1, .block_bytes = 4, .stride = 4, .scratch = -1};
+    struct ghp_message_slice slice = {.rows = 1, .block_bytes = 4, .stride = 4, .scratch = -1};
     char tensor[4] = {0};
     struct ghp_message message = {
-        .receives = true, .element_bytes = 4, .n = 1, .pieces = &piece, .tensor = tensor};
+        .receives = true, .element_bytes = 4, .n = 1, .slices = &slice, .tensor = tensor};
     int carried = 0;
     struct ghp_p2p_thread_job job = {.control = &control,
                                      .channel = &channel,
