@@ -93,7 +93,7 @@ struct ghp_operands { /* buffer ids, -1: none */
     int w_bf16[GHP_MAX_PARAMS]; /* the weights' copies in bfloat16 */
     int state[GHP_MAX_STATES], stats_delta[GHP_MAX_STATES];
     int saved, stats, labels, metrics, scratch;
-    int ring; /* of an attention whose keys come in pieces: core/program/ring.h */
+    int ring; /* of an attention whose keys come in blocks: core/program/ring.h */
 };
 
 /* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/explanation/cpu.md). */

@@ -150,7 +150,7 @@ struct ghp_program {
 void ghp_program_release(struct ghp_program *program);
 
 /* Scratch of a reduction of `bytes` bytes over `ranks` ranks, a multiple of GHP_ALIGN_BYTES. It holds a segment and at
- * least one aligned piece for each rank, in whole elements. */
+ * least one aligned part for each rank, in whole elements. */
 int64_t ghp_receive_bytes(int64_t bytes, int ranks);
 
 /* Offsets for all storages so that no two that live at a common point overlap; sets offset, peak_bytes, live_bytes.

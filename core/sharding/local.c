@@ -25,7 +25,7 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
             model, l,
             split.kind == GHP_SPLIT_CHANNEL || split.kind == GHP_SPLIT_ROWS ? split.tp_size : 1,
             &local);
-    if (split.kind == GHP_SPLIT_RING) local.keys = 0; /* of a piece: as many as queries */
+    if (split.kind == GHP_SPLIT_RING) local.keys = 0; /* of a block: as many as queries */
     return local;
 }
 

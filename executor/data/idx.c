@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { TYPE_UNSIGNED_BYTE = 8, MOST_DIMENSIONS = 3, HEADER_BYTES = 4, FIRST_PIECE = 1 << 20 };
+enum { TYPE_UNSIGNED_BYTE = 8, MOST_DIMENSIONS = 3, HEADER_BYTES = 4, FIRST_READ = 1 << 20 };
 
 static const int64_t LARGEST_FILE = INT64_C(1) << 40; /* bytes of values */
 
@@ -52,7 +52,7 @@ static enum ghp_status read_values(gzFile file, const char *path, int64_t n, uns
         if (done == room) {
             unsigned char *more;
 
-            room = room == 0 ? FIRST_PIECE : 2 * room;
+            room = room == 0 ? FIRST_READ : 2 * room;
             if (room > n) room = n;
             more = realloc(*bytes, (size_t)room);
             if (more == NULL) return GHP_NO_MEMORY();

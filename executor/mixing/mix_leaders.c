@@ -1,10 +1,10 @@
 /* executor/mixing/mix_leaders.c - lsgd: workers are pulled to those with the least loss (core/program/sync/lsgd.c).
  *
  * All tell their losses, so each knows all leaders. A leader's weights go by a chain: from the leader to the worker
- * after it, from each to the next, in pieces, so that a worker passes one on while the next arrives. */
+ * after it, from each to the next, in segments, so that a worker passes one on while the next arrives. */
 #include "executor/mixing/mixer_private.h"
 
-enum { AHEAD = 4, PIECES = 64, LEAST_PIECE_BYTES = 1 << 14, SLOTS = 2 * AHEAD };
+enum { AHEAD = 4, SEGMENTS = 64, LEAST_SEGMENT_BYTES = 1 << 14, SLOTS = 2 * AHEAD };
 
 static const double pull = .1; /* at once; after each step this over the steps to the next leader */
 
@@ -35,31 +35,31 @@ int ghp_mixer_leader(const struct ghp_control_message *losses, int first, int co
     return leader;
 }
 
-/* The bytes of a piece; the last one may be smaller. */
-static int64_t piece_bytes(const struct ghp_mixer *m)
+/* The bytes of a segment; the last one may be smaller. */
+static int64_t segment_bytes(const struct ghp_mixer *m)
 {
-    int64_t piece = m->instr->bytes / PIECES;
+    int64_t segment = m->instr->bytes / SEGMENTS;
 
-    return piece < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : piece;
+    return segment < LEAST_SEGMENT_BYTES ? LEAST_SEGMENT_BYTES : segment;
 }
 
-/* Piece k of the leader's weights, in the chain's direction. */
-static enum ghp_status post_piece(struct ghp_mixer *m, struct ghp_flat leader, int64_t k,
-                                  struct ghp_p2p_message message)
+/* Segment k of the leader's weights, in the chain's direction. */
+static enum ghp_status post_segment(struct ghp_mixer *m, struct ghp_flat leader, int64_t k,
+                                    struct ghp_p2p_message message)
 {
-    int64_t all = m->instr->bytes, piece = piece_bytes(m);
+    int64_t all = m->instr->bytes, segment = segment_bytes(m);
 
-    message.data = (char *)leader.at + k * piece;
-    message.bytes = all - k * piece < piece ? all - k * piece : piece;
+    message.data = (char *)leader.at + k * segment;
+    message.bytes = all - k * segment < segment ? all - k * segment : segment;
     message.tag = GHP_MIX_TAG_X;
     return ghp_mixer_post(m, (int)(k % AHEAD) + (message.receives ? 0 : AHEAD), message);
 }
 
-static int64_t pieces_of(const struct ghp_mixer *m)
+static int64_t segments_of(const struct ghp_mixer *m)
 {
-    int64_t piece = piece_bytes(m);
+    int64_t segment = segment_bytes(m);
 
-    return (m->instr->bytes + piece - 1) / piece;
+    return (m->instr->bytes + segment - 1) / segment;
 }
 
 /* The leader's weights to all of the level, each of whom passes them on. */
@@ -68,17 +68,17 @@ static enum ghp_status pass_on(struct ghp_mixer *m, const struct level *l, int l
     int place = (m->rank - leader + l->count) % l->count;
     int before = l->first + (m->rank - l->first + l->count - 1) % l->count,
         behind = l->first + (m->rank - l->first + 1) % l->count;
-    int64_t n = pieces_of(m), posted = 0;
+    int64_t n = segments_of(m), posted = 0;
 
     if (place == 0) ghp_flat_copy(l->leader, m->x);
     for (int64_t k = 0; k < n; k++) {
         for (; place > 0 && posted < n && posted < k + AHEAD; posted++)
-            GHP_TRY(post_piece(m, l->leader, posted,
-                               (struct ghp_p2p_message){.peer = before, .receives = true}));
+            GHP_TRY(post_segment(m, l->leader, posted,
+                                 (struct ghp_p2p_message){.peer = before, .receives = true}));
         if (place > 0) GHP_TRY(ghp_mixer_wait(m, (int)(k % AHEAD), 1, "a leader's weights"));
         if (place == l->count - 1) continue;
         GHP_TRY(ghp_mixer_wait(m, AHEAD + (int)(k % AHEAD), 1, "passing a leader's weights on"));
-        GHP_TRY(post_piece(m, l->leader, k, (struct ghp_p2p_message){.peer = behind}));
+        GHP_TRY(post_segment(m, l->leader, k, (struct ghp_p2p_message){.peer = behind}));
     }
     return ghp_mixer_wait(m, 0, SLOTS, "passing a leader's weights on");
 }
@@ -144,6 +144,6 @@ static enum ghp_status mix_lsgd(struct ghp_mixer *m, const struct ghp_step *of)
 const struct ghp_mixer_ops ghp_mixer_lsgd = {.name = "lsgd",
                                              .other_slots = SLOTS,
                                              .in_step = true,
-                                             .in_pieces = true,
+                                             .in_segments = true,
                                              .own_bytes_each = sizeof(int64_t),
                                              .mix = mix_lsgd};

@@ -43,7 +43,7 @@ static enum ghp_status check_message(const struct ghp_mixer_place *place,
     const struct ghp_instr *mix = mix_of(place->program);
     int64_t cut_bytes = place->program->buckets[mix->bucket].cut_bytes;
 
-    if (mix->servers == 0 && !ops->in_pieces && mix->bytes > GHP_P2P_MESSAGE_BYTES)
+    if (mix->servers == 0 && !ops->in_segments && mix->bytes > GHP_P2P_MESSAGE_BYTES)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' a worker sends %lld bytes of weights, and a message has at most "
                         "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",

@@ -15,7 +15,7 @@ struct ghp_mixer_ops { /* of one scheme */
     int other_slots;   /* and of all together */
     bool in_step; /* all workers mix at once, after the same step; needs a communicator of all */
     /* Without servers: weights go in several messages, so they may be of any size. */
-    bool in_pieces;
+    bool in_segments;
     /* Bytes of its own state, m->own, zeroed at first; and in addition for each server, or for each worker where
      * no servers exist. */
     size_t own_bytes, own_bytes_each;

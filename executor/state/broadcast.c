@@ -4,7 +4,7 @@
 
 enum { TAG = 0 }; /* nothing else is under way: any tag will do */
 
-/* Once for a layer of a checkpoint: a piece takes much longer than a pause, and nobody computes meanwhile. */
+/* Once for a layer of a checkpoint: a message takes much longer than a pause, and nobody computes meanwhile. */
 static const struct ghp_backoff pauses = {.first_ns = 20000, .last_ns = 20000, .growth = 1};
 
 static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_channel *channel,
@@ -30,9 +30,9 @@ static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_
     return GHP_OK;
 }
 
-/* Messages of one piece of the data: from the owner to each other worker, or from it to this one. */
-static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_channel *channel,
-                                       int owner, const struct ghp_p2p_message *like)
+/* Messages of one segment of the data: from the owner to each other worker, or from it to this one. */
+static enum ghp_status broadcast_segment(struct ghp_worker *worker, struct ghp_channel *channel,
+                                         int owner, const struct ghp_p2p_message *like)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
@@ -73,7 +73,7 @@ enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *
             .tag = TAG,
             .receives = !ghp_worker_owns(worker, layer)};
 
-        status = broadcast_piece(worker, channel, owner, &m);
+        status = broadcast_segment(worker, channel, owner, &m);
     }
     channel->ops->close(channel);
     return status;

@@ -129,15 +129,15 @@ static void put_span_title(struct ghp_page *page, const struct ghp_report *repor
                  span->start_s * 1e3);
 }
 
-/* A piece of a span; before_s: what starts the step in which it is drawn. */
-static void put_piece(struct ghp_page *page, const struct axis *axis, struct span piece,
-                      double before_s)
+/* A bar of a span; before_s: what starts the step in which it is drawn. */
+static void put_bar(struct ghp_page *page, const struct axis *axis, struct span bar,
+                    double before_s)
 {
-    double x = (piece.start_s - before_s) / axis->most_s * UNITS;
-    double width = (piece.finish_s - piece.start_s) / axis->most_s * UNITS;
+    double x = (bar.start_s - before_s) / axis->most_s * UNITS;
+    double width = (bar.finish_s - bar.start_s) / axis->most_s * UNITS;
 
-    ghp_page_add(page, "<rect class=\"p%d%s\" x=\"%.0f\" width=\"%.0f\" height=\"30\">",
-                 piece.phase, before_s > 0 ? " before" : "", x, fmax(width, 3));
+    ghp_page_add(page, "<rect class=\"p%d%s\" x=\"%.0f\" width=\"%.0f\" height=\"30\">", bar.phase,
+                 before_s > 0 ? " before" : "", x, fmax(width, 3));
 }
 
 /* What outlasts the step is drawn at its start, as what the step before left over: all steps are alike. */
@@ -145,13 +145,13 @@ static void put_lane(struct ghp_page *page, const struct ghp_report *report,
                      const struct axis *axis, const struct lane *lane, double step_s)
 {
     for (int i = 0; i < lane->n; i++) {
-        struct span pieces[2] = {lane->spans[i], lane->spans[i]};
+        struct span bars[2] = {lane->spans[i], lane->spans[i]};
 
-        pieces[0].finish_s = fmin(pieces[0].finish_s, step_s);
-        pieces[1].start_s = fmax(pieces[1].start_s, step_s);
+        bars[0].finish_s = fmin(bars[0].finish_s, step_s);
+        bars[1].start_s = fmax(bars[1].start_s, step_s);
         for (int k = 0; k < 2; k++) {
-            if (pieces[k].finish_s - pieces[k].start_s <= 1e-9 * step_s) continue; /* rounding */
-            put_piece(page, axis, pieces[k], k * step_s);
+            if (bars[k].finish_s - bars[k].start_s <= 1e-9 * step_s) continue; /* rounding */
+            put_bar(page, axis, bars[k], k * step_s);
             put_span_title(page, report, &lane->spans[i]);
             ghp_page_add(page, "</rect>");
         }
@@ -231,7 +231,7 @@ enum ghp_status ghp_report_put_timeline(struct ghp_page *page, const struct ghp_
     }
     ghp_page_add(
         page,
-        "</div></div>\n<output class=\"small\">Point at a piece to see what it is; "
+        "</div></div>\n<output class=\"small\">Point at a bar to see what it is; "
         "the upright line is the step's end, pale is what the step before left over.</output>\n");
     ghp_report_put_phases(page, report);
     ghp_page_add(page, "</section>\n");

@@ -210,12 +210,12 @@ struct rest { /* of the axes that are dealt out: what is left of axis `at` */
     int64_t left;
 };
 
-/* Takes the next piece of an axis that is a part of `wanted` to the end of `to`; false if none is. The batch is one
- * piece. */
-static bool next_piece(const struct axes *from, struct rest *rest, int64_t wanted, bool begun,
-                       struct axes *to)
+/* Takes the next factor of an axis that is a part of `wanted` to the end of `to`; false if none is. The batch is one
+ * factor. */
+static bool next_factor(const struct axes *from, struct rest *rest, int64_t wanted, bool begun,
+                        struct axes *to)
 {
-    int64_t piece, stride;
+    int64_t factor, stride;
     bool batch;
 
     while (rest->left == 1) {
@@ -226,16 +226,17 @@ static bool next_piece(const struct axes *from, struct rest *rest, int64_t wante
     batch = from->at[rest->at].batch;
     if (rest->left < 1 || (wanted % rest->left != 0 && (batch || rest->left % wanted != 0)))
         return false;
-    piece = wanted < rest->left ? wanted : rest->left;
-    rest->left /= piece;
+    factor = wanted < rest->left ? wanted : rest->left;
+    rest->left /= factor;
     stride = from->at[rest->at].stride * rest->left;
-    if (begun && !batch && !to->at[to->n - 1].batch && to->at[to->n - 1].stride == piece * stride) {
-        to->at[to->n - 1].size *= piece;
+    if (begun && !batch && !to->at[to->n - 1].batch &&
+        to->at[to->n - 1].stride == factor * stride) {
+        to->at[to->n - 1].size *= factor;
         to->at[to->n - 1].stride = stride;
         return true;
     }
     if (to->n == GHP_ONNX_MAX_DIMS) return false;
-    to->at[to->n].size = piece;
+    to->at[to->n].size = factor;
     to->at[to->n].stride = stride;
     to->at[to->n].batch = batch;
     to->at[to->n++].joined = begun;
@@ -257,7 +258,7 @@ static bool put_axis(const struct axes *from, struct rest *rest, int64_t wanted,
         int n = to->n;
         int64_t before = begun ? to->at[n - 1].size : 1;
 
-        if (!next_piece(from, rest, wanted, begun, to)) return false;
+        if (!next_factor(from, rest, wanted, begun, to)) return false;
         wanted /= to->n > n ? to->at[n].size : to->at[n - 1].size / before;
         begun = true;
     }

@@ -32,10 +32,10 @@ static enum ghp_status emit_buckets(const struct ghp_emitter *e, enum ghp_instr_
 }
 
 static enum ghp_status add_buffer(struct ghp_buffer_assignment *k, enum ghp_buffer_kind kind,
-                                  const struct ghp_bucket_range *range, int pieces, int *id)
+                                  const struct ghp_bucket_range *range, int copies, int *id)
 {
     struct ghp_buffer buffer =
-        ghp_describe_bytes(kind, range->ready_layer, pieces * range->cut_bytes);
+        ghp_describe_bytes(kind, range->ready_layer, copies * range->cut_bytes);
 
     buffer.elements = buffer.bytes / ghp_parameter_bytes(k->lowering->element_bytes);
     buffer.persistent = true;

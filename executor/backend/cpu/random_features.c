@@ -81,20 +81,20 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
     }
 }
 
-/* A channel's sum is over the features, in double: a row at a time, in pieces that a stack holds. */
+/* A channel's sum is over the features, in double: a row at a time, in tiles that a stack holds. */
 static void KERNEL(backward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                              struct ghp_part part)
 {
-    enum { PIECE = 256 };
+    enum { TILE = 256 };
     struct ghp_range rows = ghp_part_range(part, local->n * local->h * local->w, 1);
     const float *u = args->at.scratch;
     for (int64_t n = rows.first; n < rows.end; n++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + n * local->c,
                      *dy = (const SCALAR *)args->at.dy + n * local->k;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + n * local->c;
-        for (int64_t first = 0; first < local->c; first += PIECE) {
-            int64_t m = local->c - first < PIECE ? local->c - first : PIECE;
-            double sum[PIECE] = {0};
+        for (int64_t first = 0; first < local->c; first += TILE) {
+            int64_t m = local->c - first < TILE ? local->c - first : TILE;
+            double sum[TILE] = {0};
             for (int64_t k = 0; k < local->k; k++) {
                 double by = -root2 * local->drawn.sigma * (double)GET(dy[k]) *
                             sin(KERNEL(angle_of)(local, u, k, x));

@@ -31,7 +31,7 @@ static enum ghp_status gather_shards(struct ghp_worker *w, int i, int shard, int
     return p->comm->ops->all_gather(p->comm, w->address[shard], w->address[whole], bytes);
 }
 
-/* Floats from n numbers in bfloat16 that lie in the second half of the floats' place: in pieces, each as long as what
+/* Floats from n numbers in bfloat16 that lie in the second half of the floats' place: in parts, each as long as what
  * is free before those that are still to be widened, and the last ones by way of scratch. */
 static enum ghp_status widen(const struct ghp_worker *w, const struct ghp_instr *gather, int64_t n)
 {

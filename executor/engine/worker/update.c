@@ -62,7 +62,7 @@ static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_up
     return part;
 }
 
-/* An optimizer shard's updates: each parameter's piece. What pads the parameters stays zero. Returns their number. */
+/* An optimizer shard's updates: each parameter's part. What pads the parameters stays zero. Returns their number. */
 static int list_shard(const struct ghp_worker *w, int bucket_index, const struct ghp_update *shard,
                       struct ghp_update *updates)
 {
@@ -135,7 +135,8 @@ const struct ghp_tensor_rates *ghp_worker_rates(const struct ghp_worker *w)
     return w->rates.rule != NULL ? &w->rates : NULL;
 }
 
-/* One piece: its moments, and its part of both norms. What lies in an optimizer shard is all its own, or another's. */
+/* One part of a parameter: its moments, and its part of both norms. What lies in an optimizer shard is all its own, or
+ * another's. */
 static enum ghp_status square_direction(const struct ghp_worker *w, const struct ghp_update *u,
                                         int buffer, double *sums)
 {

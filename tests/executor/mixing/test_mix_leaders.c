@@ -95,7 +95,7 @@ static void check_leader_bytes(struct bench *b)
     struct ghp_worker *worker;
     struct ghp_mix_count count;
     const struct ghp_control_message *messages;
-    double sent = 0, pieces = groups > 1 ? 4 * (workers - groups) + workers - 1 : 4 * (size - 1);
+    double sent = 0, copies = groups > 1 ? 4 * (workers - groups) + workers - 1 : 4 * (size - 1);
 
     snprintf(sync, sizeof sync, "lsgd:%d,2", groups);
     worker = in_step_open(b, sync, GHP_FAULT_NONE, &splits);
@@ -107,10 +107,10 @@ static void check_leader_bytes(struct bench *b)
     messages = in_step_tell(b, (double)count.received_bytes);
     for (int i = 0; i < workers; i++)
         sent -= messages[i].value / 2;
-    CHECK_NEAR(2 * sent, pieces * (double)ghp_worker_program(worker)->buckets[0].bytes, 0);
+    CHECK_NEAR(2 * sent, copies * (double)ghp_worker_program(worker)->buckets[0].bytes, 0);
     for (int i = 0; i < ghp_worker_program(worker)->n_instrs; i++)
         if (ghp_worker_program(worker)->instrs[i].kind == GHP_INSTR_MIX)
-            CHECK_NEAR(ghp_worker_program(worker)->instrs[i].mix.traffic.out * 8 * workers, pieces,
+            CHECK_NEAR(ghp_worker_program(worker)->instrs[i].mix.traffic.out * 8 * workers, copies,
                        1e-9);
     CHECK_EQ(count.mixes, 8);
     messages = in_step_tell(b, (double)count.led_most * 64 + (double)count.led_least);
