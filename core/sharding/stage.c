@@ -308,12 +308,12 @@ int ghp_stage_worker_of(const struct ghp_staging *s, int stage, int group, struc
     return (int)(block * block_size + sample / share);
 }
 
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape shape,
-                                   struct ghp_problem problem, int rank)
+struct ghp_region ghp_region_of(struct ghp_layout layout, struct ghp_shape shape,
+                                struct ghp_problem problem, int rank)
 {
-    struct ghp_window_at at = {.samples = ghp_layout_samples(layout, problem),
-                               .positions = ghp_layout_positions(layout, shape.h),
-                               .channels = ghp_layout_channels(layout, ghp_shape_columns(shape))};
+    struct ghp_region at = {.samples = ghp_layout_samples(layout, problem),
+                            .positions = ghp_layout_positions(layout, shape.h),
+                            .channels = ghp_layout_channels(layout, ghp_shape_columns(shape))};
     int member = rank % layout.tp_size;
 
     at.first_sample = rank / layout.tp_size * at.samples;
@@ -322,10 +322,10 @@ struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape sh
     return at;
 }
 
-struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
-                                          struct ghp_layout layout, struct ghp_shape shape)
+struct ghp_region ghp_placement_region(const struct ghp_placement *placement,
+                                       struct ghp_layout layout, struct ghp_shape shape)
 {
-    struct ghp_window_at at = ghp_window_of(layout, shape, placement->problem, placement->number);
+    struct ghp_region at = ghp_region_of(layout, shape, placement->problem, placement->number);
     int64_t share = placement->problem.global_batch / placement->problem.workers;
 
     at.first_sample = placement->first_sample - placement->number % layout.tp_size * share;

@@ -95,7 +95,7 @@ struct ghp_placement {
 
 /* The samples, positions (rows of an image) and channels that a worker has of a tensor, as places in the micro-batch
  * and in the whole tensor. */
-struct ghp_window_at {
+struct ghp_region {
     int64_t first_sample, samples;
     int64_t first_position, positions;
     int64_t first_channel, channels;
@@ -167,12 +167,12 @@ int ghp_ranks_at(struct ghp_ranks ranks, int i);       /* the i-th rank */
 int ghp_ranks_index(struct ghp_ranks ranks, int rank); /* its place among them, -1: none */
 bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b);
 
-/* A rank's window, and a placement's, of a tensor of that shape in `layout`. For ghp_window_of all workers of the
+/* A rank's region, and a placement's, of a tensor of that shape in `layout`. For ghp_region_of all workers of the
  * problem have equal shares. */
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape shape,
-                                   struct ghp_problem problem, int rank);
-struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
-                                          struct ghp_layout layout, struct ghp_shape shape);
+struct ghp_region ghp_region_of(struct ghp_layout layout, struct ghp_shape shape,
+                                struct ghp_problem problem, int rank);
+struct ghp_region ghp_placement_region(const struct ghp_placement *placement,
+                                       struct ghp_layout layout, struct ghp_shape shape);
 
 /* The layer of another stage that shares its parameters with this one: its owner, or the one tied to it; -1: none. Each
  * of the two stages has them, and holds the sum of both gradients. */

@@ -2,14 +2,14 @@
 #include "core/sharding/transfer.h"
 
 /* What a worker holds of the tensor (as sender), or wants of it. */
-static struct ghp_window_at region_of(const struct ghp_transfer *t,
-                                      const struct ghp_placement *placement, bool sends)
+static struct ghp_region region_of(const struct ghp_transfer *t,
+                                   const struct ghp_placement *placement, bool sends)
 {
     struct ghp_layout layout = sends ? t->from : t->to;
 
     if (sends && layout.kind == GHP_LAYOUT_FULL) /* copies: each sends its own share */
         layout = (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
-    return ghp_placement_window(placement, layout, t->shape);
+    return ghp_placement_region(placement, layout, t->shape);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -25,7 +25,7 @@ static int64_t smaller(int64_t a, int64_t b)
 bool ghp_transfer_slice(const struct ghp_transfer *t, const struct ghp_placement *sender,
                         const struct ghp_placement *receiver, struct ghp_slice *slice)
 {
-    struct ghp_window_at a = region_of(t, sender, true), b = region_of(t, receiver, false);
+    struct ghp_region a = region_of(t, sender, true), b = region_of(t, receiver, false);
 
     slice->first_sample = larger(a.first_sample, b.first_sample);
     slice->samples =
@@ -60,7 +60,7 @@ bool ghp_transfer_joins(const struct ghp_transfer *t)
 /* The workers of a stage, in a placement's group, whose subgroups of `tp_size` hold any of the samples. */
 static struct ghp_peers workers_with(const struct ghp_transfer *t,
                                      const struct ghp_placement *placement, int stage, int tp_size,
-                                     struct ghp_window_at at)
+                                     struct ghp_region at)
 {
     int size = ghp_staging_group(t->staging, t->whole.workers),
         group = placement->number / placement->held;

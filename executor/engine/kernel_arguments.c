@@ -35,8 +35,8 @@ struct ghp_tensors ghp_kernel_arguments_tensors(const struct ghp_instr *instr, v
     return t;
 }
 
-/* Samples of a window that are not padding. */
-static int64_t valid_in(struct ghp_window_at at, int64_t valid)
+/* Samples of a region that are not padding. */
+static int64_t valid_in(struct ghp_region at, int64_t valid)
 {
     int64_t n = valid - at.first_sample;
 
@@ -50,7 +50,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
 {
     const struct ghp_placement *placement = &program->placement;
     const struct ghp_layer *layer = &program->model->layers[instr->layer];
-    struct ghp_window_at at = ghp_placement_window(placement, instr->layouts.x, layer->in);
+    struct ghp_region at = ghp_placement_region(placement, instr->layouts.x, layer->in);
     struct ghp_kernel_arguments args = {.training = run->weight_owner == NULL,
                                         .stat_count = instr->stat_count,
                                         .seed = run->seed,

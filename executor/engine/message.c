@@ -12,7 +12,7 @@ static struct ghp_message_slice slice_at(const struct ghp_transfer *t,
                                          const struct ghp_slice *slice, bool receives)
 {
     /* what the buffer holds */
-    struct ghp_window_at here = ghp_placement_window(own, receives ? t->to : t->from, t->shape);
+    struct ghp_region here = ghp_placement_region(own, receives ? t->to : t->from, t->shape);
     int64_t pixel = here.channels * t->element_bytes, sample = here.positions * t->shape.w * pixel;
     struct ghp_message_slice p = {.scratch = -1};
 

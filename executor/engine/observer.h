@@ -16,10 +16,10 @@ struct ghp_observed { /* this worker's part of one tensor */
     bool gradient;          /* of the loss by the layer's output; else that output */
     struct ghp_shape shape; /* of the whole tensor, a sample */
     struct ghp_layout layout;
-    struct ghp_window_at at; /* of the global batch and the whole tensor, without padding */
-    int64_t row;             /* channels of a pixel in memory, with padding */
-    bool nchw16c;            /* in blocks of channels: [n][c / 16][h][w][16]; else [n][h][w][c] */
-    int element_bytes;       /* 2, 4, 8; token ids: 4, int32 */
+    struct ghp_region at; /* of the global batch and the whole tensor, without padding */
+    int64_t row;          /* channels of a pixel in memory, with padding */
+    bool nchw16c;         /* in blocks of channels: [n][c / 16][h][w][16]; else [n][h][w][c] */
+    int element_bytes;    /* 2, 4, 8; token ids: 4, int32 */
     void *values;
 };
 

@@ -22,9 +22,9 @@ static struct ghp_load load_of(const struct ghp_worker *w)
     int loss = program->model->n_layers - 1;
     struct ghp_layout samples = layouts_of(program, 0).y, logits = layouts_of(program, loss).x;
     const struct ghp_placement *placement = &w->program.placement;
-    struct ghp_window_at x = ghp_placement_window(placement, samples, input->out);
+    struct ghp_region x = ghp_placement_region(placement, samples, input->out);
     const struct ghp_shape out = program->model->layers[loss].in;
-    struct ghp_window_at l = ghp_placement_window(placement, logits, out);
+    struct ghp_region l = ghp_placement_region(placement, logits, out);
     int64_t sample_labels = ghp_model_labels(program->model);
 
     return (struct ghp_load){.first_image = x.first_sample,

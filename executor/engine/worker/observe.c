@@ -66,7 +66,7 @@ static enum ghp_status show(struct ghp_worker *w, const struct ghp_instr *instr,
                              .values = w->address[buffer]};
 
     if (see == NULL) return GHP_OK;
-    o.at = ghp_placement_window(placement, o.layout, shape);
+    o.at = ghp_placement_region(placement, o.layout, shape);
     o.at.first_sample += instr->micro * placement->micro_batch;
     o.row = o.at.channels;
     bytes = ghp_observed_elements(&o) * o.element_bytes;

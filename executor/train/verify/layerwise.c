@@ -159,8 +159,8 @@ static bool holds_value(const struct check *c, const struct ghp_traced *item,
 {
     const struct ghp_program *program = ghp_worker_program(c->request->worker);
     struct ghp_layouts layouts = ghp_split_layouts(program->splits[item->layer]);
-    struct ghp_window_at at =
-        ghp_placement_window(placement, item->kind == GHP_TRACED_OUTPUT ? layouts.y : layouts.dy,
+    struct ghp_region at =
+        ghp_placement_region(placement, item->kind == GHP_TRACED_OUTPUT ? layouts.y : layouts.dy,
                              program->model->layers[item->layer].out);
     int64_t sample = index[0] % placement->micro_batch - at.first_sample,
             channel = index[1] - at.first_channel, position = index[2] - at.first_position;

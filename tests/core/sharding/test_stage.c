@@ -48,10 +48,10 @@ static void check_cover(const struct ghp_staging *s, struct ghp_problem whole, i
     if (!CHECK(held != NULL)) return;
     for (int r = 0; r < whole.workers; r++) {
         struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, r);
-        struct ghp_window_at w;
+        struct ghp_region w;
 
         if (placement.stage != stage) continue;
-        w = ghp_placement_window(&placement, layout, shape);
+        w = ghp_placement_region(&placement, layout, shape);
         CHECK(w.first_sample >= 0 && w.first_sample + w.samples <= samples);
         CHECK(w.first_channel >= 0 && w.first_channel + w.channels <= CHANNELS);
         CHECK(w.first_position >= 0 && w.first_position + w.positions <= POSITIONS);
@@ -79,8 +79,8 @@ static void check_workers(const struct ghp_staging *s, struct ghp_problem whole,
             int k = ghp_stage_worker_of(s, stage, g, whole, n);
             struct ghp_placement placement =
                 ghp_placement_of(s, LAYERS, whole, g * group + from + k);
-            struct ghp_window_at w =
-                ghp_placement_window(&placement, (struct ghp_layout){GHP_LAYOUT_BATCH, 1},
+            struct ghp_region w =
+                ghp_placement_region(&placement, (struct ghp_layout){GHP_LAYOUT_BATCH, 1},
                                      ghp_shape_sequence(CHANNELS, POSITIONS));
 
             CHECK(n + g * own >= w.first_sample && n + g * own < w.first_sample + w.samples);

@@ -56,7 +56,7 @@ static struct ghp_transfer some_transfer(struct ghp_staging *s)
 static void check_receiver(const struct ghp_transfer *t, int rank)
 {
     struct ghp_placement own = ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
-    struct ghp_window_at want = ghp_placement_window(&own, t->to, t->shape);
+    struct ghp_region want = ghp_placement_region(&own, t->to, t->shape);
     struct ghp_peers from = ghp_transfer_senders(t, &own);
     int64_t samples = t->whole.global_batch / t->staging->micro_batches;
     int *got = calloc((size_t)samples * SAMPLE, sizeof *got), wrong = 0;

@@ -106,7 +106,7 @@ static void fill(const struct ghp_transfer *t, const struct ghp_placement *place
                  char *tensor)
 {
     struct ghp_layout layout = receives ? t->to : t->from;
-    struct ghp_window_at w = ghp_placement_window(placement, layout, t->shape);
+    struct ghp_region w = ghp_placement_region(placement, layout, t->shape);
     int part = layout.kind == GHP_LAYOUT_PARTIAL ? placement->number % layout.tp_size : 0;
     int64_t i = 0;
 
@@ -123,7 +123,7 @@ static void fill(const struct ghp_transfer *t, const struct ghp_placement *place
 static int64_t tensor_bytes(const struct ghp_transfer *t, const struct ghp_placement *placement,
                             bool receives)
 {
-    struct ghp_window_at w = ghp_placement_window(placement, receives ? t->to : t->from, t->shape);
+    struct ghp_region w = ghp_placement_region(placement, receives ? t->to : t->from, t->shape);
 
     return w.samples * w.channels * w.positions * WIDTH * t->element_bytes;
 }

@@ -32,8 +32,8 @@ static int64_t place(int64_t all, int64_t n, int64_t p, int64_t c)
 /* This rank's part of a layout; of partial: its share. padding: in channels that the tensor does not have. */
 static void cut(struct ghp_layout layout, bool nchw16c, double padding, double *out)
 {
-    struct ghp_window_at at =
-        ghp_window_of(layout, ghp_shape_image(channels, HEIGHT, WIDTH), problem, rank);
+    struct ghp_region at =
+        ghp_region_of(layout, ghp_shape_image(channels, HEIGHT, WIDTH), problem, rank);
     int member = rank % layout.tp_size;
     bool partial = layout.kind == GHP_LAYOUT_PARTIAL;
     int64_t i = 0;

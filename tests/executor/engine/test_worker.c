@@ -112,18 +112,18 @@ static void check_windows(void)
 {
     struct ghp_problem problem = {.workers = 8, .global_batch = 32};
     struct ghp_shape shape = ghp_shape_sequence(12, 8);
-    struct ghp_window_at at =
-        ghp_window_of((struct ghp_layout){GHP_LAYOUT_CHANNEL, 4}, shape, problem, 6);
+    struct ghp_region at =
+        ghp_region_of((struct ghp_layout){GHP_LAYOUT_CHANNEL, 4}, shape, problem, 6);
 
     CHECK_EQ(at.samples, 16);
     CHECK_EQ(at.first_sample, 16);
     CHECK_EQ(at.channels, 3);
     CHECK_EQ(at.first_channel, 6);
-    at = ghp_window_of((struct ghp_layout){GHP_LAYOUT_SEQUENCE, 4}, shape, problem, 6);
+    at = ghp_region_of((struct ghp_layout){GHP_LAYOUT_SEQUENCE, 4}, shape, problem, 6);
     CHECK_EQ(at.first_sample, 16);
     CHECK_EQ(at.first_position, 4);
     CHECK_EQ(at.positions, 2);
-    at = ghp_window_of((struct ghp_layout){GHP_LAYOUT_BATCH, 1}, shape, problem, 6);
+    at = ghp_region_of((struct ghp_layout){GHP_LAYOUT_BATCH, 1}, shape, problem, 6);
     CHECK_EQ(at.first_sample, 24);
     CHECK_EQ(at.samples, 4);
     CHECK_EQ(at.channels, 12);
