@@ -227,7 +227,7 @@ static void put_tables(struct ghp_display *report, const struct prediction_error
     ghp_display_sheet(report, sheet);
 }
 
-/* The names of the largest terms, until they hold most of the error; returns their share. */
+/* The names of the largest terms, until they hold most of the error; returns their fraction. */
 static double name_largest(const struct prediction_error_terms *terms, char *text, size_t n)
 {
     double sum = sum_of_errors(terms), so_far = 0;
@@ -250,14 +250,14 @@ static void put_sentence(struct ghp_display *report, const struct prediction_err
                          double measured_s)
 {
     char where[NAMED * (NAME_BYTES + 32)], in[NAMED * (NAME_BYTES + 32)], text[1024];
-    double share = name_largest(terms, where, sizeof where);
+    double fraction = name_largest(terms, where, sizeof where);
 
     name_largest(layers, in, sizeof in);
     snprintf(text, sizeof text,
              "step predicted %.3f ms, measured %.3f ms (%+.1f %%): %.0f %% of the error sits in "
              "%s; by layer, most in %s",
              1e3 * predicted_s, 1e3 * measured_s, 100 * (predicted_s - measured_s) / measured_s,
-             100 * share, where, in);
+             100 * fraction, where, in);
     ghp_display_text(report, "where", text);
     ghp_display_line(report, "%s", text);
 }

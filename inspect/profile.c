@@ -304,7 +304,7 @@ static void put_comms(struct ghp_display *report, const struct ghp_profile *prof
                           "direction, by the second");
     for (int i = 0; i < profile->n_comms; i++) {
         const struct ghp_comm_entry *c = &profile->comms[i];
-        double share = (c->op == GHP_COMM_ALL_REDUCE ? 2.0 : 1.0) * (c->count - 1) / c->count;
+        double factor = (c->op == GHP_COMM_ALL_REDUCE ? 2.0 : 1.0) * (c->count - 1) / c->count;
 
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet, ghp_comm_name(c->op));
@@ -312,7 +312,7 @@ static void put_comms(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_int(sheet, c->stride);
         ghp_sheet_int(sheet, c->bytes);
         ghp_sheet_real(sheet, c->seconds);
-        ghp_sheet_real(sheet, c->seconds > 0 ? share * (double)c->bytes / c->seconds : NAN);
+        ghp_sheet_real(sheet, c->seconds > 0 ? factor * (double)c->bytes / c->seconds : NAN);
         ghp_sheet_real(sheet, c->spread);
         ghp_sheet_text(sheet, ghp_source_name(c->source));
     }

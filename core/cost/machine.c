@@ -51,7 +51,7 @@ bool ghp_gpus_are_mesh(const struct ghp_gpus *gpus)
     return count_links(gpus, 0, ~0u) > 0;
 }
 
-double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members)
+double ghp_gpus_fraction(const struct ghp_gpus *gpus, unsigned members)
 {
     int all = 0, least = INT_MAX;
 

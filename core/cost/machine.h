@@ -70,7 +70,7 @@ bool ghp_gpus_are_mesh(const struct ghp_gpus *gpus);
  * members   a bit for each GPU of the node, two and more
  *
  * Returns   1 if a switch joins all */
-double ghp_gpus_share(const struct ghp_gpus *gpus, unsigned members);
+double ghp_gpus_fraction(const struct ghp_gpus *gpus, unsigned members);
 
 enum ghp_status ghp_machine_load(const char *path, struct ghp_machine *machine);
 enum ghp_status ghp_machine_save(const char *path, const struct ghp_machine *machine);

@@ -96,15 +96,15 @@ int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers)
     return gpus->memory_bytes / sharing - profile->reserved_bytes;
 }
 
-int64_t ghp_profile_memory_share(const struct ghp_profile *profile, int workers)
+int64_t ghp_profile_memory_per_worker(const struct ghp_profile *profile, int workers)
 {
     const struct ghp_machine *m = &profile->machine;
     int here = ghp_machine_workers_per_node(m, workers);
-    int64_t share = m->memory_bytes / here;
+    int64_t bytes = m->memory_bytes / here;
 
     if (strcmp(profile->backend, "analytic") == 0 && m->gpus.count > 0 && m->gpus.memory_bytes > 0)
-        share = m->gpus.memory_bytes / ((here + m->gpus.count - 1) / m->gpus.count);
-    return share > 0 || m->memory_bytes == 0 ? share : 1;
+        bytes = m->gpus.memory_bytes / ((here + m->gpus.count - 1) / m->gpus.count);
+    return bytes > 0 || m->memory_bytes == 0 ? bytes : 1;
 }
 
 static int compare_ops(const void *a, const void *b)

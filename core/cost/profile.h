@@ -113,7 +113,8 @@ struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation 
 struct ghp_profile {
     char *backend;  /* "onednn", "reference", "cuda", "analytic" */
     bool on_device; /* it computes in the memory of a device, not in the host's */
-    /* steps that can be recorded (ghp_program.is_recordable) are: each ends when its last reduction has; not in files */
+    /* steps that can be recorded (ghp_program.is_recordable) are: each ends when its last reduction has; not in
+     * files */
     bool joins;
     char *numerics;    /* "exact", "fast" */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
@@ -277,7 +278,7 @@ int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers)
 
 /* A worker's share of the memory of its node, or by the analytic model of its GPU if the machine has any [bytes];
  * 0: unknown, else at least 1. */
-int64_t ghp_profile_memory_share(const struct ghp_profile *profile, int workers);
+int64_t ghp_profile_memory_per_worker(const struct ghp_profile *profile, int workers);
 
 /* The same of several programs together. */
 enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,

@@ -152,7 +152,7 @@ static struct ghp_link link_inside(const struct ghp_machine *machine, struct kin
     unsigned members[GHP_MESH_GPUS] = {0};
     int64_t number[GHP_MESH_GPUS];
     struct ghp_link link = machine->intra;
-    double share = 1;
+    double fraction = 1;
     int n = 0;
 
     if (per_node > GHP_MESH_GPUS || !ghp_gpus_are_mesh(&machine->gpus)) return link;
@@ -173,8 +173,8 @@ static struct ghp_link link_inside(const struct ghp_machine *machine, struct kin
     }
     for (int i = 0; i < n; i++)
         if ((members[i] & (members[i] - 1)) != 0)
-            share = fmin(share, ghp_gpus_share(&machine->gpus, members[i]));
-    link.bandwidth_Bps *= share;
+            fraction = fmin(fraction, ghp_gpus_fraction(&machine->gpus, members[i]));
+    link.bandwidth_Bps *= fraction;
     return link;
 }
 
@@ -223,10 +223,10 @@ static double analytic_of(enum ghp_comm_op op, int64_t bytes, int count, struct 
 }
 
 /* A tree's bandwidth next to a ring's, as NCCL's own tuning takes it: src/graph/tuning.cc, version 2.18 */
-static const double tree_share = 0.92;
+static const double tree_fraction = 0.92;
 
 /* Seconds over the machine's links. On GPUs an all-reduce goes by the quicker of ring and tree: the tree sends as much,
- * at a smaller share of the rate, with a latency that grows with the logarithm of the nodes. */
+ * at a smaller fraction of the rate, with a latency that grows with the logarithm of the nodes. */
 static double machine_seconds(enum ghp_comm_op op, int64_t bytes, const struct ghp_machine *machine,
                               struct kind kind)
 {
@@ -237,7 +237,7 @@ static double machine_seconds(enum ghp_comm_op op, int64_t bytes, const struct g
     if (machine->gpus.count == 0 || op != GHP_COMM_ALL_REDUCE || leaving_node(machine, kind) == 0)
         return ring_s;
     nodes = (double)kind.count / q;
-    tree_s = 2 * (double)bytes / (tree_share * link.bandwidth_Bps) +
+    tree_s = 2 * (double)bytes / (tree_fraction * link.bandwidth_Bps) +
              2 * ((q - 1) * machine->intra.latency_s + log2(nodes) * machine->inter.latency_s);
     return fmin(ring_s, tree_s);
 }

@@ -1,6 +1,6 @@
 /* core/cost/simulate_mean.c - the mean step of a program whose steps are not alike, as some of them average weights.
  *
- * Instructions have their costs by step, as if each step took its share of them. Here a step that averages and one that
+ * Instructions have their costs by step, as if each step took its part of them. Here a step that averages and one that
  * does not are simulated each for itself, as both repeat for ever; what one hides behind the other is left out. */
 #include "core/cost/simulate_private.h"
 
@@ -15,15 +15,15 @@ int ghp_simulate_period(const struct ghp_program *program)
     return period;
 }
 
-/* Adds a step's seconds at its share of all steps. */
-static void add_share(struct ghp_timing *mean, const struct ghp_timing *step, double share)
+/* Adds a step's seconds at its weight among all steps. */
+static void add_weighted(struct ghp_timing *mean, const struct ghp_timing *step, double weight)
 {
-    mean->step_s += share * step->step_s;
+    mean->step_s += weight * step->step_s;
     for (int p = 0; p < GHP_PHASE_COUNT; p++)
-        mean->phase_s[p] += share * step->phase_s[p];
+        mean->phase_s[p] += weight * step->phase_s[p];
     for (int i = 0; i < mean->n_instrs; i++) {
-        mean->instrs[i].start_s += share * step->instrs[i].start_s;
-        mean->instrs[i].finish_s += share * step->instrs[i].finish_s;
+        mean->instrs[i].start_s += weight * step->instrs[i].start_s;
+        mean->instrs[i].finish_s += weight * step->instrs[i].finish_s;
     }
 }
 
@@ -47,7 +47,8 @@ enum ghp_status ghp_simulate_mean(const struct ghp_program *program, int period,
             if (program->instrs[i].period > 1) own[i].seconds *= averages * period;
         }
         status = ghp_simulate_alike(1, program, profile, &of, &step);
-        if (status == GHP_OK) add_share(timing, &step, averages ? 1.0 / period : 1 - 1.0 / period);
+        if (status == GHP_OK)
+            add_weighted(timing, &step, averages ? 1.0 / period : 1 - 1.0 / period);
         ghp_timing_release(&step);
     }
     free(own);

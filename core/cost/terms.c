@@ -23,12 +23,12 @@ static void add_of_bucket(const struct ghp_program *program, const struct ghp_in
         if (is_part(program, i, buffer)) sum += program->buffers[i].bytes;
     for (int i = 0; i < program->n_buffers && sum > 0; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
-        double share = (double)b->bytes / (double)sum;
+        double fraction = (double)b->bytes / (double)sum;
 
         if (!is_part(program, i, buffer) || b->layer < 0) continue;
         *(instr->kind == GHP_INSTR_UPDATE ? &terms[b->layer].update_s
-                                          : &terms[b->layer].reduce_s) += seconds * share;
-        terms[b->layer].sent_bytes += sent * share;
+                                          : &terms[b->layer].reduce_s) += seconds * fraction;
+        terms[b->layer].sent_bytes += sent * fraction;
     }
 }
 

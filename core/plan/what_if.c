@@ -326,8 +326,8 @@ static void update_cost(const struct change *c, struct ghp_profile *p)
 }
 
 /* How much faster a worker becomes by its share of a node: only a measured profile knows the share that it had. */
-static void share_node(const struct ghp_what_if *w, const struct values *from,
-                       const struct values *to, struct change *c)
+static void divide_node(const struct ghp_what_if *w, const struct values *from,
+                        const struct values *to, struct change *c)
 {
     double before = from->v[KEY_WORKERS_PER_NODE], after = before;
 
@@ -433,7 +433,7 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
                        .compute = to->v[KEY_SPEED_COMPUTE],
                        .memory = to->v[KEY_SPEED_MEMORY]};
 
-    share_node(w, from, to, &c);
+    divide_node(w, from, to, &c);
     update_cost(&c, profile);
     profile->analytic.flops_per_s = to->set[KEY_ANALYTIC_FLOPS]
                                         ? to->v[KEY_ANALYTIC_FLOPS]
@@ -526,10 +526,10 @@ int ghp_what_if_workers_per_node(const struct ghp_profile *profile,
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile)
 {
     static const char key[] = "memory_bytes=";
-    int64_t share = profile->machine.memory_bytes /
+    int64_t bytes = profile->machine.memory_bytes /
                     ghp_machine_workers_per_node(&profile->machine, what_if->workers);
 
     for (int i = 0; i < what_if->n_set; i++)
-        if (strncmp(what_if->set[i], key, sizeof key - 1) == 0) return share > 0 ? share : 1;
+        if (strncmp(what_if->set[i], key, sizeof key - 1) == 0) return bytes > 0 ? bytes : 1;
     return 0;
 }

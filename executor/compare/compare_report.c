@@ -26,7 +26,7 @@ static double worst_share(const struct ghp_comparison *ab, int *round)
 
     *round = 0;
     for (int r = 0; r < ab->candidates.rounds; r++) {
-        double share = ghp_cpu_share(ab->use[r]);
+        double share = ghp_cpu_fraction(ab->use[r]);
 
         if (share <= worst) continue;
         worst = share;
@@ -69,7 +69,7 @@ static void head_notes(struct ghp_table *t, const struct ghp_comparison *ab,
 static void disturbance_note(struct ghp_table *t, const struct ghp_comparison *ab)
 {
     int round;
-    double worst = worst_share(ab, &round), all = ghp_cpu_share(ab->all_use);
+    double worst = worst_share(ab, &round), all = ghp_cpu_fraction(ab->all_use);
 
     if (worst <= disturbing_share && all <= disturbing_share) return;
     if (worst >= 0)
@@ -184,7 +184,7 @@ static json_t *real_or_null(bool known, double value)
 
 static json_t *share_json(struct ghp_cpu_use use)
 {
-    double share = ghp_cpu_share(use);
+    double share = ghp_cpu_fraction(use);
 
     return real_or_null(share >= 0, share);
 }

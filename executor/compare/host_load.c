@@ -133,7 +133,7 @@ enum ghp_status ghp_host_load_use(struct ghp_host_load *n, struct ghp_cpu_use *u
     return GHP_OK;
 }
 
-double ghp_cpu_share(struct ghp_cpu_use use)
+double ghp_cpu_fraction(struct ghp_cpu_use use)
 {
     if (use.capacity_s * (double)sysconf(_SC_CLK_TCK) < LEAST_TICKS) return -1;
     return use.foreign_s / use.capacity_s;

@@ -43,7 +43,7 @@ enum ghp_status ghp_host_load_use(struct ghp_host_load *host_load, struct ghp_cp
 
 /* foreign / capacity; -1 if capacity is not known, or so small that the kernel's clock ticks (of 10 ms, mostly) make
  * the quotient coarser than a hundredth. Local. Tested tests/executor/compare/test_host_load.c */
-double ghp_cpu_share(struct ghp_cpu_use use);
+double ghp_cpu_fraction(struct ghp_cpu_use use);
 
 /* The most disturbed machine of n workers' counts. Local. Tested tests/executor/compare/test_host_load.c */
 struct ghp_cpu_use ghp_cpu_most(const struct ghp_cpu_count *counts, int n);

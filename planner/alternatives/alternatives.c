@@ -1,4 +1,4 @@
-/* planner/alternatives/alternatives.c - one row a split, then one search a layer with a share of the time. */
+/* planner/alternatives/alternatives.c - one row a split, then one search a layer with a part of the time. */
 #include "planner/alternatives/alternatives.h"
 
 #include "planner/search/constraints.h"

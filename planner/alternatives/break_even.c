@@ -21,7 +21,7 @@ enum {
     ASKED_WORK = 1500000   /* of one whose strategy was asked for */
 };
 
-/* second-best choices slower by more than this share are left out */
+/* second-best choices slower by more than this fraction are left out */
 static const double within = 0.5;
 static const double same_step = 1e-9; /* relative; as GHP_BRANCH_SAME */
 static const double same_value = 1e-9;

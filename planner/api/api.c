@@ -205,7 +205,7 @@ int ghp_plan_compute(const struct ghp_model *model, const struct ghp_profile *pr
     if (status != GHP_OK) return leave(callers, status);
     if (request.memory_bytes == 0)
         request.memory_bytes = ghp_profile_device_limit(profile, wanted->workers);
-    request.share_bytes = ghp_profile_memory_share(profile, wanted->workers);
+    request.worker_bytes = ghp_profile_memory_per_worker(profile, wanted->workers);
     made = ghp_alloc(1, sizeof *made);
     status = made != NULL ? compute(&request, made) : GHP_NO_MEMORY();
     if (status == GHP_OK)

@@ -263,7 +263,7 @@ static void set_memory(struct ghp_plan_request *request, const struct ghp_what_i
 {
     int workers = request->problem.workers;
 
-    request->share_bytes = ghp_profile_memory_share(profile, workers);
+    request->worker_bytes = ghp_profile_memory_per_worker(profile, workers);
     if (request->memory_bytes == 0)
         request->memory_bytes = ghp_profile_device_limit(profile, workers);
     if (request->memory_bytes == 0) request->memory_bytes = ghp_what_if_memory(what_if, profile);

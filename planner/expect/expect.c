@@ -118,16 +118,16 @@ static enum ghp_status predict_own(const struct ghp_expect_setup *setup,
                                        .solver = GHP_SOLVER_AUTO};
     struct ghp_plan plan;
     enum ghp_status status;
-    char share[32];
+    char has[32];
 
-    request.memory_bytes = ghp_profile_memory_share(profile, request.problem.workers);
+    request.memory_bytes = ghp_profile_memory_per_worker(profile, request.problem.workers);
     status = ghp_plan_make(&request, &plan);
     if (status == GHP_ERR_INFEASIBLE) /* ghp-plan's remedies are options that are not there */
         return GHP_FAIL(status,
                         "no plan of '%s' within %s a worker was found; give a smaller --batch or "
                         "more --nodes",
                         setup->model->name,
-                        ghp_bytes_format((double)request.memory_bytes, share, sizeof share));
+                        ghp_bytes_format((double)request.memory_bytes, has, sizeof has));
     GHP_TRY(status);
     *predicted = plan.predicted;
     ghp_plan_release(&plan);

@@ -105,7 +105,7 @@ static enum ghp_status note_reason(struct ghp_baseline_found *found, enum ghp_st
 
 /* Shares of the time limit for a baseline that a plan is only compared with: for its search, and for what to
  * recompute. */
-static const double compared_share = 0.01, recomputed_share = 0.05;
+static const double compared_fraction = 0.01, recomputed_fraction = 0.05;
 
 /* When the search for a baseline ends. One that a plan is only compared with needs no proof, and its best plan is found
  * at once: with 9 s instead of 0.3 s, 34 networks and worker counts had the same, one 7 % slower ones. */
@@ -115,17 +115,18 @@ static double baseline_deadline_s(const struct ghp_plan_context *context, int ba
 
     return ghp_baseline_strategy(baseline) == context->request->strategy
                ? last_s
-               : fmin(last_s, ghp_now_s() + compared_share * context->request->time_limit_s);
+               : fmin(last_s, ghp_now_s() + compared_fraction * context->request->time_limit_s);
 }
 
 /* The fastest plan of a domain with layers recomputed.
  *
- * share   of the time limit, at whose end the search ends */
+ * fraction   of the time limit, at whose end the search ends */
 static enum ghp_status find_recomputed(const struct ghp_plan_context *s,
-                                       const struct ghp_domain *domain, double share, double best_s,
-                                       bool search_stages, struct ghp_partition *found)
+                                       const struct ghp_domain *domain, double fraction,
+                                       double best_s, bool search_stages,
+                                       struct ghp_partition *found)
 {
-    const struct ghp_partition_job job = ghp_plan_context_partition_job(s, share, best_s);
+    const struct ghp_partition_job job = ghp_plan_context_partition_job(s, fraction, best_s);
     const struct ghp_recompute_job recomputed = {.partition = &job,
                                                  .instance = s->instance,
                                                  .domain = domain,
@@ -155,14 +156,14 @@ static enum ghp_status find_within(const struct ghp_plan_context *s,
 {
     bool asked = ghp_baseline_strategy(baseline) == s->request->strategy;
     double now = (ghp_now_s() - s->began_s) / s->request->time_limit_s;
-    double share = asked ? 0.9 : now + recomputed_share;
+    double fraction = asked ? 0.9 : now + recomputed_fraction;
     struct ghp_search_result all;
 
     GHP_TRY(check_domain(s, domain));
     GHP_TRY(search(s, before, domain, baseline_deadline_s(s, baseline), &found->search));
     if (found->search.feasible) return ghp_candidate_of_search(s, &found->search, &found->plan);
     if (ghp_request_may_recompute(s->request))
-        GHP_TRY(find_recomputed(s, domain, share, INFINITY, false, &found->recomputed));
+        GHP_TRY(find_recomputed(s, domain, fraction, INFINITY, false, &found->recomputed));
     if (found->recomputed.found)
         return ghp_candidate_of_partition(s, &found->recomputed, &found->plan);
     all = found->search;
@@ -329,11 +330,11 @@ enum ghp_status ghp_find_shared(const struct ghp_plan_context *context,
                                 const struct ghp_candidates *before,
                                 struct ghp_search_result *found)
 {
-    double share = context->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO ? 0.4
-                   : ghp_request_may_recompute(context->request)             ? 0.6
-                                                                             : 0.8;
+    double fraction = context->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO ? 0.4
+                      : ghp_request_may_recompute(context->request)             ? 0.6
+                                                                                : 0.8;
 
-    return search(context, before, &context->domain, ghp_plan_context_deadline(context, share),
+    return search(context, before, &context->domain, ghp_plan_context_deadline(context, fraction),
                   found);
 }
 
@@ -363,8 +364,8 @@ static enum ghp_status read_staging(const struct ghp_plan_request *request,
 enum ghp_status ghp_find_given_stages(const struct ghp_plan_context *context,
                                       struct ghp_partition *found)
 {
-    double share = ghp_request_may_recompute_given(context->request) ? 0.4 : 0.9;
-    struct ghp_partition_job job = ghp_plan_context_partition_job(context, share, INFINITY);
+    double fraction = ghp_request_may_recompute_given(context->request) ? 0.4 : 0.9;
+    struct ghp_partition_job job = ghp_plan_context_partition_job(context, fraction, INFINITY);
     struct ghp_staging staging;
 
     GHP_TRY(read_staging(context->request, context->model, &staging));
@@ -426,8 +427,8 @@ enum ghp_status ghp_find_stages(const struct ghp_plan_context *context,
                                 const struct ghp_search_result *shared, double best_s,
                                 struct ghp_partition *found, struct ghp_prediction *predicted)
 {
-    double share = ghp_request_may_recompute(context->request) ? 0.7 : 0.9;
-    struct ghp_partition_job job = ghp_plan_context_partition_job(context, share, best_s);
+    double fraction = ghp_request_may_recompute(context->request) ? 0.7 : 0.9;
+    struct ghp_partition_job job = ghp_plan_context_partition_job(context, fraction, best_s);
     struct ghp_split *start = ghp_alloc((size_t)context->model->n_layers, sizeof *start);
     enum ghp_status status;
 
@@ -446,8 +447,8 @@ enum ghp_status ghp_find_stages(const struct ghp_plan_context *context,
 enum ghp_status ghp_find_interleaved(const struct ghp_plan_context *context, double best_s,
                                      struct ghp_partition *found)
 {
-    double share = ghp_request_may_recompute(context->request) ? 0.75 : 0.93;
-    const struct ghp_partition_job job = ghp_plan_context_partition_job(context, share, best_s);
+    double fraction = ghp_request_may_recompute(context->request) ? 0.75 : 0.93;
+    const struct ghp_partition_job job = ghp_plan_context_partition_job(context, fraction, best_s);
 
     return ghp_interleave_compute(&job, found);
 }

@@ -76,9 +76,9 @@ void ghp_plan_context_release(struct ghp_plan_context *context)
     *context = (struct ghp_plan_context){0};
 }
 
-double ghp_plan_context_deadline(const struct ghp_plan_context *context, double share)
+double ghp_plan_context_deadline(const struct ghp_plan_context *context, double fraction)
 {
-    return context->began_s + share * context->request->time_limit_s;
+    return context->began_s + fraction * context->request->time_limit_s;
 }
 
 bool ghp_plan_context_is_late(const struct ghp_plan_context *context)
@@ -87,7 +87,7 @@ bool ghp_plan_context_is_late(const struct ghp_plan_context *context)
 }
 
 struct ghp_partition_job ghp_plan_context_partition_job(const struct ghp_plan_context *context,
-                                                        double share, double best_s)
+                                                        double fraction, double best_s)
 {
     const struct ghp_plan_request *w = context->request;
 
@@ -95,7 +95,7 @@ struct ghp_partition_job ghp_plan_context_partition_job(const struct ghp_plan_co
                                       .profile = w->profile,
                                       .space = w->space,
                                       .limit_bytes = w->memory_bytes,
-                                      .deadline_s = ghp_plan_context_deadline(context, share),
+                                      .deadline_s = ghp_plan_context_deadline(context, fraction),
                                       .gap = w->gap,
                                       .solver = w->solver,
                                       .best_s = best_s};

@@ -27,14 +27,14 @@ enum ghp_status ghp_plan_context_init(const struct ghp_plan_request *request,
                                       struct ghp_plan_context *context);
 void ghp_plan_context_release(struct ghp_plan_context *context);
 
-/* When this share of the time limit has gone, on ghp_now_s's clock. */
-double ghp_plan_context_deadline(const struct ghp_plan_context *context, double share);
+/* When this fraction of the time limit has gone, on ghp_now_s's clock. */
+double ghp_plan_context_deadline(const struct ghp_plan_context *context, double fraction);
 
 /* Whether the time limit has gone: nothing more is tried then, and what is there is finished. */
 bool ghp_plan_context_is_late(const struct ghp_plan_context *context);
 
-/* A search over stages and micro-batches till that share of the time limit, for plans faster than best_s. */
+/* A search over stages and micro-batches till that fraction of the time limit, for plans faster than best_s. */
 struct ghp_partition_job ghp_plan_context_partition_job(const struct ghp_plan_context *context,
-                                                        double share, double best_s);
+                                                        double fraction, double best_s);
 
 #endif

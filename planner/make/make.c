@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Least shares of the time limit for a plan that is made again: in other formats, and within the machine's memory. */
-static const double least_share = 0.05, again_share = 0.5;
+/* Least fractions of the time limit for a plan that is made again: in other formats, and within the machine's
+ * memory. */
+static const double least_fraction = 0.05, again_fraction = 0.5;
 
 /* One way through the steps. */
 struct attempt {
@@ -191,7 +192,7 @@ static double attempt_s(const struct ghp_plan_request *request, double began_s)
     double all = request->time_limit_s, left = all - (ghp_now_s() - began_s);
 
     return fmax(left * (ghp_profile_has_memory_formats(request->profile) ? 0.5 : 1),
-                least_share * all);
+                least_fraction * all);
 }
 
 /* Attempts until the plan chosen keeps to its formats; data parallelism in blocks, if that is faster than what other
@@ -262,16 +263,16 @@ static enum ghp_status make_again(ghp_plan_maker *make, const struct ghp_plan_re
                                   double began_s, struct ghp_plan *plan)
 {
     struct ghp_plan_request limited = *request;
-    char share[32];
+    char has[32];
 
     ghp_plan_release(plan);
     ghp_note(
         "the machine has %s of memory for each worker, which is the limit; --memory SIZE gives "
         "another one",
-        ghp_bytes_format((double)request->share_bytes, share, sizeof share));
-    limited.memory_bytes = request->share_bytes;
-    limited.time_limit_s =
-        fmax(request->time_limit_s - (ghp_now_s() - began_s), again_share * request->time_limit_s);
+        ghp_bytes_format((double)request->worker_bytes, has, sizeof has));
+    limited.memory_bytes = request->worker_bytes;
+    limited.time_limit_s = fmax(request->time_limit_s - (ghp_now_s() - began_s),
+                                again_fraction * request->time_limit_s);
     return make(&limited, plan);
 }
 
@@ -281,8 +282,8 @@ enum ghp_status ghp_plan_make_within(ghp_plan_maker *make, const struct ghp_plan
     double began_s = ghp_now_s();
 
     GHP_TRY(make(request, plan));
-    if (request->memory_bytes == 0 && request->share_bytes > 0 &&
-        needs_more(plan, request->share_bytes))
+    if (request->memory_bytes == 0 && request->worker_bytes > 0 &&
+        needs_more(plan, request->worker_bytes))
         GHP_TRY(make_again(make, request, began_s, plan));
     plan->certificate.seconds = ghp_now_s() - began_s; /* of all attempts */
     return GHP_OK;

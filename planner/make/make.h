@@ -48,7 +48,7 @@ enum ghp_status ghp_plan_replace(ghp_plan_maker *make, ghp_plan_judge *is_better
                                  bool *taken);
 
 /* The maker's plan. If no limit on the memory was given, and the plan or data parallelism needs more than
- * share_bytes, it is made again with share_bytes as the limit.
+ * worker_bytes, it is made again with worker_bytes as the limit.
  *
  * Returns   as the maker
  * Tested    tests/planner/make/test_make.c */

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-static const double least_share = 0.01; /* of a step: what is wrong by less changes no choice */
-static const double most_s = 4;         /* of a search: its user also waits for a plan */
+static const double least_fraction = 0.01; /* of a step: what is wrong by less changes no choice */
+static const double most_s = 4;            /* of a search: its user also waits for a plan */
 
 /* Every entry that nobody measured takes less by its error. Returns how many there are. */
 static int lower_laws(struct ghp_profile *profile)
@@ -42,16 +42,16 @@ enum ghp_status ghp_missing_find(const struct ghp_plan_request *request,
     asking.missing = missing;
     asking.decision_only = true;
     asking.break_even = false;
-    asking.gap = fmax(asking.gap, least_share); /* nearer plans are rivals all the same */
+    asking.gap = fmax(asking.gap, least_fraction); /* nearer plans are rivals all the same */
     asking.time_limit_s = fmin(asking.time_limit_s, most_s);
     status = ask(&asking, &step_s);
     if (status == GHP_OK && lower_laws(profile) > 0) {
-        asking.rivals_s = (1 - least_share) * step_s;
+        asking.rivals_s = (1 - least_fraction) * step_s;
         status = ghp_profile_finalize(profile);
         if (status == GHP_OK) status = ask(&asking, &lowered_s);
     }
     if (status == GHP_OK)
-        ghp_missing_trim(missing, least_share * step_s);
+        ghp_missing_trim(missing, least_fraction * step_s);
     else
         ghp_missing_release(missing);
     return status;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 /* of the time left: what a search without the limit may take */
-static const double search_share = 0.2;
-static const double plan_share = 0.3; /* what one plan may take, but for the last */
-enum { SOME_SETS = 2000 };            /* of each plan */
+static const double search_fraction = 0.2;
+static const double plan_fraction = 0.3; /* what one plan may take, but for the last */
+enum { SOME_SETS = 2000 };               /* of each plan */
 
 struct recompute_search {
     const struct ghp_recompute_job *job;
@@ -22,11 +22,11 @@ struct recompute_search {
     struct ghp_partition *best;
 };
 
-static double until_s(const struct recompute_search *r, double share)
+static double until_s(const struct recompute_search *r, double fraction)
 {
     double now_s = ghp_now_s();
 
-    return now_s + share * (r->job->partition->deadline_s - now_s);
+    return now_s + fraction * (r->job->partition->deadline_s - now_s);
 }
 
 static bool any_of(const bool *marks, int n)
@@ -63,7 +63,7 @@ static enum ghp_status look_at(struct recompute_search *r, const struct ghp_stag
     struct ghp_recompute recompute;
     enum ghp_status status;
 
-    if (r->most < GHP_RECOMPUTE_ALL) own.deadline_s = until_s(r, plan_share);
+    if (r->most < GHP_RECOMPUTE_ALL) own.deadline_s = until_s(r, plan_fraction);
     if (best->found) own.best_s = best->step_s;
     GHP_TRY(ghp_recompute_compute(&own, staging, r->splits, r->most, &recompute));
     best->plans += recompute.plans;
@@ -143,7 +143,7 @@ static enum ghp_status look_at_shared(struct recompute_search *r)
     const struct ghp_partition_job *a = r->job->partition;
     struct ghp_search_job search = {.instance = r->job->instance,
                                     .domain = r->job->domain,
-                                    .deadline_s = until_s(r, search_share),
+                                    .deadline_s = until_s(r, search_fraction),
                                     .gap = a->gap,
                                     .solver = a->solver};
     struct ghp_search_result result;
@@ -167,7 +167,7 @@ static enum ghp_status look_at_staged(struct recompute_search *r)
     enum ghp_status status = GHP_OK;
 
     own.limit_bytes = 0;
-    own.deadline_s = until_s(r, search_share);
+    own.deadline_s = until_s(r, search_fraction);
     if (r->best->found) own.best_s = r->best->step_s;
     GHP_TRY(ghp_partition_compute(&own, &staged));
     r->best->nodes += staged.nodes;

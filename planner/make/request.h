@@ -48,7 +48,7 @@ struct ghp_plan_request {
     int64_t memory_bytes; /* 0: no limit */
     /* Bits of enum ghp_param_sharding: what a layer's parameters may be sharded by; 0: NONE alone. */
     unsigned shardings;
-    int64_t share_bytes; /* without one: what the machine has for a worker; 0: unknown */
+    int64_t worker_bytes; /* without one: what the machine has for a worker; 0: unknown */
     /* its buckets may be GHP_BUCKET_AUTO, its synchroniser make/sync_choice.h's one to choose */
     struct ghp_method method;
     /* by which data parallelism, as a baseline, may be too if that is surely faster or alone fits; zeroed: none */

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 /* of the time limit, for the second-best choices of the plan and of each one that takes its place */
-static const double first_share = 0.06, next_share = 0.03;
+static const double first_fraction = 0.06, next_fraction = 0.03;
 
-/* share   of the time limit that the searches may take */
+/* fraction   of the time limit that the searches may take */
 static enum ghp_status find(const struct ghp_plan_context *s, const struct ghp_candidate *plan,
-                            double share, struct ghp_alternatives *found)
+                            double fraction, struct ghp_alternatives *found)
 {
     const double end_s = ghp_plan_context_deadline(s, 1);
     const struct ghp_alternatives_job job = {
@@ -21,7 +21,7 @@ static enum ghp_status find(const struct ghp_plan_context *s, const struct ghp_c
         .splits = plan->splits,
         .bucket_bytes = plan->bucket_bytes,
         .limit_bytes = s->request->memory_bytes,
-        .deadline_s = fmin(end_s, ghp_now_s() + share * s->request->time_limit_s),
+        .deadline_s = fmin(end_s, ghp_now_s() + fraction * s->request->time_limit_s),
         .end_s = end_s,
         .quick = s->request->strategy != GHP_STRATEGY_AUTO};
 
@@ -91,17 +91,17 @@ enum ghp_status ghp_choice_find_second_best(const struct ghp_plan_context *conte
                                             const struct ghp_candidates *candidates,
                                             struct ghp_choice *choice)
 {
-    double share = first_share;
+    double fraction = first_fraction;
     bool taken = true;
 
     for (bool late = false; taken && !late; late = ghp_plan_context_is_late(context)) {
         const struct ghp_alternative *best;
         struct ghp_choice next;
 
-        GHP_TRY(find(context, &choice->plan, share, &choice->alternatives));
+        GHP_TRY(find(context, &choice->plan, fraction, &choice->alternatives));
         best = faster(context, choice);
         taken = best != NULL;
-        share = next_share;
+        fraction = next_fraction;
         if (!taken) continue;
         GHP_TRY(choose(context, candidates, &choice->plan, best, &next));
         ghp_choice_release(choice);

@@ -28,8 +28,8 @@ bool ghp_shard_groups_open(const struct ghp_plan_request *request)
            request->problem.workers % least == 0;
 }
 
-/* The least group of at least `group` workers in which the plan's own splits are faster by enough, and fit the memory if
- * all parameters are gathered for each pass; 0: none is.
+/* The least group of at least `group` workers in which the plan's own splits are faster by enough, and fit the memory
+ * if all parameters are gathered for each pass; 0: none is.
  *
  * splits   of the plan; n_layers, scratch */
 static enum ghp_status find_group(const struct ghp_plan_request *request,
@@ -37,7 +37,7 @@ static enum ghp_status find_group(const struct ghp_plan_request *request,
 {
     struct ghp_lowering lowering = ghp_plan_lowering(plan, request->profile);
     struct ghp_prediction predicted;
-    int64_t limit = request->memory_bytes > 0 ? request->memory_bytes : request->share_bytes;
+    int64_t limit = request->memory_bytes > 0 ? request->memory_bytes : request->worker_bytes;
     int workers = request->problem.workers;
 
     memcpy(splits, plan->splits, (size_t)plan->model.n_layers * sizeof *splits);

@@ -12,15 +12,15 @@
 #include <stdlib.h>
 
 /* of the time, for plans with all-reduce if both are searched */
-static const double first_share = 0.7;
+static const double first_fraction = 0.7;
 /* The same if parameters may be sharded: gradients sharded save what a sharded update does, and more. */
-static const double sharding_share = 0.9;
+static const double sharding_fraction = 0.9;
 /* the same if the sharded update is likely to replace it */
-static const double likely_share = 0.3;
-static const double groups_share = 0.6;            /* before shards within groups are tried */
-static const double least_share = 0.1;             /* for each later search */
+static const double likely_fraction = 0.3;
+static const double groups_fraction = 0.6;         /* before shards within groups are tried */
+static const double least_fraction = 0.1;          /* for each later search */
 static const int64_t usual_bucket_bytes = 1 << 24; /* tried first */
-static const double guess_share = 0.05;            /* for the best buckets of data parallelism */
+static const double guess_fraction = 0.05;         /* for the best buckets of data parallelism */
 
 static const struct ghp_sync allreduce = {.ops = &ghp_sync_allreduce},
                              sharded_update = {.ops = &ghp_sync_sharded};
@@ -147,7 +147,7 @@ static enum ghp_status try_sharded(const struct ghp_plan_request *request,
     if (*worth || request->memory_bytes == 0 || request->shardings != 0) return GHP_OK;
     own.method.sync = sharded_update;
     own.decision_only = true;
-    own.time_limit_s = least_share * request->time_limit_s;
+    own.time_limit_s = least_fraction * request->time_limit_s;
     status = ghp_plan_make(&own, &trial);
     if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
     GHP_TRY(status);
@@ -156,11 +156,11 @@ static enum ghp_status try_sharded(const struct ghp_plan_request *request,
     return GHP_OK;
 }
 
-/* A later search's share of the time. */
+/* A later search's part of the time. */
 static double left_s(const struct ghp_plan_request *request, double began_s)
 {
     return fmax(request->time_limit_s - (ghp_now_s() - began_s),
-                least_share * request->time_limit_s);
+                least_fraction * request->time_limit_s);
 }
 
 static bool is_better(const struct ghp_plan_request *request, const struct ghp_plan *plan,
@@ -210,7 +210,7 @@ static enum ghp_status predict_data(const struct ghp_plan_request *request,
 /* Whether data parallelism is faster with the sharded update: then so is the best plan, most often. */
 static enum ghp_status guess_sharded(const struct ghp_plan_request *request, bool *likely)
 {
-    double deadline_s = ghp_now_s() + guess_share * request->time_limit_s;
+    double deadline_s = ghp_now_s() + guess_fraction * request->time_limit_s;
     struct ghp_model model;
     struct ghp_prediction all, sharded;
     enum ghp_status status;
@@ -236,9 +236,9 @@ static enum ghp_status make_allreduce(const struct ghp_plan_request *request, bo
     if (!likely && request->strategy == GHP_STRATEGY_AUTO) own.data_sync = sharded_update;
     own.decision_only = own.decision_only || likely;
     if (likely)
-        own.time_limit_s *= likely_share;
+        own.time_limit_s *= likely_fraction;
     else if (request->memory_bytes > 0)
-        own.time_limit_s *= request->shardings != 0 ? sharding_share : first_share;
+        own.time_limit_s *= request->shardings != 0 ? sharding_fraction : first_fraction;
     return ghp_plan_make(&own, plan);
 }
 
@@ -315,7 +315,7 @@ static enum ghp_status make_grouped(const struct ghp_plan_request *request, stru
     enum ghp_status status;
 
     if (!ghp_shard_groups_open(request)) return make_synced(request, plan);
-    own.time_limit_s *= groups_share;
+    own.time_limit_s *= groups_fraction;
     GHP_TRY(make_synced(&own, plan));
     if (plan->method.sync.ops == &ghp_sync_sharded) return GHP_OK;
     own.time_limit_s = left_s(request, began_s);

@@ -50,13 +50,13 @@ enum ghp_status ghp_trust_profile(const struct ghp_profile *profile, const char 
                     path, model->name);
 }
 
-enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share)
+enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double fraction)
 {
-    if (plan->predicted.measured_share >= share) return GHP_OK;
+    if (plan->predicted.measured_share >= fraction) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INFEASIBLE,
                     "%.3g %% of the predicted seconds were measured, less than --strict %g; "
                     "measure longer with ghp-profile --budget, or for these workers and this batch",
-                    100 * plan->predicted.measured_share, share);
+                    100 * plan->predicted.measured_share, fraction);
 }
 
 double ghp_trust_own_error_s(const struct ghp_profile *profile,

@@ -23,10 +23,10 @@ enum ghp_status ghp_trust_precision(struct ghp_profile *profile, const char *pat
 enum ghp_status ghp_trust_profile(const struct ghp_profile *profile, const char *path,
                                   const struct ghp_model *model, struct ghp_problem problem);
 
-/* Refuses a plan less than a share of whose predicted seconds was measured, 0 <= share <= 1.
+/* Refuses a plan less than a fraction of whose predicted seconds was measured, 0 <= fraction <= 1.
  *
  * Returns   GHP_OK; GHP_ERR_INFEASIBLE */
-enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share);
+enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double fraction);
 
 /* A prediction's error, s, by itself: without what a disturbance of the profile did to all predictions together. */
 double ghp_trust_own_error_s(const struct ghp_profile *profile,

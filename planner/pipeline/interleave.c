@@ -9,7 +9,7 @@
 
 enum { MOST_CHUNKS = 4, KEPT = 4 };
 /* of the time, for simulations; the rest searches splits */
-static const double simulated_share = 0.5;
+static const double simulated_fraction = 0.5;
 
 struct interleave {
     const struct ghp_partition_job *job;
@@ -213,7 +213,7 @@ enum ghp_status ghp_interleave_compute(const struct ghp_partition_job *job,
         .found = found,
         .lower_bounds = {.lowering = job->lowering, .profile = job->profile, .ghost_batches = true},
         .crossing = ghp_alloc((size_t)layers, sizeof *a.crossing),
-        .until_s = now_s + simulated_share * (job->deadline_s - now_s)};
+        .until_s = now_s + simulated_fraction * (job->deadline_s - now_s)};
     enum ghp_status status;
 
     *found = (struct ghp_partition){.bound_s = INFINITY};

@@ -15,7 +15,7 @@ static const double narrow = 1e-4; /* of a step: where the bisection ends */
  * least share. */
 enum { MOST_QUANTUM = 4, QUANTA = 8 };
 /* of the time that is left: what one block size's splits may take */
-static const double time_share = 0.5;
+static const double time_fraction = 0.5;
 
 struct balance {
     const struct ghp_partition_job *job;
@@ -248,7 +248,7 @@ static enum ghp_status find_splits(const struct ghp_partition_job *job, int bloc
             a->splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
         return GHP_OK;
     }
-    own.deadline_s = ghp_now_s() + time_share * (job->deadline_s - ghp_now_s());
+    own.deadline_s = ghp_now_s() + time_fraction * (job->deadline_s - ghp_now_s());
     return ghp_partition_one(&own, staging, NULL, a);
 }
 

@@ -75,7 +75,8 @@ static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bou
     struct ghp_lowering lowering = *lower_bounds->lowering;
     int n = lowering.model->n_layers, workers = f->workers > 0 ? f->workers : f->tp_sizes;
 
-    lowering.problem = (struct ghp_problem){.workers = workers, .global_batch = f->share * workers};
+    lowering.problem =
+        (struct ghp_problem){.workers = workers, .global_batch = f->samples * workers};
     f->work = ghp_alloc(PARTS * ((size_t)n + 1), sizeof *f->work);
     if (f->work == NULL) return GHP_NO_MEMORY();
     f->update = f->work + n + 1;
@@ -91,7 +92,7 @@ static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bou
     return GHP_OK;
 }
 
-enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t share,
+enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t samples,
                                         int tp_sizes, int workers,
                                         const struct ghp_lower_bound **lower_bound)
 {
@@ -99,15 +100,17 @@ enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, i
     struct ghp_lower_bound *f;
 
     if (!lower_bounds->ghost_batches) workers = 0;
-    slot = (size_t)(share * 31 + tp_sizes * 7 + workers) & (GHP_LOWER_BOUNDS - 1);
+    slot = (size_t)(samples * 31 + tp_sizes * 7 + workers) & (GHP_LOWER_BOUNDS - 1);
     for (f = lower_bounds->of[slot]; f != NULL; f = f->next)
-        if (f->share == share && f->tp_sizes == tp_sizes && f->workers == workers) break;
+        if (f->samples == samples && f->tp_sizes == tp_sizes && f->workers == workers) break;
     *lower_bound = f;
     if (f != NULL) return GHP_OK;
     f = ghp_alloc(1, sizeof *f);
     if (f == NULL) return GHP_NO_MEMORY();
-    *f = (struct ghp_lower_bound){
-        .share = share, .tp_sizes = tp_sizes, .workers = workers, .next = lower_bounds->of[slot]};
+    *f = (struct ghp_lower_bound){.samples = samples,
+                                  .tp_sizes = tp_sizes,
+                                  .workers = workers,
+                                  .next = lower_bounds->of[slot]};
     lower_bounds->of[slot] = f;
     *lower_bound = f;
     return fill_lower_bound(lower_bounds, f);

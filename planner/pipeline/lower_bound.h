@@ -11,7 +11,7 @@
 /* The least that each layer costs a worker with a given number of samples in a micro-batch: prefix sums over the
  * layers. */
 struct ghp_lower_bound {
-    int64_t share;
+    int64_t samples;
     int tp_sizes;   /* that divide it */
     int workers;    /* of the stage, 0 if they do not matter */
     double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
@@ -30,13 +30,13 @@ struct ghp_lower_bounds {
     struct ghp_lower_bound *of[GHP_LOWER_BOUNDS];
 };
 
-/* The lower bound of workers with `share` samples in a micro-batch; computed if it is not in the table.
+/* The lower bound of workers with `samples` samples in a micro-batch; computed if it is not in the table.
  *
  * TP sizes   splits are over divisors of it
  * workers   of the stage, all groups together
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; errors of lowering */
-enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t share,
+enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t samples,
                                         int tp_sizes, int workers,
                                         const struct ghp_lower_bound **lower_bound);
 void ghp_lower_bounds_release(struct ghp_lower_bounds *lower_bounds);

@@ -16,8 +16,9 @@
 
 /* ---- first bounds ---- */
 
-static const double list_share = 0.5;   /* of the time, for listing partitions */
-static const double likely_share = 0.1; /* of what is left, for simulating some of them by data */
+static const double list_fraction = 0.5; /* of the time, for listing partitions */
+/* of what is left, for simulating some of them by data */
+static const double likely_fraction = 0.1;
 enum {
     MOST_CANDIDATES = 1 << 18, /* more are never searched; the less promising half goes */
     MICRO_BATCH_CLASSES = 11,
@@ -388,7 +389,7 @@ static enum ghp_status try_likely(struct partition_search *a)
     int64_t likely[LIKELY];
     int n;
 
-    GHP_TRY(find_likely(a, now_s + likely_share * (a->job->deadline_s - now_s), likely, &n));
+    GHP_TRY(find_likely(a, now_s + likely_fraction * (a->job->deadline_s - now_s), likely, &n));
     for (int i = 0; i < n; i++) {
         struct candidate *c = &a->candidates[likely[i]];
 
@@ -461,7 +462,7 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
     a->dropped_s = INFINITY;
     a->lower_bounds.lowering = job->lowering;
     a->lower_bounds.profile = job->profile;
-    a->list_until_s = ghp_now_s() + list_share * fmax(0, job->deadline_s - ghp_now_s());
+    a->list_until_s = ghp_now_s() + list_fraction * fmax(0, job->deadline_s - ghp_now_s());
     status = find_readers(a);
     if (status == GHP_OK)
         status = ghp_partition_each(

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double later_share = 0.3; /* of the time limit, for a search of another scheme */
+static const double later_fraction = 0.3; /* of the time limit, for a search of another scheme */
 
 /* A row from its plan, with what slow workers do to it. */
 static enum ghp_status fill(const struct ghp_schemes_job *job, const struct ghp_plan *plan,
@@ -51,7 +51,7 @@ static enum ghp_status add(const struct ghp_schemes_job *job, struct ghp_sync sy
     own.method.sync = sync;
     own.strategy = strategy;
     own.decision_only = true;
-    own.time_limit_s *= later_share;
+    own.time_limit_s *= later_fraction;
     if (strategy != GHP_STRATEGY_AUTO) own.pipeline_mode = GHP_PIPELINE_MODE_OFF;
     *scheme = (struct ghp_scheme){.sync = sync, .strategy = strategy};
     s->n++;

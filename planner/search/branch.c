@@ -29,7 +29,7 @@ enum {
 };
 
 static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
-static const double narrow_share = 0.4;      /* of the time, for the part of a wide root */
+static const double narrow_fraction = 0.4;   /* of the time, for the part of a wide root */
 static const double near = 0.5; /* of the greatest distance to the cutoff: nodes so near it wait */
 
 struct node {
@@ -391,7 +391,7 @@ static enum ghp_status visit_narrow(struct search *s, const struct ghp_domain *r
         return GHP_OK;
     GHP_TRY(ghp_domain_copy(root, &narrow));
     ghp_domain_limit_tp_size(&narrow, inside);
-    s->deadline_s = now_s + narrow_share * (s->job->limits.deadline_s - now_s);
+    s->deadline_s = now_s + narrow_fraction * (s->job->limits.deadline_s - now_s);
     status = has_plans(&narrow) ? ghp_domain_init(s->job->in, &s->domain) : GHP_OK;
     if (status == GHP_OK && has_plans(&narrow)) status = visit(s, &narrow, bound, true);
     memcpy(s->narrow_weight, s->dual.weight, GHP_DUAL_CONSTRAINTS * sizeof *s->narrow_weight);

@@ -10,13 +10,13 @@ static double divided(const struct ghp_dual *dual, const struct ghp_domain *doma
                       int *choice)
 {
     const struct ghp_instance *in = dual->in;
-    const double *share = &dual->share[in->first_choice[v]];
+    const double *part = &dual->mean_part[in->first_choice[v]];
     int top = -1;
 
     for (int i = 0; i < in->n_choices[v]; i++)
-        if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top])) top = i;
+        if (domain->choice[in->first_choice[v] + i] && (top < 0 || part[i] > part[top])) top = i;
     *choice = top;
-    return ghp_domain_count(domain, v) < 2 ? 0 : 1 - share[top];
+    return ghp_domain_count(domain, v) < 2 ? 0 : 1 - part[top];
 }
 
 /* The layer to split, and the choice it has most of: of those that the mean plan divides most the one in the middle;

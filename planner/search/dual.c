@@ -22,14 +22,14 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
     dual->weight = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->weight);
     dual->trial = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->trial);
     dual->plan = ghp_alloc((size_t)in->n_layers, sizeof *dual->plan);
-    dual->share = ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *dual->share);
+    dual->mean_part = ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *dual->mean_part);
     status = ghp_frontier_open(&graph, &dual->frontier);
     if (status == GHP_OK) status = ghp_weights_init(in, &dual->weights);
     if (status == GHP_OK) status = ghp_accumulated_cost_init(in, &dual->mean);
     if (status == GHP_OK &&
         (dual->choice == NULL || dual->excluded == NULL || dual->accumulated == NULL ||
          dual->constraints == NULL || dual->weight == NULL || dual->trial == NULL ||
-         dual->plan == NULL || dual->share == NULL))
+         dual->plan == NULL || dual->mean_part == NULL))
         status = GHP_NO_MEMORY();
     if (status != GHP_OK) ghp_dual_close(dual);
     return status;
@@ -50,7 +50,7 @@ void ghp_dual_close(struct ghp_dual *dual)
     free(dual->weight);
     free(dual->trial);
     free(dual->plan);
-    free(dual->share);
+    free(dual->mean_part);
     memset(dual, 0, sizeof *dual);
 }
 
@@ -150,18 +150,18 @@ static void first_weights(struct ghp_dual *dual)
 }
 
 /* How much of the mean plan each choice has. */
-static void note_shares(const struct ghp_master *m)
+static void note_parts(const struct ghp_master *m)
 {
     struct ghp_dual *dual = m->dual;
     const struct ghp_instance *in = dual->in;
 
-    memset(dual->share, 0, (size_t)in->first_choice[in->n_layers] * sizeof *dual->share);
+    memset(dual->mean_part, 0, (size_t)in->first_choice[in->n_layers] * sizeof *dual->mean_part);
     for (int c = 0; c < m->n_columns; c++) {
         const int *choice = &dual->choice[(size_t)m->columns[c] * (size_t)in->n_layers];
-        double w = ghp_master_share(m, c);
+        double w = ghp_master_weight(m, c);
 
         for (int v = 0; v < in->n_layers && w > 0; v++)
-            dual->share[in->first_choice[v] + choice[v]] += w;
+            dual->mean_part[in->first_choice[v] + choice[v]] += w;
     }
 }
 
@@ -232,7 +232,7 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
         memcpy(dual->weight, r.best_weight, (size_t)dual->n_constraints * sizeof *dual->weight);
     *bound = r.best;
 done:
-    if (m.lp != NULL) note_shares(&m);
+    if (m.lp != NULL) note_parts(&m);
     ghp_master_close(&m);
     free(r.absolute);
     return status;

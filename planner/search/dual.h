@@ -39,10 +39,10 @@ struct ghp_dual {
     struct ghp_constraint *constraints;
     /* a constraint: relative weight of the last bound; time constraints sum to one */
     double *weight;
-    double *trial;  /* scratch of the same kind */
-    int *plan;      /* scratch: n_layers */
-    double *share;  /* a flat choice: its part in the mean plan of the last bound */
-    double penalty; /* for a relative byte above the limit */
+    double *trial;     /* scratch of the same kind */
+    int *plan;         /* scratch: n_layers */
+    double *mean_part; /* a flat choice: its part in the mean plan of the last bound */
+    double penalty;    /* for a relative byte above the limit */
     /* Called for every plan that is met, with its accumulated costs; may lower *cutoff. */
     enum ghp_status (*found)(void *context, const int *choice,
                              const struct ghp_accumulated_cost *accumulated, double *cutoff);

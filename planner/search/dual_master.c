@@ -195,7 +195,7 @@ bool ghp_master_solve(struct ghp_master *m)
     return true;
 }
 
-double ghp_master_share(const struct ghp_master *m, int c)
+double ghp_master_weight(const struct ghp_master *m, int c)
 {
     return glp_get_col_prim(m->lp, FIRST_PLAN + c);
 }

@@ -61,7 +61,7 @@ void ghp_master_thin(struct ghp_master *master);
 bool ghp_master_solve(struct ghp_master *master);
 
 /* The weight of plan columns[c] in the optimum, and by how much the mean plan exceeds the limit. */
-double ghp_master_share(const struct ghp_master *master, int c);
+double ghp_master_weight(const struct ghp_master *master, int c);
 double ghp_master_over(const struct ghp_master *master);
 
 #endif

@@ -39,20 +39,20 @@ static enum ghp_status cost_of_size(const struct ghp_instance *in, const struct 
 
 /* Seconds a byte that no bucket of up to `most` bytes undercuts: the least cost of a size over the next larger size
  * of a fine ladder, given that a larger message is never cheaper. At most 1/16 below the true share. */
-static enum ghp_status share_per_byte(const struct ghp_instance *in, const struct ghp_instr *instr,
-                                      int64_t least, int64_t most, double *share)
+static enum ghp_status least_per_byte(const struct ghp_instance *in, const struct ghp_instr *instr,
+                                      int64_t least, int64_t most, double *per_byte_s)
 {
     struct ghp_cost cost;
     int64_t size = least;
     double after = INFINITY;
 
-    *share = INFINITY;
+    *per_byte_s = INFINITY;
     while (size <= most) {
         int64_t next = size + size / 16 + GHP_ALIGN_BYTES;
 
         GHP_TRY(cost_of_size(in, instr, size, &cost));
         after = cost.seconds / (double)next;
-        if (after < *share) *share = after;
+        if (after < *per_byte_s) *per_byte_s = after;
         size = next;
     }
     return GHP_OK;
@@ -64,7 +64,7 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
 {
     struct ghp_cost cost;
     int64_t most = 0;
-    double share;
+    double per_byte_s;
 
     if (in->alone) {
         GHP_TRY(ghp_profile_cost(in->profile, instr, in->lowering->problem.workers, &cost));
@@ -81,8 +81,8 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
                     : ghp_layer_weights(&in->lowering->model->layers[v]) *
                               ghp_parameter_bytes(in->lowering->element_bytes) +
                           in->lowering->model->layers[v].n_params * GHP_ALIGN_BYTES;
-    GHP_TRY(share_per_byte(in, instr, bytes, most, &share));
-    *seconds += share * (double)bytes;
+    GHP_TRY(least_per_byte(in, instr, bytes, most, &per_byte_s));
+    *seconds += per_byte_s * (double)bytes;
     return GHP_OK;
 }
 

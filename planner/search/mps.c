@@ -101,15 +101,15 @@ static void put_spans(struct ghp_mps *m, const struct ghp_spans *spans, int inde
 {
     for (int k = spans->first[index]; k < spans->first[index + 1]; k++) {
         const struct ghp_span *span = &spans->span[k];
-        double share = (double)span->bytes / m->job->limit_bytes;
+        double fraction = (double)span->bytes / m->job->limit_bytes;
 
-        ghp_mps_put(m, first_row + span->first, column, -share);
+        ghp_mps_put(m, first_row + span->first, column, -fraction);
         if (span->last + 1 < m->in->n_points)
-            ghp_mps_put(m, first_row + span->last + 1, column, share);
+            ghp_mps_put(m, first_row + span->last + 1, column, fraction);
     }
 }
 
-/* Live bytes, in shares of the limit: at a point those of the point before it, with what begins and without what
+/* Live bytes, in fractions of the limit: at a point those of the point before it, with what begins and without what
  * ended. */
 static void add_memory(struct ghp_mps *m)
 {

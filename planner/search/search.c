@@ -12,8 +12,8 @@
 
 /* Share of the time for the search without the memory limit. It is smaller if parameters may be sharded, since the
  * limit is the reason for that. */
-static const double free_share = 0.4, sharded_free_share = 0.1;
-static const double least_share = 0.1; /* of the time then left, for the least memory */
+static const double free_fraction = 0.4, sharded_free_fraction = 0.1;
+static const double least_fraction = 0.1; /* of the time then left, for the least memory */
 
 /* ---- objective ---- */
 
@@ -327,14 +327,14 @@ static enum ghp_status conclude(struct evaluate *j, const struct ghp_goal *goal,
     return GHP_OK;
 }
 
-/* A plan that fits, or the least memory of any: for a share of the time if the live bytes alone rule the limit out,
+/* A plan that fits, or the least memory of any: for a part of the time if the live bytes alone rule the limit out,
  * since how well a plan's buffers can be placed has no bound as sharp; else for as long as it takes. */
 static enum ghp_status search_least(struct evaluate *j, struct ghp_branch_result *least)
 {
     const struct ghp_goal bytes = {.bytes = true};
     const double limit = (double)j->job->limit_bytes, now_s = ghp_now_s();
     struct ghp_branch_limits limits = {
-        .deadline_s = now_s + least_share * (j->job->deadline_s - now_s), .enough = limit};
+        .deadline_s = now_s + least_fraction * (j->job->deadline_s - now_s), .enough = limit};
     enum ghp_status status;
 
     j->bytes = true;
@@ -408,11 +408,11 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     struct ghp_branch_result best = {0};
     const struct ghp_goal goal = {0};
     const bool shards = job->instance->lowering->shardings != 0;
-    const double began_s = ghp_now_s(), share = job->limit_bytes == 0 ? 1
-                                                : shards              ? sharded_free_share
-                                                                      : free_share;
+    const double began_s = ghp_now_s(), fraction = job->limit_bytes == 0 ? 1
+                                                   : shards              ? sharded_free_fraction
+                                                                         : free_fraction;
     const struct ghp_branch_limits limits = {.deadline_s =
-                                                 began_s + share * (job->deadline_s - began_s),
+                                                 began_s + fraction * (job->deadline_s - began_s),
                                              .enough = -INFINITY,
                                              .gap = job->gap};
     int64_t peak = 0;

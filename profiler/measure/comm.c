@@ -230,9 +230,8 @@ static int first_to_know(const struct ghp_worklist *worklist, int64_t memory_byt
         int64_t best_bytes = best < 0 ? 0 : worklist->comms[best].bytes;
 
         if (of->left || 3 * of->bytes > memory_bytes) continue;
-        if (best_bytes >= GHP_LONG_BYTES
-                ? of->bytes >= GHP_LONG_BYTES && of->bytes < best_bytes
-                : of->bytes > best_bytes)
+        if (best_bytes >= GHP_LONG_BYTES ? of->bytes >= GHP_LONG_BYTES && of->bytes < best_bytes
+                                         : of->bytes > best_bytes)
             best = i;
     }
     return best;
@@ -264,7 +263,7 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
         if (what->kept || what->left) continue;
-        GHP_TRY_GOTO(status, ghp_measure_share(m, own, &turn, sizeof turn), done);
+        GHP_TRY_GOTO(status, ghp_measure_broadcast(m, own, &turn, sizeof turn), done);
         if (turn < 0) continue;
         what = &worklist->comms[turn];
         GHP_TRY_GOTO(status, ghp_measure_comm(m, what, limits.samples, &rest), done);

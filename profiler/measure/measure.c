@@ -57,8 +57,8 @@ enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status st
     return GHP_OK;
 }
 
-enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
-                                  int64_t n)
+enum ghp_status ghp_measure_broadcast(const struct ghp_measure *m, enum ghp_status status,
+                                      void *bytes, int64_t n)
 {
     unsigned char *all = ghp_alloc((size_t)m->size, (size_t)n);
     double unused = 0;

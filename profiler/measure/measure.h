@@ -26,7 +26,7 @@ struct ghp_measure {
     int threads;                         /* of this rank; 0: one */
     double sample_s;                     /* how long one sample of an operation lasts, > 0 */
     bool shares_cores;                   /* more ranks than cores */
-    /* share of the usual number of rounds and samples that rates and slowdowns get, > 0 .. 1; 0: 1 */
+    /* fraction of the usual number of rounds and samples that rates and slowdowns get, > 0 .. 1; 0: 1 */
     double effort;
     /* of this rank, and of the fastest, relative to the slowest; 0: all alike (core/cost/speeds.h) */
     double speed, fastest;
@@ -101,7 +101,7 @@ enum ghp_status ghp_measure_cold(const struct ghp_measure *m, struct ghp_task ta
 enum ghp_status ghp_measure_warm(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                  int more, struct ghp_samples *samples);
 
-/* The share of the usual rounds or samples that the effort asks for, at least one. */
+/* The fraction of the usual rounds or samples that the effort asks for, at least one. */
 int ghp_measure_rounds(const struct ghp_measure *m, int usual);
 
 /* The same right after a call that took the first samples: nothing is warmed up. samples->n > 0. */
@@ -123,7 +123,7 @@ bool ghp_measure_is_echo(void);
 
 /* Rank 0's n > 0 bytes, to all; fails on every rank if any rank's status is a failure, as ghp_measure_max does.
  * Collective over m->world */
-enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status status, void *bytes,
-                                  int64_t n);
+enum ghp_status ghp_measure_broadcast(const struct ghp_measure *m, enum ghp_status status,
+                                      void *bytes, int64_t n);
 
 #endif

@@ -386,7 +386,7 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist
         if (op->kept || is_done(&walk, op)) continue;
         ghp_progress_step(done++, "%s %s over %lld samples, for %s", ghp_op_name(op->local.op),
                           ghp_pass_name(op->pass), (long long)op->local.n, reason_of(op));
-        GHP_TRY_GOTO(status, ghp_measure_share(m, walk.own, &decision, 1), done);
+        GHP_TRY_GOTO(status, ghp_measure_broadcast(m, walk.own, &decision, 1), done);
         if (decision == MEASURE) GHP_TRY_GOTO(status, take(&walk, op), done);
     }
     GHP_TRY_GOTO(status, anchor(&walk, worklist, true), done);

@@ -102,7 +102,7 @@ enum ghp_status ghp_profiling_choose_missing(struct ghp_profiling *run)
         else
             status = turns_of_file(run, turns);
     }
-    status = ghp_measure_share(&run->m, status, turns, (int64_t)((n + 1) * sizeof *turns));
+    status = ghp_measure_broadcast(&run->m, status, turns, (int64_t)((n + 1) * sizeof *turns));
     if (status == GHP_OK) take_turns(worklist, turns);
     free(turns);
     return status;

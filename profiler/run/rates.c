@@ -85,7 +85,7 @@ static enum ghp_status measure_loading(struct ghp_profiling *run, int64_t sample
 {
     unsigned char wants = wants_load(run) ? 0 : 1; /* on any rank: on all */
 
-    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, &wants, 1));
+    GHP_TRY(ghp_measure_broadcast(&run->m, GHP_OK, &wants, 1));
     if (wants == 1) return GHP_OK;
     GHP_TRY(ghp_measure_load(&run->m, &run->request->models[0], run->request->data, samples,
                              &run->profile->load));
@@ -113,7 +113,7 @@ enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
     for (int i = 0; i < GHP_OPTIMIZERS; i++)
         if (old->update[i].source != GHP_SOURCE_MEASURED || !(old->update[i].bandwidth_Bps > 0))
             known[0] = 0;
-    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 3));
+    GHP_TRY(ghp_measure_broadcast(&run->m, GHP_OK, known, 3));
     if (known[0] && known[1] && known[2]) return GHP_OK;
     ghp_progress_begin("rates", 0, RATES_COUNT);
     status = measure_rates(run, !known[0], !known[0] || !known[1]);

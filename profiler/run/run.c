@@ -31,7 +31,8 @@ static const double named_sample = 0.5;
 /* of the cores, and of a fixed job's seconds: less is chance */
 static const double least_foreign = 0.03, least_drift = 0.1;
 static const double budget_overrun = 1.1; /* of the budget: more is explained */
-static const double comm_share = 0.35; /* of the time left: what collectives may take of a round */
+/* of the time left: what collectives may take of a round */
+static const double comm_fraction = 0.35;
 
 /* Rates and slowdowns may take a part of the budget only, and if what to measure is named a plan waits. */
 static double effort_of(const struct ghp_profiling_request *request)
@@ -98,7 +99,7 @@ static enum ghp_status measure_round(struct ghp_profiling *run, int round, bool 
     bool named = run->request->only != NULL;
     int samples = named ? NAMED_SAMPLES : ROUND_SAMPLES;
     struct ghp_comm_limits comm_limits = {.samples = samples,
-                                          .deadline_s = now_s + comm_share * (end_s - now_s),
+                                          .deadline_s = now_s + comm_fraction * (end_s - now_s),
                                           .memory_bytes = run->memory_bytes};
     struct ghp_ops_limits ops_limits = {.samples = samples,
                                         .calm = named ? calm : 0,
@@ -188,7 +189,8 @@ static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host
         GHP_TRY(ghp_host_load_use(load, &use));
         all.foreign_s += use.foreign_s;
         all.capacity_s += use.capacity_s;
-        foreign = ghp_cpu_share(all); /* the same on all ranks, and their clocks are asked below */
+        /* the same on all ranks, and their clocks are asked below */
+        foreign = ghp_cpu_fraction(all);
         on = foreign > least_foreign && ghp_now_s() < end_s;
         GHP_TRY(ghp_measure_max(&run->m, GHP_OK, &on));
         if (on > 0 && i == rounds - 1 && rounds < MOST_ROUNDS) rounds++;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* of a node's or a device's memory: what measuring may take */
-static const double memory_share = 0.5;
+static const double memory_fraction = 0.5;
 
 /* Before anything is measured. */
 static enum ghp_status check_operations(const struct ghp_profiling_request *request)
@@ -108,15 +108,15 @@ static enum ghp_status note_device(struct ghp_profiling *run)
     struct ghp_device_memory memory = {0};
     struct ghp_device_about about = {0};
 
-    run->memory_bytes =
-        (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) / run->ranks_per_node;
+    run->memory_bytes = (int64_t)(memory_fraction * (double)run->profile->machine.memory_bytes) /
+                        run->ranks_per_node;
     run->profile->on_device = device.ops != NULL;
     run->profile->prefetch = device.ops == NULL && run->m.size > 1;
     if (device.ops == NULL) return GHP_OK;
     device.ops->about(device.backend, &about);
     GHP_TRY(device.ops->memory(device.backend, &memory));
     run->m.cache_bytes = about.cache_bytes;
-    run->memory_bytes = (int64_t)(memory_share * (double)memory.free_bytes);
+    run->memory_bytes = (int64_t)(memory_fraction * (double)memory.free_bytes);
     return note_gpus(&run->profile->machine.gpus, &about, memory.total_bytes);
 }
 

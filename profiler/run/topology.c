@@ -270,7 +270,7 @@ enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, 
 }
 
 /* The bytes of a cache that each worker has, if the workers are spread evenly over the machine. */
-static int64_t share_of(hwloc_topology_t topology, hwloc_obj_t cache, int workers)
+static int64_t bytes_each(hwloc_topology_t topology, hwloc_obj_t cache, int workers)
 {
     int all = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
     int under = hwloc_get_nbobjs_inside_cpuset_by_type(topology, cache->cpuset, HWLOC_OBJ_PU);
@@ -290,9 +290,9 @@ int64_t ghp_topology_cache_bytes(int workers)
 
         for (; above != NULL; above = above->parent) {
             bool cache = hwloc_obj_type_is_dcache(above->type);
-            int64_t share = cache ? share_of(topology, above, workers) : 0;
+            int64_t each = cache ? bytes_each(topology, above, workers) : 0;
 
-            if (share > bytes) bytes = share;
+            if (each > bytes) bytes = each;
         }
     }
     hwloc_topology_destroy(topology);

@@ -61,7 +61,7 @@ static enum ghp_status take_earlier(struct ghp_profiling *run, bool *taken)
         status = ghp_resume_like(request->like, run->profile);
     if (status == GHP_OK && resumed) ghp_note("continuing '%s'", request->output);
     *taken = resumed || request->like != NULL;
-    return ghp_measure_share(&run->m, status, taken, (int64_t)sizeof *taken);
+    return ghp_measure_broadcast(&run->m, status, taken, (int64_t)sizeof *taken);
 }
 
 /* Whether the workers are equally fast: if each has a place of its own, and all are there. */
@@ -75,20 +75,20 @@ static enum ghp_status measure_speeds(struct ghp_profiling *run)
 }
 
 /* The profile's speeds, perhaps an earlier file's, to all: what it has and gets is the slowest worker's by these. */
-static enum ghp_status share_speeds(struct ghp_profiling *run)
+static enum ghp_status broadcast_speeds(struct ghp_profiling *run)
 {
     struct ghp_measure *m = &run->m;
     const struct ghp_speeds *own = &run->profile->speeds;
     int n = own->n;
     double *of;
 
-    GHP_TRY(ghp_measure_share(m, GHP_OK, &n, (int64_t)sizeof n));
+    GHP_TRY(ghp_measure_broadcast(m, GHP_OK, &n, (int64_t)sizeof n));
     if (n != m->size) return GHP_OK;
     of = ghp_alloc((size_t)n, sizeof *of);
     if (of != NULL && m->rank == 0) memcpy(of, own->of, (size_t)n * sizeof *of);
     run->speeds = (struct ghp_speeds){.n = of != NULL ? n : 0, .of = of};
-    GHP_TRY(
-        ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
+    GHP_TRY(ghp_measure_broadcast(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of,
+                                  n * (int64_t)sizeof *of));
     m->speed = of[m->rank];
     for (int r = 0; r < n; r++)
         m->fastest = fmax(m->fastest, of[r]);
@@ -96,7 +96,7 @@ static enum ghp_status share_speeds(struct ghp_profiling *run)
 }
 
 /* What rank 0's profile has, to all. */
-static enum ghp_status share_kept(struct ghp_profiling *run)
+static enum ghp_status broadcast_kept(struct ghp_profiling *run)
 {
     struct ghp_worklist *worklist = &run->worklist;
     size_t n = (size_t)worklist->n_ops + (size_t)worklist->n_comms + 1;
@@ -110,7 +110,7 @@ static enum ghp_status share_kept(struct ghp_profiling *run)
         flags[i] = worklist->ops[i].kept;
     for (int i = 0; i < worklist->n_comms && status == GHP_OK; i++)
         flags[worklist->n_ops + i] = worklist->comms[i].kept;
-    status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
+    status = ghp_measure_broadcast(&run->m, status, flags, (int64_t)n);
     for (int i = 0; i < worklist->n_ops && status == GHP_OK; i++)
         worklist->ops[i].kept = flags[i] != 0;
     for (int i = 0; i < worklist->n_comms && status == GHP_OK; i++)
@@ -144,10 +144,10 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
                                       GHP_PASS_FORWARD);
     GHP_TRY(take_earlier(run, &taken));
     if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
-    GHP_TRY(share_speeds(run));
+    GHP_TRY(broadcast_speeds(run));
     GHP_TRY(ghp_measure_max(&run->m, open_cache(run, taken), &unused));
     GHP_TRY(ghp_measure_max(&run->m, ghp_worklist_collect(&wanted, &run->worklist), &unused));
     GHP_TRY(ghp_measure_max(&run->m, ghp_profiling_memory_formats(run), &unused));
-    GHP_TRY(share_kept(run));
+    GHP_TRY(broadcast_kept(run));
     return ghp_profiling_choose_missing(run);
 }

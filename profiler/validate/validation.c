@@ -19,8 +19,8 @@ enum {
 };
 /* its multiples, cut to fractions, lie apart from each other */
 static const double golden = 0.6180339887498949;
-static const double least_gap = 1.1;    /* between sizes that are tried between, as a ratio */
-static const double memory_share = 0.5; /* of a node's memory: what the buffers may take */
+static const double least_gap = 1.1;       /* between sizes that are tried between, as a ratio */
+static const double memory_fraction = 0.5; /* of a node's memory: what the buffers may take */
 
 /* ---- what to try ---- */
 
@@ -304,12 +304,12 @@ done:
 }
 
 /* Rank 0's trials, to all. */
-static enum ghp_status share(struct run *run, enum ghp_status status)
+static enum ghp_status broadcast(struct run *run, enum ghp_status status)
 {
     struct ghp_validation *validation = &run->result->validation;
     int32_t head[3] = {validation->n, run->m.element_bytes, run->exact};
 
-    GHP_TRY(ghp_measure_share(&run->m, status, head, (int64_t)sizeof head));
+    GHP_TRY(ghp_measure_broadcast(&run->m, status, head, (int64_t)sizeof head));
     run->m.element_bytes = head[1];
     run->m.transport->host->in_rank_order = head[2] != 0;
     if (run->m.rank != 0 && head[0] > 0) {
@@ -318,8 +318,8 @@ static enum ghp_status share(struct run *run, enum ghp_status status)
         if (validation->trials == NULL) status = GHP_NO_MEMORY();
     }
     if (head[0] == 0) return GHP_OK;
-    return ghp_measure_share(&run->m, status, validation->trials,
-                             (int64_t)head[0] * (int64_t)sizeof *validation->trials);
+    return ghp_measure_broadcast(&run->m, status, validation->trials,
+                                 (int64_t)head[0] * (int64_t)sizeof *validation->trials);
 }
 
 /* Binds this rank as for a profile. */
@@ -338,7 +338,7 @@ static enum ghp_status settle(struct run *run)
     GHP_TRY(status);
     status = ghp_binding_set(&machine, request, run->request->bind, &binding);
     run->memory_bytes =
-        (int64_t)(memory_share * (double)machine.memory_bytes / run->ranks_per_node);
+        (int64_t)(memory_fraction * (double)machine.memory_bytes / run->ranks_per_node);
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
     ghp_machine_release(&machine);
     return status;
@@ -387,7 +387,7 @@ enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
     result->ranks = run.m.size;
     GHP_TRY(ghp_participants_nodes(&run.m, &result->nodes, &run.ranks_per_node));
     status = run.m.rank == 0 ? choose(&run) : GHP_OK;
-    GHP_TRY_GOTO(status, share(&run, status), done);
+    GHP_TRY_GOTO(status, broadcast(&run, status), done);
     status = settle(&run);
     GHP_TRY_GOTO(status, ghp_measure_max(&run.m, status, &run.m.sample_s), done);
     result->oversubscribed = run.m.shares_cores = run.m.sample_s > request->sample_s;

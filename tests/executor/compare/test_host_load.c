@@ -44,20 +44,20 @@ static void test_most(void)
     struct ghp_cpu_use use = ghp_cpu_most(counts, 3); /* a: 1 of 20; b: 2 of 5 */
 
     CHECK_NEAR(use.foreign_s, 2, 1e-12);
-    CHECK_NEAR(ghp_cpu_share(use), 0.4, 1e-12);
+    CHECK_NEAR(ghp_cpu_fraction(use), 0.4, 1e-12);
     counts[1].own_s = 5.01; /* ticks fall a little short of it */
     use = ghp_cpu_most(counts, 3);
-    CHECK_NEAR(ghp_cpu_share(use), 0.05, 1e-12);
+    CHECK_NEAR(ghp_cpu_fraction(use), 0.05, 1e-12);
     counts[1].busy_s = 1; /* a kernel that does not count */
-    CHECK(ghp_cpu_share(ghp_cpu_most(counts, 3)) == -1);
+    CHECK(ghp_cpu_fraction(ghp_cpu_most(counts, 3)) == -1);
     counts[1].busy_s = -1;
-    CHECK(ghp_cpu_share(ghp_cpu_most(counts, 3)) == -1);
-    CHECK(ghp_cpu_share(ghp_cpu_most(counts, 1)) > 0.29);
+    CHECK(ghp_cpu_fraction(ghp_cpu_most(counts, 3)) == -1);
+    CHECK(ghp_cpu_fraction(ghp_cpu_most(counts, 1)) > 0.29);
     counts[0].machine[0] = '\0';
-    CHECK(ghp_cpu_share(ghp_cpu_most(counts, 1)) == -1);
+    CHECK(ghp_cpu_fraction(ghp_cpu_most(counts, 1)) == -1);
     use =
         (struct ghp_cpu_use){.foreign_s = 0.01, .capacity_s = 99.0 / (double)sysconf(_SC_CLK_TCK)};
-    CHECK(ghp_cpu_share(use) == -1); /* 99 ticks in all */
+    CHECK(ghp_cpu_fraction(use) == -1); /* 99 ticks in all */
 }
 
 static void burn(double seconds)
@@ -97,7 +97,7 @@ static void test_live(struct ghp_transport *transport)
     if (getrusage(RUSAGE_CHILDREN, &children) == 0)
         child_s = (double)children.ru_utime.tv_sec + 1e-6 * (double)children.ru_utime.tv_usec;
     CHECK_STATUS(world->ops->all_gather(world, &child_s, all, (int64_t)sizeof child_s), GHP_OK);
-    if (ghp_cpu_share(use) >= 0) { /* half: a kernel that samples by ticks misses some */
+    if (ghp_cpu_fraction(use) >= 0) { /* half: a kernel that samples by ticks misses some */
         CHECK(all[0] > 0);
         CHECK(use.foreign_s >= all[0] / 2);
         CHECK(use.foreign_s <= use.capacity_s);

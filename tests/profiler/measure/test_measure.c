@@ -19,7 +19,8 @@ static void test_quantiles(void)
     CHECK_NEAR(timed.drift, 5.0 / 7, 1e-15);
     CHECK_NEAR(ghp_samples_summary(&disturbed).seconds, 2.5, 1e-15);
     CHECK_NEAR(ghp_samples_summary(&disturbed).drift, 3.0 / 5, 1e-15); /* without the 90 */
-    CHECK_NEAR(ghp_samples_summary(&slower).drift, 1.0 / 3, 1e-15);    /* half of the time at half the speed */
+    CHECK_NEAR(ghp_samples_summary(&slower).drift, 1.0 / 3,
+               1e-15); /* half of the time at half the speed */
     CHECK_NEAR(ghp_samples_summary(&pair).seconds, 2, 0);
     CHECK_NEAR(ghp_samples_summary(&one).seconds, 7, 0);
     CHECK_NEAR(ghp_samples_summary(&one).spread, 0, 0);
@@ -129,13 +130,13 @@ static void test_share(void)
 {
     int words[3] = {m.rank, 10 + m.rank, 20 + m.rank};
 
-    CHECK_STATUS(ghp_measure_share(&m, GHP_OK, words, (int64_t)sizeof words), GHP_OK);
+    CHECK_STATUS(ghp_measure_broadcast(&m, GHP_OK, words, (int64_t)sizeof words), GHP_OK);
     CHECK_EQ(words[0], 0);
     CHECK_EQ(words[1], 10);
     CHECK_EQ(words[2], 20);
     if (m.rank == 0) (void)GHP_FAIL(GHP_ERR_IO, "disk full; empty it");
     CHECK_STATUS(
-        ghp_measure_share(&m, m.rank == 0 ? GHP_ERR_IO : GHP_OK, words, (int64_t)sizeof words),
+        ghp_measure_broadcast(&m, m.rank == 0 ? GHP_ERR_IO : GHP_OK, words, (int64_t)sizeof words),
         m.rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
 }
 

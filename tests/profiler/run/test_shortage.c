@@ -39,12 +39,12 @@ int main(int argc, char **argv)
     CHECK_NEAR(mean, (m.size + 1) / 2.0, 1e-15);
     for (int i = 0; i < 3; i++)
         shared[i] = 10 * m.rank + i;
-    status = ghp_measure_share(&m, GHP_OK, shared,
-                               sizeof shared); /* takes memory: all learn that one has none */
+    status = ghp_measure_broadcast(&m, GHP_OK, shared,
+                                   sizeof shared); /* takes memory: all learn that one has none */
     CHECK_STATUS(status, last ? GHP_ERR_NO_MEMORY : GHP_ERR_COMM);
     if (!last) CHECK_MESSAGE("see its message");
     refuses = false;
-    CHECK_STATUS(ghp_measure_share(&m, GHP_OK, shared, sizeof shared), GHP_OK);
+    CHECK_STATUS(ghp_measure_broadcast(&m, GHP_OK, shared, sizeof shared), GHP_OK);
     CHECK_EQ(shared[2], 2);
     ghp_transport_end(transport);
     return check_end();
