@@ -101,7 +101,7 @@ mistake masks-by-rank executor/engine/kernel_arguments.c \
 mistake local-statistics executor/engine/worker/instr.c \
     's/w->prepared\[i\].comm == NULL || w->run.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/train/equality:np2
 # attention: a key after the diagonal, the sum before a new maximum, heads of keys that are not divided
-mistake looks-ahead executor/backend/cpu/attention.c 's/least(there, at.row + r + 1)/least(there, at.row + r + 2)/' \
+mistake looks-ahead executor/backend/cpu/attention.c 's/at.row + row + 1;/at.row + row + 2;/' \
     executor/backend/onednn/onednn executor/backend/bf16
 mistake sum-not-scaled executor/backend/cpu/attention.c 's/sum\[row\] \* factor + sum_of/sum[row] + sum_of/' \
     executor/backend/onednn/onednn executor/backend/bf16
@@ -120,7 +120,7 @@ mistake wrong-bucket core/program/lower/bucket.c \
     's/plan->of_layer\[held\] = open;/plan->of_layer[held] = 0;/' \
     core/program/lower/lower core/plan/space planner/search/exact executor/train/equality:np2
 mistake shard-of-another core/program/lower/buffer_assignment_private.c \
-    's/k->placement.number \/ bucket->tp_size \* bucket->shard_bytes/0 * bucket->shard_bytes/' executor/train/sync:np2
+    's/k->placement.number \/ bucket->tp_size %/0 %/' executor/train/sync:np2
 mistake gather-not-run executor/engine/worker/optimizer_shards.c \
     's/: gather_shards(w, i, instr->at.x\[0\], instr->at.y);/: GHP_OK;/' executor/train/sync:np2
 mistake average-not-divided executor/engine/worker/replicas.c \
@@ -130,11 +130,11 @@ mistake average-each-step executor/engine/worker/replicas.c \
 mistake losses-not-kept executor/engine/worker/results.c \
     's/kept(w, w->kept_metrics++)/kept(w, 0 * w->kept_metrics++)/' executor/train/sync:np2
 mistake gradient-of-all-samples executor/engine/worker/step.c \
-    's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/train/sync:np2
+    's/1.0 \/ weight/1.0 \/ (weight * replicas)/' executor/train/sync:np2
 mistake push-not-added executor/engine/server.c \
     's/drops ? 1 : s->workers/1/' executor/engine/server:np3
 mistake cut-of-another executor/engine/server.c \
-    's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/engine/server:np3
+    's/worker \* shard->server_shard_bytes/0 * shard->server_shard_bytes/' executor/engine/server:np3
 # sharded weights: another worker's shard, a wait after the pass that reads what is gathered, weights that are kept from
 # one pass to the next, a gradient whose buffer may be another's before its reduction is over
 mistake weight-shard-of-another core/program/lower/buffer_assignment_private.c \
@@ -178,7 +178,7 @@ mistake rate-not-by-weight executor/engine/worker.h \
 mistake push-not-halved executor/mixing/mix_push.c \
     's/m->place.numbers->share -= (double)p->sent;//' executor/mixing/mix_push:np4
 mistake relu-not-fused core/program/fuse.c \
-    's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/program/fuse
+    's/if (follows(program, &program->instrs\[last\], last + 1, GHP_FUSES_RELU)) found.relu = last + 1;//' core/program/fuse
 mistake recomputed-not-written core/program/fuse.c \
     's/!lives_at(program, norm->at.y, add->point + 1) \&\&/true \&\&/' core/program/fuse executor/engine/program_hash:np4
 # what runs is not what was costed

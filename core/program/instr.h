@@ -148,8 +148,8 @@ struct ghp_instr {
     enum ghp_comm_op comm; /* the collective among `ranks`, if it is one */
     /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's optimizer shards are divided */
     struct ghp_ranks ranks;
-    int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
-    bool serves; /* PUSH, PULL: of a server, whose bytes are its cut */
+    int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is sharded; else 0 */
+    bool serves; /* PUSH, PULL: of a server, whose bytes are its shard */
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer; what a shift
      * sends); LOAD, UPDATE, ACCUMULATE: bytes written; norms: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;

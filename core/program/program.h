@@ -45,7 +45,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_OPTIMIZER_SHARD, /* this worker's part of either, which it alone updates */
     GHP_BUFFER_COMM,            /* receive segment of the communication stream */
     GHP_BUFFER_PREFETCH,        /* samples of the next load, made while the step runs */
-    /* of a server: each worker's cut of a bucket's gradients, one after the other */
+    /* of a server: each worker's part of its shard of a bucket's gradients, one after the other */
     GHP_BUFFER_ARRIVALS,
     GHP_BUFFER_COPIES, /* of all weights: what a mix compares with, sends and receives */
     /* a layer's part of the first or second copy: no buffers of their own */
@@ -90,13 +90,13 @@ static inline bool ghp_buffer_kind_is_moment(enum ghp_buffer_kind buffer_kind)
 struct ghp_bucket {
     int tp_size;   /* reduced over the N / TP size ranks that hold the same shard */
     int64_t bytes; /* with padding */
-    /* of this worker's optimizer shard, or this server's cut; 0: it updates all of it */
+    /* of this worker's optimizer shard, or this server's shard; 0: it updates all of it */
     int64_t shard_bytes;
-    int shards;        /* replicas that it is divided among; 0: none */
-    int64_t cut_bytes; /* of a server's cut; 0: no server has it */
-    bool updated_here; /* of what servers have: workers update it, too */
-    int buffer;        /* GHP_BUFFER_BUCKET */
-    int weights;       /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
+    int shards;                 /* replicas that it is divided among; 0: none */
+    int64_t server_shard_bytes; /* of a server's shard; 0: no server has it */
+    bool updated_here;          /* of what servers have: workers update it, too */
+    int buffer;                 /* GHP_BUFFER_BUCKET */
+    int weights;                /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
     int weight_shard, gradient_shard, moment[GHP_MAX_MOMENTS]; /* -1: none */
     /* How its layers' parameters are sharded. Unless NONE, the gradients live from pass to reduction, and then in the
      * optimizer shard alone. */

@@ -55,7 +55,7 @@ struct ghp_mixing_facts {
     int copies;        /* of all weights, that a worker has in addition to its own */
     /* What a checkpoint calls the first of these, with a dot; NULL: it does not have them. */
     const char *kept[2];
-    int arrivals;        /* of a server: cuts of all weights for each worker */
+    int arrivals;        /* of a server: shards of all weights for each worker */
     bool server_moments; /* of a server: moments for each worker */
     bool server_sum;     /* of a server: a sum of what arrived */
     bool whole_shares; /* a worker's share is 1 at first, not 1 / N, and rates are divided by it */

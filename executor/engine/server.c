@@ -106,7 +106,7 @@ static enum ghp_status post(struct ghp_server *s, int slot, const struct ghp_p2p
 
 static bool is_served(const struct ghp_server *s, int bucket)
 {
-    return s->program.buckets[bucket].cut_bytes > 0;
+    return s->program.buckets[bucket].server_shard_bytes > 0;
 }
 
 static char *at(const struct ghp_server *s, int buffer)
@@ -204,7 +204,7 @@ const struct ghp_arena *ghp_server_arena(const struct ghp_server *s)
 static void add_up(struct ghp_server *s, const struct ghp_bucket *bucket)
 {
     int element_bytes = ghp_parameter_bytes(s->program.element_bytes);
-    int64_t n = bucket->cut_bytes / element_bytes;
+    int64_t n = bucket->server_shard_bytes / element_bytes;
     bool drops = s->fault == GHP_FAULT_DROP_REDUCTION;
     struct ghp_summands summands = {.count = drops ? 1 : s->workers,
                                     .n = n,
@@ -216,20 +216,22 @@ static void add_up(struct ghp_server *s, const struct ghp_bucket *bucket)
         ghp_summands_add(&summands, element_bytes, at(s, bucket->gradient_shard));
 }
 
-struct ghp_update ghp_server_piece(const struct ghp_program *program, int bucket,
-                                   const struct ghp_buffer *parameter,
-                                   struct ghp_hyperparameters given, int64_t *skipped)
+struct ghp_update ghp_server_part(const struct ghp_program *program, int bucket,
+                                  const struct ghp_buffer *parameter,
+                                  struct ghp_hyperparameters given, int64_t *skipped)
 {
-    const struct ghp_bucket *cut = &program->buckets[bucket];
+    const struct ghp_bucket *shard = &program->buckets[bucket];
     int64_t bytes = ghp_parameter_bytes(program->element_bytes);
-    int64_t cut_first = (program->rank - program->problem.workers) * cut->cut_bytes,
-            first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
+    int64_t shard_first = (program->rank - program->problem.workers) * shard->server_shard_bytes,
+            first =
+                parameter->storage_offset > shard_first ? parameter->storage_offset : shard_first,
             end = parameter->storage_offset + parameter->elements * bytes;
     struct ghp_update update = {.optimizer = program->optimizer, .given = given};
 
-    if (end > cut_first + cut->cut_bytes) end = cut_first + cut->cut_bytes;
+    if (end > shard_first + shard->server_shard_bytes)
+        end = shard_first + shard->server_shard_bytes;
     if (end <= first) return update;
-    *skipped = first - cut_first;
+    *skipped = first - shard_first;
     update.elements = (end - first) / bytes;
     ghp_kernel_update_group(&program->model->layers[parameter->layer], parameter->slot, &update);
     return update;
@@ -252,7 +254,7 @@ enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct gh
 
 static enum ghp_status update_all(struct ghp_server *s, int bucket)
 {
-    const struct ghp_bucket *cut = &s->program.buckets[bucket];
+    const struct ghp_bucket *shard = &s->program.buckets[bucket];
 
     for (int i = 0; i < s->layout.n_buffers; i++) {
         const struct ghp_buffer *parameter = &s->layout.buffers[i];
@@ -262,12 +264,12 @@ static enum ghp_status update_all(struct ghp_server *s, int bucket)
         if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT ||
             parameter->storage != s->layout.buckets[bucket].buffer)
             continue;
-        update = ghp_server_piece(&s->program, bucket, parameter, s->hyperparameters, &skipped);
+        update = ghp_server_part(&s->program, bucket, parameter, s->hyperparameters, &skipped);
         if (update.elements == 0) continue;
-        update.w = at(s, cut->weight_shard) + skipped;
-        update.dw = at(s, cut->gradient_shard) + skipped;
+        update.w = at(s, shard->weight_shard) + skipped;
+        update.dw = at(s, shard->gradient_shard) + skipped;
         for (int m = 0; m < update.optimizer->n_moments; m++)
-            update.moment[m] = at(s, cut->moment[m]) + skipped;
+            update.moment[m] = at(s, shard->moment[m]) + skipped;
         GHP_TRY(
             ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->program.element_bytes)));
     }
@@ -277,18 +279,19 @@ static enum ghp_status update_all(struct ghp_server *s, int bucket)
 /* All gradients of a bucket are here: one step of its weights, which go to all workers. */
 static enum ghp_status apply(struct ghp_server *s, int b)
 {
-    const struct ghp_bucket *cut = &s->program.buckets[b];
+    const struct ghp_bucket *shard = &s->program.buckets[b];
     struct served *bucket = &s->buckets[b];
 
-    add_up(s, cut);
+    add_up(s, shard);
     GHP_TRY(update_all(s, b));
     bucket->here = 0;
     bucket->applied++;
     for (int i = 0; i < s->workers; i++) {
-        GHP_TRY(post(
-            s, pull_slot(s, b, i),
-            &(struct ghp_p2p_message){
-                .data = at(s, cut->weight_shard), .bytes = cut->cut_bytes, .peer = i, .tag = b}));
+        GHP_TRY(post(s, pull_slot(s, b, i),
+                     &(struct ghp_p2p_message){.data = at(s, shard->weight_shard),
+                                               .bytes = shard->server_shard_bytes,
+                                               .peer = i,
+                                               .tag = b}));
         bucket->is_sent[i] = true;
         bucket->sending++;
     }
@@ -340,26 +343,26 @@ static enum ghp_status begin_step(struct ghp_server *s, int worker)
     if (worker == 0) s->hyperparameters = s->headers[worker].hyperparameters;
     s->begun[worker]++;
     for (int b = 0; b < s->program.n_buckets; b++) {
-        const struct ghp_bucket *cut = &s->program.buckets[b];
+        const struct ghp_bucket *shard = &s->program.buckets[b];
 
         if (!is_served(s, b)) continue;
-        GHP_TRY(post(
-            s, push_slot(s, b, worker),
-            &(struct ghp_p2p_message){.data = (char *)at(s, cut->buffer) + worker * cut->cut_bytes,
-                                      .bytes = cut->cut_bytes,
-                                      .peer = worker,
-                                      .tag = b,
-                                      .receives = true}));
+        GHP_TRY(post(s, push_slot(s, b, worker),
+                     &(struct ghp_p2p_message){.data = (char *)at(s, shard->buffer) +
+                                                       worker * shard->server_shard_bytes,
+                                               .bytes = shard->server_shard_bytes,
+                                               .peer = worker,
+                                               .tag = b,
+                                               .receives = true}));
         s->buckets[b].is_awaited[worker] = true;
     }
     return GHP_OK;
 }
 
-static int buffer_of(const struct ghp_bucket *cut, int64_t tensor)
+static int buffer_of(const struct ghp_bucket *shard, int64_t tensor)
 {
-    if (tensor == GHP_BUFFER_WEIGHT) return cut->weight_shard;
-    if (tensor == GHP_BUFFER_WEIGHT_GRADIENT) return cut->gradient_shard;
-    return cut->moment[tensor - GHP_BUFFER_MOMENT];
+    if (tensor == GHP_BUFFER_WEIGHT) return shard->weight_shard;
+    if (tensor == GHP_BUFFER_WEIGHT_GRADIENT) return shard->gradient_shard;
+    return shard->moment[tensor - GHP_BUFFER_MOMENT];
 }
 
 /* A tensor of every bucket, from or to a worker who does nothing else meanwhile. */
@@ -372,17 +375,18 @@ static enum ghp_status move_tensor(struct ghp_server *s, int worker, bool receiv
                                                  .label = "tensors of servers"};
 
     for (int b = 0; b < s->program.n_buckets; b++) {
-        const struct ghp_bucket *cut = &s->program.buckets[b];
+        const struct ghp_bucket *shard = &s->program.buckets[b];
 
         if (is_served(s, b))
-            GHP_TRY(ghp_server_exchange(
-                &exchange,
-                &(struct ghp_p2p_message){.data = at(s, buffer_of(cut, s->headers[worker].tensor)),
-                                          .bytes = cut->cut_bytes,
-                                          .peer = worker,
-                                          .tag = ghp_server_tensor_tag(&s->program, b),
-                                          .receives = receives},
-                1));
+            GHP_TRY(
+                ghp_server_exchange(&exchange,
+                                    &(struct ghp_p2p_message){
+                                        .data = at(s, buffer_of(shard, s->headers[worker].tensor)),
+                                        .bytes = shard->server_shard_bytes,
+                                        .peer = worker,
+                                        .tag = ghp_server_tensor_tag(&s->program, b),
+                                        .receives = receives},
+                                    1));
     }
     if (receives && s->headers[worker].tensor == GHP_BUFFER_WEIGHT) s->has_weights = true;
     return GHP_OK;

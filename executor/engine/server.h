@@ -1,10 +1,10 @@
 /* executor/engine/server.h - a parameter server: a rank after the workers' ranks that has one part of every bucket's
  * weights, with their moments (core/program/lower/server.c), and updates them by what the workers push.
  *
- * It waits for all workers' gradients of a bucket, adds them in the workers' order, updates its cut by the optimizer's
- * own kernel, parameter by parameter, and sends it to each worker: the bits are those of a worker that updates the same
- * elements. A worker sends a header that announces what comes: a step with its hyperparameters, followed by a push of
- * every bucket; tensors that it wants or gives; its end. The server ends when all workers have.
+ * It waits for all workers' gradients of a bucket, adds them in the workers' order, updates its shard by the
+ * optimizer's own kernel, parameter by parameter, and sends it to each worker: the bits are those of a worker that
+ * updates the same elements. A worker sends a header that announces what comes: a step with its hyperparameters,
+ * followed by a push of every bucket; tensors that it wants or gives; its end. The server ends when all workers have.
  *
  * Call order: open -> connect -> run -> close. In host memory.
  *
@@ -58,11 +58,11 @@ struct ghp_server_messages {
 enum ghp_status ghp_server_exchange(const struct ghp_server_messages *exchange,
                                     const struct ghp_p2p_message *messages, int n);
 
-/* The piece of a parameter (a buffer of the layout) that lies in the server's cut of a bucket, as an update without
- * addresses: skipped receives where it begins in the cut [bytes]. No elements: none does. */
-struct ghp_update ghp_server_piece(const struct ghp_program *program, int bucket,
-                                   const struct ghp_buffer *parameter,
-                                   struct ghp_hyperparameters given, int64_t *skipped);
+/* The part of a parameter (a buffer of the layout) that lies in the server's shard of a bucket, as an update without
+ * addresses: skipped receives where it begins in the shard [bytes]. No elements: none does. */
+struct ghp_update ghp_server_part(const struct ghp_program *program, int bucket,
+                                  const struct ghp_buffer *parameter,
+                                  struct ghp_hyperparameters given, int64_t *skipped);
 /* An update. If weights or moments are not finite after it, a weight is NaN: workers see it in the weights that they
  * get, with the layer, and no message is needed. */
 enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct ghp_update *update,

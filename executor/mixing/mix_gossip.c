@@ -140,7 +140,7 @@ static enum ghp_status move_weights(struct ghp_mixer *m, int worker, struct ghp_
     if (!receives) m->count.exchanges++;
     return ghp_mixer_post(m, whole_slot(m, receives ? TAKEN_WHOLE : SENT_WHOLE),
                           (struct ghp_p2p_message){.data = all.at,
-                                                   .bytes = m->cut_bytes,
+                                                   .bytes = m->server_shard_bytes,
                                                    .peer = worker,
                                                    .tag = GHP_MIX_TAG_X,
                                                    .receives = receives});

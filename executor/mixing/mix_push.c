@@ -56,7 +56,7 @@ static enum ghp_status post_both(struct ghp_mixer *m, int peer, void *header, st
 
     GHP_TRY(ghp_mixer_post(m, receives ? TAKEN_WORD : SENT_WORD, message));
     message.data = all.at;
-    message.bytes = m->cut_bytes;
+    message.bytes = m->server_shard_bytes;
     message.tag = GHP_MIX_TAG_X;
     return ghp_mixer_post(m, receives ? TAKEN : SENT, message);
 }

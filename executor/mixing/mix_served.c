@@ -16,14 +16,14 @@ static int slot_of(const struct ghp_mixer *m, int kind, int server)
     return kind * m->servers + server;
 }
 
-/* To or from a server: what lies at `data`, or `data` has a cut for each. */
+/* To or from a server: what lies at `data`, or `data` has a shard for each. */
 static struct ghp_p2p_message message_of(const struct ghp_mixer *m, int server,
                                          struct ghp_p2p_message all)
 {
     all.peer = m->workers + server;
     if (all.bytes == 0) {
-        all.data = (char *)all.data + server * m->cut_bytes;
-        all.bytes = m->cut_bytes;
+        all.data = (char *)all.data + server * m->server_shard_bytes;
+        all.bytes = m->server_shard_bytes;
     }
     return all;
 }
@@ -35,7 +35,7 @@ static enum ghp_status post_each(struct ghp_mixer *m, int kind, struct ghp_p2p_m
     return GHP_OK;
 }
 
-/* Each server's cut of a flat array. */
+/* Each server's shard of a flat array. */
 static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, struct ghp_flat all,
                             bool pulls)
 {
@@ -51,7 +51,7 @@ static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, stru
     return post_each(m, PUSH, (struct ghp_p2p_message){.data = all.at, .tag = GHP_MIX_TAG_PUSH});
 }
 
-/* One server's cut of X, when it comes. */
+/* One server's shard of X, when it comes. */
 static enum ghp_status expect(struct ghp_mixer *m, int server, struct ghp_flat all)
 {
     struct served *own = m->own;
@@ -216,8 +216,8 @@ enum { BEFORE, SENT, RECEIVED }; /* copies */
 
 static struct ghp_flat part_of(const struct ghp_mixer *m, struct ghp_flat all, int server)
 {
-    all.n = m->cut_bytes / all.element_bytes;
-    all.at = (char *)all.at + server * m->cut_bytes;
+    all.n = m->server_shard_bytes / all.element_bytes;
+    all.at = (char *)all.at + server * m->server_shard_bytes;
     return all;
 }
 

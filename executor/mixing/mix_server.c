@@ -53,28 +53,28 @@ struct ghp_mix_server {
     struct ghp_mix_server_count count;
 };
 
-static const struct ghp_bucket *cut_of(const struct ghp_mix_server *s)
+static const struct ghp_bucket *shard_of(const struct ghp_mix_server *s)
 {
     return &s->program.buckets[0];
 }
 
-static struct ghp_flat flat_at(const struct ghp_mix_server *s, int buffer, int piece)
+static struct ghp_flat flat_at(const struct ghp_mix_server *s, int buffer, int slot)
 {
     int element_bytes = ghp_parameter_bytes(s->program.element_bytes);
     char *at = ghp_arena_at(&s->arena, &s->program, buffer);
 
-    return (struct ghp_flat){at + piece * cut_of(s)->cut_bytes,
-                             cut_of(s)->cut_bytes / element_bytes, element_bytes};
+    return (struct ghp_flat){at + slot * shard_of(s)->server_shard_bytes,
+                             shard_of(s)->server_shard_bytes / element_bytes, element_bytes};
 }
 
 static struct ghp_flat x_of(const struct ghp_mix_server *s)
 {
-    return flat_at(s, cut_of(s)->weight_shard, 0);
+    return flat_at(s, shard_of(s)->weight_shard, 0);
 }
 
 static struct ghp_flat arrival_of(const struct ghp_mix_server *s, int worker)
 {
-    return flat_at(s, cut_of(s)->buffer, worker);
+    return flat_at(s, shard_of(s)->buffer, worker);
 }
 
 /* ---- updates ---- */
@@ -91,12 +91,12 @@ static enum ghp_status apply(struct ghp_mix_server *s, int i)
         int64_t skipped = 0;
 
         if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        update = ghp_server_piece(&s->program, 0, parameter, given, &skipped);
+        update = ghp_server_part(&s->program, 0, parameter, given, &skipped);
         if (update.elements == 0) continue;
         update.w = (char *)x_of(s).at + skipped;
         update.dw = (char *)arrival_of(s, i).at + skipped;
         for (int m = 0; m < update.optimizer->n_moments; m++)
-            update.moment[m] = (char *)flat_at(s, cut_of(s)->moment[m], i).at + skipped;
+            update.moment[m] = (char *)flat_at(s, shard_of(s)->moment[m], i).at + skipped;
         GHP_TRY(
             ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->program.element_bytes)));
     }
@@ -136,8 +136,9 @@ static enum ghp_status answer(struct ghp_mix_server *s, int worker, struct ghp_f
                                           .bytes = sizeof s->clients[worker].answer,
                                           .tag = GHP_MIX_TAG_ANSWER}));
     return post(s, worker, X,
-                (struct ghp_p2p_message){
-                    .data = from.at, .bytes = cut_of(s)->cut_bytes, .tag = GHP_MIX_TAG_X});
+                (struct ghp_p2p_message){.data = from.at,
+                                         .bytes = shard_of(s)->server_shard_bytes,
+                                         .tag = GHP_MIX_TAG_X});
 }
 
 /* X as it is now goes to a worker who waits for it. */
@@ -194,7 +195,7 @@ static enum ghp_status offer(struct ghp_mix_server *s, int worker)
 
 static void take_sum(struct ghp_mix_server *s, double divisor)
 {
-    struct ghp_flat sum = flat_at(s, cut_of(s)->gradient_shard, 0);
+    struct ghp_flat sum = flat_at(s, shard_of(s)->gradient_shard, 0);
 
     ghp_flat_add(x_of(s), -1 / divisor, sum);
     ghp_flat_clear(sum);
@@ -213,7 +214,7 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
     c->count++;
     if (!loses || worker == 0) s->since++;
     if (!(printed && triggers) && (!loses || worker == 0))
-        ghp_flat_add(flat_at(s, cut_of(s)->gradient_shard, 0), 1, arrival_of(s, worker));
+        ghp_flat_add(flat_at(s, shard_of(s)->gradient_shard, 0), 1, arrival_of(s, worker));
     if (!triggers) {
         if (c->count > s->count.most_count) s->count.most_count = c->count;
         return GHP_OK;
@@ -307,13 +308,13 @@ static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool re
     int64_t kind = s->clients[worker].header.tensor;
     bool weights = kind == GHP_BUFFER_WEIGHT, drops = receives && s->count.received > 0;
     struct ghp_flat tensor = !weights
-                                 ? flat_at(s, cut_of(s)->moment[kind - GHP_BUFFER_MOMENT], worker)
+                                 ? flat_at(s, shard_of(s)->moment[kind - GHP_BUFFER_MOMENT], worker)
                              : drops ? arrival_of(s, worker)
                                      : x_of(s);
 
     if (weights && !receives && s->since > 0) take_sum(s, s->workers);
     return exchange(s, (struct ghp_p2p_message){.data = tensor.at,
-                                                .bytes = cut_of(s)->cut_bytes,
+                                                .bytes = shard_of(s)->server_shard_bytes,
                                                 .peer = worker,
                                                 .receives = receives});
 }
@@ -327,7 +328,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
         c->state = AWAITS_PUSH;
         return post(s, worker, PUSH,
                     (struct ghp_p2p_message){.data = arrival_of(s, worker).at,
-                                             .bytes = cut_of(s)->cut_bytes,
+                                             .bytes = shard_of(s)->server_shard_bytes,
                                              .tag = GHP_MIX_TAG_PUSH,
                                              .receives = true});
     case GHP_MIX_READ: GHP_TRY(move_tensor(s, worker, false)); break;

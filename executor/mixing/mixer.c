@@ -41,7 +41,7 @@ static enum ghp_status check_message(const struct ghp_mixer_place *place,
                                      const struct ghp_mixer_ops *ops)
 {
     const struct ghp_instr *mix = mix_of(place->program);
-    int64_t cut_bytes = place->program->buckets[mix->bucket].cut_bytes;
+    int64_t server_shard_bytes = place->program->buckets[mix->bucket].server_shard_bytes;
 
     if (mix->servers == 0 && !ops->in_segments && mix->bytes > GHP_P2P_MESSAGE_BYTES)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -49,11 +49,11 @@ static enum ghp_status check_message(const struct ghp_mixer_place *place,
                         "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",
                         ops->name, (long long)mix->bytes, (int)GHP_P2P_MESSAGE_BYTES,
                         (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
-    if (cut_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
+    if (server_shard_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "by '%s' a server has %lld bytes of weights, and a message has at most %d; "
                     "plan with --servers %lld or more",
-                    ops->name, (long long)cut_bytes, (int)GHP_P2P_MESSAGE_BYTES,
+                    ops->name, (long long)server_shard_bytes, (int)GHP_P2P_MESSAGE_BYTES,
                     (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
 }
 
@@ -122,7 +122,7 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
         (struct ghp_flat){address[m->instr->at.y], m->instr->bytes / element_bytes, element_bytes};
     m->g = m->x;
     m->g.at = address[m->instr->at.x[0]];
-    m->cut_bytes = m->servers > 0 ? bucket->cut_bytes : m->instr->bytes;
+    m->server_shard_bytes = m->servers > 0 ? bucket->server_shard_bytes : m->instr->bytes;
     for (int c = 0; c < m->place.program->mixing->copies; c++) {
         m->copies[c] = m->x;
         m->copies[c].at = (char *)address[m->instr->at.scratch] + c * m->instr->bytes;

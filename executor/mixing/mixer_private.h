@@ -48,7 +48,7 @@ struct ghp_mixer {
     const struct ghp_instr *instr; /* the MIX */
     int rank, workers, servers;
     struct ghp_flat x, g, copies[GHP_MIXER_COPIES];
-    int64_t cut_bytes;
+    int64_t server_shard_bytes;
     double limit_s; /* of a wait: a server may wait for other workers, another worker for nobody */
     struct ghp_channel *channel;
     int n_slots;

@@ -23,7 +23,7 @@ static int64_t mixed_bytes(const struct ghp_instr *instr)
 
 const struct ghp_kind_facts ghp_kind_facts_push = {
     .name = "push",
-    .purpose = "a bucket of gradients to the servers; of a server: its cut of all workers'",
+    .purpose = "a bucket of gradients to the servers; of a server: its shard of all workers'",
     .stream = GHP_STREAM_COMM,
     .cost = GHP_COST_EXCHANGE,
     .reduces = true,
@@ -34,7 +34,7 @@ const struct ghp_kind_facts ghp_kind_facts_push = {
 
 const struct ghp_kind_facts ghp_kind_facts_pull = {
     .name = "pull",
-    .purpose = "a bucket of weights from the servers; of a server: its cut to all workers",
+    .purpose = "a bucket of weights from the servers; of a server: its shard to all workers",
     .stream = GHP_STREAM_COMM,
     .cost = GHP_COST_EXCHANGE,
     .of_updates = true,

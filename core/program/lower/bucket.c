@@ -171,8 +171,8 @@ static void add_layer(const struct ghp_lowering *lowering, int workers, int laye
     range->partner = ghp_stage_partner(lowering->model, lowering->staging, layer);
     if (sync->serves && range->tp_size > 0) {
         int servers = lowering->method.sync.servers;
-        range->cut_bytes = ghp_align((range->gradient_bytes + servers - 1) / servers);
-        range->bytes = range->cut_bytes * servers;
+        range->server_shard_bytes = ghp_align((range->gradient_bytes + servers - 1) / servers);
+        range->bytes = range->server_shard_bytes * servers;
         range->holds_weights = true;
         range->updated_here = sync->mixing != NULL && sync->mixing->updates;
         return;

@@ -17,10 +17,10 @@ struct ghp_bucket_plan {
         int64_t bytes;       /* the same, padded to whole optimizer shards */
         int64_t shard_bytes; /* of one replica, which alone updates it; 0: all update all */
         int shards;          /* replicas that it is divided among, neighbours; 0: it is not */
-        int64_t cut_bytes;   /* of one server; 0: no server has it */
-        bool updated_here;   /* of what servers have: workers update it, too */
-        bool holds_weights;  /* its layers' weights lie together as their gradients do */
-        int partner;         /* the layer of another stage that has the same parameters; -1: none */
+        int64_t server_shard_bytes; /* of one server; 0: no server has it */
+        bool updated_here;          /* of what servers have: workers update it, too */
+        bool holds_weights;         /* its layers' weights lie together as their gradients do */
+        int partner; /* the layer of another stage that has the same parameters; -1: none */
         enum ghp_param_sharding sharding; /* of its layers' parameters */
     } * ranges;
 };

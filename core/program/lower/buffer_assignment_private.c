@@ -209,8 +209,9 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     struct ghp_local local = local_of(k, layer);
     int n_moments = k->lowering->forward_only || l->fixed ? 0 : k->program->optimizer->n_moments;
     const struct ghp_bucket_range *bucket = bucket_of(k, layer);
-    bool shard = bucket != NULL && !l->fixed &&
-                 (bucket->shard_bytes > 0 || (bucket->cut_bytes > 0 && !bucket->updated_here));
+    bool shard =
+        bucket != NULL && !l->fixed &&
+        (bucket->shard_bytes > 0 || (bucket->server_shard_bytes > 0 && !bucket->updated_here));
     bool averages = ghp_lowering_averages(k->lowering) && !k->lowering->forward_only;
     const struct ghp_bucket_range *sharded = sharded_of(k, layer);
     if (sharded != NULL) GHP_TRY(make_weight_shard(k, layer, sharded->shard_bytes));
@@ -356,7 +357,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
                                 .bytes = range->bytes,
                                 .shard_bytes = range->shard_bytes,
                                 .shards = range->shards,
-                                .cut_bytes = range->cut_bytes,
+                                .server_shard_bytes = range->server_shard_bytes,
                                 .updated_here = range->updated_here,
                                 .buffer = id,
                                 .weights = -1,

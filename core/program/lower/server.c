@@ -1,5 +1,5 @@
-/* core/program/lower/server.c - the program of a parameter server (core/program/sync/servers.c). It has one cut of each
- * bucket, with its moments, and room for that cut of each worker's gradients.
+/* core/program/lower/server.c - the program of a parameter server (core/program/sync/servers.c). It has one shard of
+ * each bucket, with its moments, and room for that shard of each worker's gradients.
  *
  * The sum of the gradients lies where the first worker's lie. If workers mix (core/program/sync/mixing.c) there are
  * only buffers and no instructions, since no order of steps is common to all workers. */
@@ -20,10 +20,11 @@ static enum ghp_status emit_buckets(const struct ghp_emitter *e, enum ghp_instr_
         struct ghp_instr *instr;
 
         if (b >= 0) range = e->buckets->ranges[b];
-        if (range.cut_bytes == 0 || range.ready_layer != layer) continue;
-        range.bytes = range.cut_bytes;
-        instr = kind == GHP_INSTR_UPDATE ? ghp_emitter_add_update(e, layer, range.cut_bytes, 0)
-                                         : ghp_emitter_add_exchange(e, kind, b, range, 0);
+        if (range.server_shard_bytes == 0 || range.ready_layer != layer) continue;
+        range.bytes = range.server_shard_bytes;
+        instr = kind == GHP_INSTR_UPDATE
+                    ? ghp_emitter_add_update(e, layer, range.server_shard_bytes, 0)
+                    : ghp_emitter_add_exchange(e, kind, b, range, 0);
         if (instr == NULL) return GHP_NO_MEMORY();
         instr->bucket = b;
         instr->serves = kind != GHP_INSTR_UPDATE;
@@ -35,7 +36,7 @@ static enum ghp_status add_buffer(struct ghp_buffer_assignment *k, enum ghp_buff
                                   const struct ghp_bucket_range *range, int copies, int *id)
 {
     struct ghp_buffer buffer =
-        ghp_describe_bytes(kind, range->ready_layer, copies * range->cut_bytes);
+        ghp_describe_bytes(kind, range->ready_layer, copies * range->server_shard_bytes);
 
     buffer.elements = buffer.bytes / ghp_parameter_bytes(k->lowering->element_bytes);
     buffer.persistent = true;
@@ -47,8 +48,8 @@ static struct ghp_bucket empty_bucket(const struct ghp_bucket_range *range)
 {
     return (struct ghp_bucket){.tp_size = range->tp_size,
                                .bytes = range->bytes,
-                               .shard_bytes = range->cut_bytes,
-                               .cut_bytes = range->cut_bytes,
+                               .shard_bytes = range->server_shard_bytes,
+                               .server_shard_bytes = range->server_shard_bytes,
                                .buffer = -1,
                                .weights = -1,
                                .weight_shard = -1,
@@ -62,7 +63,7 @@ static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
     struct ghp_program *program = k->program;
 
     *bucket = empty_bucket(range);
-    if (range->cut_bytes == 0) return GHP_OK;
+    if (range->server_shard_bytes == 0) return GHP_OK;
     GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->weight_shard));
     GHP_TRY(
         add_buffer(k, GHP_BUFFER_ARRIVALS, range, k->lowering->problem.workers, &bucket->buffer));
@@ -73,8 +74,8 @@ static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
     return GHP_OK;
 }
 
-/* The whole of a server with whose weights workers mix: its cut, what each worker sends and is sent, moments for each,
- * and a sum. */
+/* The whole of a server with whose weights workers mix: its shard, what each worker sends and is sent, moments for
+ * each, and a sum. */
 static enum ghp_status make_mixed(struct ghp_buffer_assignment *k,
                                   const struct ghp_bucket_range *range, struct ghp_bucket *bucket)
 {

@@ -1,7 +1,7 @@
 /* core/program/sync/servers.c - parameter servers: they have the weights, and workers only gradients.
  *
- * A bucket is cut over the servers by bytes, so a cut may begin inside a tensor. A worker pushes a bucket when its
- * gradients are complete, and pulls it at the start of its next step, in the order in which the forward pass reads:
+ * A bucket is sharded over the servers by bytes, so a shard may begin inside a tensor. A worker pushes a bucket when
+ * its gradients are complete, and pulls it at the start of its next step, in the order in which the forward pass reads:
  * pulls run during the forward pass, which waits for a bucket before its first layer. Parameters whose global gradients
  * every worker has (a batch norm's) are not on a server: each worker updates them. */
 #include "core/program/lower/layer.h"
@@ -20,7 +20,8 @@ static enum ghp_status emit_start(const struct ghp_emitter *e)
     for (int layer = 0; layer < e->lowering->model->n_layers; layer++) {
         int b = buckets->of_layer[layer];
 
-        if (b >= 0 && buckets->ranges[b].cut_bytes > 0 && buckets->ranges[b].ready_layer == layer)
+        if (b >= 0 && buckets->ranges[b].server_shard_bytes > 0 &&
+            buckets->ranges[b].ready_layer == layer)
             GHP_TRY(emit(e, GHP_INSTR_PULL, b, buckets->ranges[b], e->forward_base));
     }
     return GHP_OK;
@@ -31,7 +32,7 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
     int bucket;
     struct ghp_bucket_range range = ghp_emitter_range(e, layer, split, &bucket);
 
-    if (range.cut_bytes == 0) return ghp_emit_whole_update(e, layer, split);
+    if (range.server_shard_bytes == 0) return ghp_emit_whole_update(e, layer, split);
     if (e->buckets == NULL)
         return emit(e, GHP_INSTR_PULL, bucket, range, ghp_emitter_point(e, layer, false));
     if (range.ready_layer != layer) return GHP_OK;
@@ -45,10 +46,12 @@ static enum ghp_status emit_ready(const struct ghp_emitter *e, int layer, struct
 
     if (e->buckets == NULL) {
         range = ghp_emitter_range(e, layer, split, &bucket);
-        return range.cut_bytes > 0 ? emit(e, GHP_INSTR_PUSH, bucket, range, point) : GHP_OK;
+        return range.server_shard_bytes > 0 ? emit(e, GHP_INSTR_PUSH, bucket, range, point)
+                                            : GHP_OK;
     }
     for (int b = 0; b < e->buckets->n; b++)
-        if (e->buckets->ranges[b].cut_bytes > 0 && e->buckets->ranges[b].ready_layer == layer)
+        if (e->buckets->ranges[b].server_shard_bytes > 0 &&
+            e->buckets->ranges[b].ready_layer == layer)
             GHP_TRY(emit(e, GHP_INSTR_PUSH, b, e->buckets->ranges[b], point));
     return GHP_OK;
 }

@@ -1,5 +1,5 @@
-/* executor/engine/worker/optimizer_shards.c - what lies in optimizer shards or in servers' cuts (core/program/sync.h),
- * made whole between steps; and what a worker does with the servers (engine/server.h).
+/* executor/engine/worker/optimizer_shards.c - what lies in optimizer shards or in servers' shards
+ * (core/program/sync.h), made whole between steps; and what a worker does with the servers (engine/server.h).
  *
  * A whole moment has no memory of its own: it lies where the layer's gradient does, which nobody needs between a
  * flush and the next step. */
@@ -221,9 +221,9 @@ static enum ghp_status carry(struct ghp_worker *w, int n, const char *label)
     return ghp_server_exchange(&exchange, w->server_messages, n);
 }
 
-/* To or from a server its cut of what lies at message.data. */
-static struct ghp_p2p_message cut_of(const struct ghp_worker *w, struct ghp_p2p_message message,
-                                     int server)
+/* To or from a server its shard of what lies at message.data. */
+static struct ghp_p2p_message server_message(const struct ghp_worker *w,
+                                             struct ghp_p2p_message message, int server)
 {
     message.peer = w->program.problem.workers + server;
     message.data = (char *)message.data + server * message.bytes;
@@ -249,12 +249,12 @@ static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool rece
             const struct ghp_bucket *bucket = &w->program.buckets[b];
             struct ghp_p2p_message all = {
                 .data = w->address[weights ? bucket->weights : bucket->buffer],
-                .bytes = bucket->cut_bytes,
+                .bytes = bucket->server_shard_bytes,
                 .tag = ghp_server_tensor_tag(&w->program, b),
                 .receives = receives};
 
-            if (bucket->cut_bytes == 0) continue;
-            w->server_messages[0] = cut_of(w, all, s);
+            if (bucket->server_shard_bytes == 0) continue;
+            w->server_messages[0] = server_message(w, all, s);
             GHP_TRY(carry(w, 1, "tensors of servers"));
         }
     return GHP_OK;
@@ -295,13 +295,14 @@ static enum ghp_status exchange(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool pulls = instr->kind == GHP_INSTR_PULL;
     const struct ghp_p2p_message all = {.data = w->address[pulls ? instr->at.y : instr->at.x[0]],
-                                        .bytes = w->program.buckets[instr->bucket].cut_bytes,
+                                        .bytes =
+                                            w->program.buckets[instr->bucket].server_shard_bytes,
                                         .tag = instr->bucket,
                                         .receives = pulls};
 
     if (i == w->first_push) GHP_TRY(begin(w));
     for (int s = 0; s < w->program.servers; s++)
-        w->server_messages[s] = cut_of(w, all, s);
+        w->server_messages[s] = server_message(w, all, s);
     GHP_TRY(carry(w, w->program.servers, w->prepared[i].label));
     if (pulls) ghp_worker_look_at_pulled(w, instr->bucket);
     return GHP_OK;

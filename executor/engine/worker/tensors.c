@@ -18,8 +18,9 @@ bool ghp_worker_has_optimizer_shard(const struct ghp_worker *w, int layer)
 {
     int b = ghp_worker_bucket_of(w, layer);
 
-    return b >= 0 && (w->program.buckets[b].shard_bytes > 0 ||
-                      (w->program.buckets[b].cut_bytes > 0 && !w->program.buckets[b].updated_here));
+    return b >= 0 &&
+           (w->program.buckets[b].shard_bytes > 0 ||
+            (w->program.buckets[b].server_shard_bytes > 0 && !w->program.buckets[b].updated_here));
 }
 
 bool ghp_worker_shards_weights(const struct ghp_worker *w, int layer)

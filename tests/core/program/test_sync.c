@@ -293,8 +293,8 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
     const struct ghp_bucket *bucket = &l->program.buckets[b], *cut = &server->buckets[b];
     int update = -1, push = -1, pull = -1, wait = -1, unused;
 
-    CHECK_EQ(cut->shard_bytes, bucket->cut_bytes);
-    CHECK_EQ(bucket->cut_bytes * l->lowering.method.sync.servers, bucket->bytes);
+    CHECK_EQ(cut->shard_bytes, bucket->server_shard_bytes);
+    CHECK_EQ(bucket->server_shard_bytes * l->lowering.method.sync.servers, bucket->bytes);
     CHECK(find(&l->program, GHP_INSTR_UPDATE, b, &unused) == NULL);
     if (!CHECK(find(&l->program, GHP_INSTR_PUSH, b, &push) != NULL &&
                find(&l->program, GHP_INSTR_PULL, b, &pull) != NULL))
@@ -310,10 +310,11 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
         return;
     CHECK(server->instrs[update].wait == push && update < pull && pull < push);
     CHECK_EQ(ghp_instr_sent_bytes(&server->instrs[pull]),
-             l->lowering.problem.workers * bucket->cut_bytes);
-    CHECK_EQ(server->buffers[cut->buffer].bytes, l->lowering.problem.workers * bucket->cut_bytes);
-    CHECK_EQ(server->buffers[cut->weight_shard].bytes, bucket->cut_bytes);
-    CHECK_EQ(server->buffers[cut->moment[0]].bytes, bucket->cut_bytes);
+             l->lowering.problem.workers * bucket->server_shard_bytes);
+    CHECK_EQ(server->buffers[cut->buffer].bytes,
+             l->lowering.problem.workers * bucket->server_shard_bytes);
+    CHECK_EQ(server->buffers[cut->weight_shard].bytes, bucket->server_shard_bytes);
+    CHECK_EQ(server->buffers[cut->moment[0]].bytes, bucket->server_shard_bytes);
 }
 
 static void check_servers(const char *path, int workers, int servers)
@@ -331,9 +332,9 @@ static void check_servers(const char *path, int workers, int servers)
     CHECK_STATUS(ghp_program_check(&server), GHP_OK);
     CHECK_EQ(server.rank, workers + servers - 1);
     for (int b = 0; b < l.program.n_buckets; b++) {
-        if (l.program.buckets[b].cut_bytes == 0) continue;
+        if (l.program.buckets[b].server_shard_bytes == 0) continue;
         check_bucket(&l, &server, b);
-        cuts += l.program.buckets[b].cut_bytes;
+        cuts += l.program.buckets[b].server_shard_bytes;
         served++;
     }
     CHECK_EQ(server.n_instrs, 3 * served);

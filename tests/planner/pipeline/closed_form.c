@@ -67,7 +67,7 @@ struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_ne
     const double k_m = separated ? params->rear_workers : k;
     const double k_d = separated ? k - k_m : k;
     const double b_g = params->global_batch / g;
-    const double cut_bytes = s * b_g * net->boundary_scalars;
+    const double boundary_bytes = s * b_g * net->boundary_scalars;
     const double inner_bytes = s * b_g * (net->rear_scalars - net->last_scalars);
     const int inner = net->rear_layers > 0 ? net->rear_layers - 1 : 0;
     struct ghp_closed_form_time t;
@@ -75,10 +75,11 @@ struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_ne
     t.front_s = 3 * (b_g / k_d) * net->front_flops / params->flops_per_s;
     t.rear_s = 3 * b_g * net->rear_flops / (k_m * params->flops_per_s);
     if (separated)
-        t.boundary_s = fmax(cut_bytes, cut_bytes * k_m / k_d) / params->bandwidth_Bps +
+        t.boundary_s = fmax(boundary_bytes, boundary_bytes * k_m / k_d) / params->bandwidth_Bps +
                        fmax(k_d, k_m) * params->latency_s;
     else
-        t.boundary_s = net->rear_layers > 0 ? ghp_closed_form_gather_s(params, k, cut_bytes) : 0;
+        t.boundary_s =
+            net->rear_layers > 0 ? ghp_closed_form_gather_s(params, k, boundary_bytes) : 0;
     t.boundary_s *= 2;
     t.activations_s = 0;
     if (net->rear_layers > 0 && k_m > 1) {
