@@ -14,29 +14,21 @@ fail() {
 }
 
 # The rooms that files of a room may include from.
-allowed_for() {
-    case $1 in
-    core) echo core ;;
-    onnx) echo core onnx ;;
-    inspect) echo core onnx inspect ;;
-    planner) echo core onnx inspect planner ;;
-    executor) echo core onnx executor ;;
-    profiler) echo core onnx executor profiler ;;
-    esac
-}
+declare -A allowed=([core]="core" [onnx]="core onnx" [inspect]="core onnx inspect" [planner]="core onnx inspect planner"
+    [executor]="core onnx executor" [profiler]="core onnx executor profiler")
 
-# The folders that may include a foreign header, or "any" for one that is not foreign.
-folders_of() {
+# sets_folders HEADER: the folders that may include a foreign header, or "any" for one that is not foreign.
+sets_folders() {
     case $1 in
-    glpk.h) echo planner ;;
-    mpi.h) echo executor profiler ;;
-    hwloc.h | hwloc/*) echo executor profiler ;;
-    cuda*.h | cudnn*.h | cublas*.h | nccl.h) echo executor/backend/cuda executor/transport/nccl ;;
-    dnnl.h | dnnl_*.h | oneapi/* | zlib.h | Random123/*) echo executor ;;
-    jpeglib.h | jerror.h | png.h) echo executor/data/image ;;
-    protobuf-c/* | onnx.pb-c.h) echo onnx/file ;;
-    jansson.h | xxhash.h) echo core ;;
-    *) echo any ;;
+    glpk.h) folders=planner ;;
+    mpi.h) folders="executor profiler" ;;
+    hwloc.h | hwloc/*) folders="executor profiler" ;;
+    cuda*.h | cudnn*.h | cublas*.h | nccl.h) folders="executor/backend/cuda executor/transport/nccl" ;;
+    dnnl.h | dnnl_*.h | oneapi/* | zlib.h | Random123/*) folders=executor ;;
+    jpeglib.h | jerror.h | png.h) folders=executor/data/image ;;
+    protobuf-c/* | onnx.pb-c.h) folders=onnx/file ;;
+    jansson.h | xxhash.h) folders=core ;;
+    *) folders=any ;;
     esac
 }
 
@@ -91,41 +83,42 @@ contains() { # contains WORD LIST...
 declare -A wrapper # foreign header -> the one header of ghp that shows it
 pairs=$(mktemp) || exit 1 # "A B": file A includes file B
 trap 'rm -f "$pairs"' EXIT
-checked=0
 rooms=(core onnx inspect planner executor profiler)
-for room in "${rooms[@]}"; do
-    while IFS= read -r file; do
-        checked=$((checked + 1))
-        while IFS= read -r name; do
-            [[ $name == */* ]] || fail "$file: includes \"$name\"; write it from the root"
-            # shellcheck disable=SC2046
-            contains "${name%%/*}" $(allowed_for "$room") ||
-                fail "$file: $room may not include $name; see the dependency direction in CMakeLists.txt"
-            # shellcheck disable=SC2086
-            ! runs_programs "$file" || ! contains "$name" $of_plans ||
-                fail "$file: includes $name; it runs a program, so have lowering say it in core/program/program.h"
-            echo "$file $name" >>"$pairs"
-        done < <(sed -n -e 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' \
-            -e 's/^#define BODY "\([^"]*\)".*/\1/p' "$file")
-        runs_programs "$file" && grep -nE "$of_plans_read" "$file" >&2 &&
-            fail "$file: reads what its program was lowered from; have lowering say it in core/program/program.h"
-        while IFS= read -r name; do
-            folders=$(folders_of "$name")
-            [ "$folders" = any ] && continue
-            # shellcheck disable=SC2086
-            within "$file" $folders || fail "$file: <$name> belongs to $folders"
-            [[ $file == *.h ]] || continue
-            [ "$name" = jansson.h ] && [ "$file" != core/base/json.h ] &&
-                fail "$file: include core/base/json.h, which wraps <$name>"
-            [ -n "${wrapper[$name]:-}" ] && fail "$file: <$name> is shown by ${wrapper[$name]} already"
-            wrapper[$name]=$file
-        done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*<\([^>]*\)>.*/\1/p' "$file")
-        grep -nE -e '\b(atoi|strcpy|strcat|sprintf|vsprintf|strtok|rand|gets)[[:space:]]*\(' \
-            -e '[^_[:alnum:]]assert[[:space:]]*\(' "$file" |
-            while IFS= read -r line; do echo "$file:$line"; done | grep . >&2 &&
-            fail "$file: uses a function that is never used here"
-    done < <(find "$room" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
-done
+mapfile -t files < <(find "${rooms[@]}" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+while IFS=: read -r file name; do
+    room=${file%%/*}
+    case $name in
+    \<*)
+        name=${name#<}
+        sets_folders "$name"
+        [ "$folders" = any ] && continue
+        # shellcheck disable=SC2086
+        within "$file" $folders || fail "$file: <$name> belongs to $folders"
+        [[ $file == *.h ]] || continue
+        [ "$name" = jansson.h ] && [ "$file" != core/base/json.h ] &&
+            fail "$file: include core/base/json.h, which wraps <$name>"
+        [ -n "${wrapper[$name]:-}" ] && fail "$file: <$name> is shown by ${wrapper[$name]} already"
+        wrapper[$name]=$file
+        ;;
+    *)
+        name=${name#\"}
+        [[ $name == */* ]] || fail "$file: includes \"$name\"; write it from the root"
+        # shellcheck disable=SC2086
+        contains "${name%%/*}" ${allowed[$room]} ||
+            fail "$file: $room may not include $name; see the dependency direction in CMakeLists.txt"
+        # shellcheck disable=SC2086
+        ! runs_programs "$file" || ! contains "$name" $of_plans ||
+            fail "$file: includes $name; it runs a program, so have lowering say it in core/program/program.h"
+        echo "$file $name" >>"$pairs"
+        ;;
+    esac
+done < <(sed -nE -e 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<][^">]*).*/\1/;T body' -e F -e 'p;d' -e ': body' \
+    -e 's/^#define BODY ("[^"]*)".*/\1/;T' -e F -e p "${files[@]}" | paste -d: - -)
+for file in "${files[@]}"; do echo "$file"; done | grep -E '^executor/(engine|mixing)/' |
+    xargs grep -nE "$of_plans_read" >&2 &&
+    fail "the files above read what their program was lowered from; have lowering say it in core/program/program.h"
+grep -nE -e '\b(atoi|strcpy|strcat|sprintf|vsprintf|strtok|rand|gets)[[:space:]]*\(' \
+    -e '[^_[:alnum:]]assert[[:space:]]*\(' "${files[@]}" >&2 && fail "the files above use a function that is never used here"
 
 acyclic "these files" < <(sed -E 's/\.[a-z]+( |$)/\1/g; s/_private( |$)/\1/g' "$pairs")
 acyclic "these folders" < <(
@@ -151,5 +144,5 @@ both=$(
 grep -rnE '&ghp_sync_[a-z]' executor >&2 &&
     fail "the files above know a synchroniser by its variable; have those of its scheme know its name"
 [ -s "$pairs" ] || fail "no include found in $PWD"
-[ "$checked" -gt 0 ] || fail "no source file found in $PWD"
+[ "${#files[@]}" -gt 0 ] || fail "no source file found in $PWD"
 [ "$failures" -eq 0 ]
