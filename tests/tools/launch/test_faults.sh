@@ -8,10 +8,10 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 seed=${GHP_SEED:-$$}
 echo "GHP_SEED=$seed"
-"$GHP_SOURCE/bench/recovery/faults" --seed "$seed" --sample 27 --budget 70 --jobs 3 grid >out 2>err ||
+"$GHP_SOURCE/bench/recovery/faults" --seed "$seed" --sample 15 --budget 40 --jobs 3 grid >out 2>err ||
     fail "the grid: $(cat out err)"
 cat out
-"$GHP_SOURCE/bench/recovery/faults" --seed "$seed" --random 4 --budget 15 --jobs 2 kills >out 2>err ||
+"$GHP_SOURCE/bench/recovery/faults" --seed "$seed" --random 3 --budget 10 --jobs 2 kills >out 2>err ||
     fail "kills: $(cat out err)"
 cat out
 [ "$(wc -l <grid/runs.jsonl)" -gt 0 ] || fail "no run was made"

@@ -4,12 +4,12 @@
 # reduces or writes one of its many checkpoints: the last checkpoint always loads; the resumed run has the losses,
 # metrics and weights of the uninterrupted one - bit for bit under the same plan (float on oneDNN and double on the
 # reference backend in turn), to rounding under another plan and worker count (double); what the kill left
-# half-written is gone afterwards. 2 kills, in full runs 5; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a
+# half-written is gone afterwards. 2 kills, in full runs 3; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a
 # sequence of kills.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 kills=2
-full && kills=5
+full && kills=3
 [ "${GHP_ALL:-0}" = 1 ] && kills=50
 kills=${GHP_KILLS:-$kills}
 RANDOM=${GHP_SEED:-$$}

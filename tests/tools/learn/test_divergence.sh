@@ -7,11 +7,11 @@
 # layer is the first, in the order of the network, that the checkpoint of a run with --inject-fault overlook has with
 # numbers that are not finite, which Python reads. NaN in a sample, in weights and by a rate of 0 are told apart.
 # ghp-launch does not start such a run again. 4 draws, in full
-# runs 20; GHP_DRAWS=50 takes more, GHP_SEED repeats them.
+# runs 6, one a network; GHP_DRAWS=50 takes more, GHP_SEED repeats them.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 draws=4
-full && draws=10
+full && draws=6
 draws=${GHP_DRAWS:-$draws}
 RANDOM=${GHP_SEED:-77}
 echo "GHP_SEED=${GHP_SEED:-77}, $draws draws"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_huggingface.sh - folders of transformers through the tools: small networks of both families
-# with random weights are planned and trained by ghp and by PyTorch, and come back as folders; the same networks in ONNX
-# (all cases), as torch's exporters write them. Wants a python3 (GHP_PYTHON) that has torch and transformers.
+# with random weights are planned and trained by ghp and by PyTorch, and come back as folders; one of each family in ONNX
+# (full runs), as torch's exporters write them; GPT-2 itself by GHP_ALL=1. Wants a python3 (GHP_PYTHON) that has torch and
+# transformers.
 set -u
 program="$GHP_SOURCE/tests/tools/networks/huggingface.py"
 export HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error OMP_NUM_THREADS=1
@@ -76,8 +77,9 @@ shorter() { # NAME
 }
 shorter gpt-nano
 shorter llama-tied
-# 124 million weights and 50257 ids, in 6 GB; what ghp wrote has the same loss in transformers
-if full && run warm "$program" make-gpt2 && check gpt2 1 tokens:gpt2.ids 1 &&
+# 124 million weights and 50257 ids, in 6 GB, a minute; what ghp wrote has the same loss in transformers. Small ones
+# prove the same but for the size, which emulated/launches plans.
+if [ "${GHP_ALL:-0}" = 1 ] && run warm "$program" make-gpt2 && check gpt2 1 tokens:gpt2.ids 1 &&
     run warm "$program" loss gpt2.ours gpt2.ids; then
     echo "gpt2: losses by ghp $(losses ours | tr '\n' ' ')by PyTorch $(tr '\n' ' ' <gpt2.theirs)read back $(cat out)"
     paste out <(tail -n 1 gpt2.theirs) | awk '{ d = $1 - $2; exit !(d <= 1e-5 * $2 && -d <= 1e-5 * $2) }' ||
@@ -108,9 +110,7 @@ if full; then
         has_onnxruntime=false
         echo "left out: onnxruntime of '${GHP_PYTHON:-python3}' is not there" >&2
     }
-    check_onnx gpt-nano traced 14 @64
     check_onnx gpt-tied dynamo 18
-    check_onnx llama-nano dynamo 23
     check_onnx llama-tied traced 17 @64
 fi
 
