@@ -1,4 +1,4 @@
-/* ghp-test: np=2,4 np_full=1,6 timeout=60
+/* ghp-test: np=2 np_full=1,6 timeout=60
  *
  * Every layout change against a tensor that every rank knows: each rank cuts its part of the old layout out of it, the
  * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares.

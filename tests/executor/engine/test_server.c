@@ -1,4 +1,4 @@
-/* ghp-test: np=3 np_full=4,5 timeout=300
+/* ghp-test: np=3 np_full=5 timeout=300
  *
  * Parameter servers: with `bsp` workers train like one worker, and to the same bits as with an all-reduce, with one
  * server and with several, whose cuts begin inside tensors; with and without buckets, with batch norm, in double on the

@@ -1,4 +1,4 @@
-/* ghp-test: np=4 np_full=2,3 timeout=300
+/* ghp-test: np=4 np_full=3 timeout=300
  *
  * `lsgd`, whose workers are pulled to leaders. All of a group have the same leader's weights, whose own pull leaves its
  * bits; ties go to the first worker; every worker names the same leaders; bytes are those of

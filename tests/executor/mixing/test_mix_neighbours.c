@@ -1,4 +1,4 @@
-/* ghp-test: np=4 np_full=2,3 timeout=300
+/* ghp-test: np=4 np_full=3 timeout=300
  *
  * `dgd`, whose workers take the weighted mean of their neighbours' weights. Mixing keeps the sum of all workers'
  * weights, and on the complete graph, without momentum, all go the way of one worker; bytes are those of

@@ -1,4 +1,4 @@
-/* ghp-test: np=3,4 np_full=2,5 timeout=120
+/* ghp-test: np=4 np_full=3 timeout=120
  *
  * Stochastic gradient push. With `sgp` workers train to the weights of one process that trains all replicas in turn; a
  * left-out push is seen; a checkpoint continues to the bits of a training that nobody interrupted, and with another

@@ -1,4 +1,4 @@
-/* ghp-test: np=3 np_full=4,5 timeout=300
+/* ghp-test: np=3 np_full=5 timeout=300
  *
  * Mixes of weights with servers, what each must keep, and the fault that breaks it. One worker with `asp` and `ssp` is
  * SGD bit for bit, with one server and with several. With `asp` servers update as often as gradients come, and these

@@ -10,7 +10,7 @@
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
 
-enum { CASES = 120, BATCH = 24, MOST_LAYERS = 512 };
+enum { CASES = 40, BATCH = 24, MOST_LAYERS = 512 };
 
 static struct ghp_transport *transport;
 static int workers;

@@ -1,4 +1,4 @@
-/* ghp-test: np=2,3 np_full=1,4 timeout=300
+/* ghp-test: np=2 np_full=1,3,4 timeout=300
  *
  * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed
  * splits, of sequences also tensor with sequence parallelism. Networks: a plain, a residual (batch norm, dropout), a
@@ -63,8 +63,11 @@ static void reseed(struct bench *b, uint64_t seed)
 }
 
 /* In float another seed, where a decision within rounding fell the other way (docs/explanation/exactness.md): a wrong
- * plan fails from each, and in double from the first. */
-static void check_splits(struct bench *b, const struct ghp_split *splits, const char *name)
+ * plan fails from each, and in double from the first.
+ *
+ * again   trains twice, for the same bits */
+static void check_splits(struct bench *b, const struct ghp_split *splits, const char *name,
+                         bool again)
 {
     struct ghp_verification v = {0};
     uint64_t first = 0, second = 0;
@@ -83,9 +86,11 @@ static void check_splits(struct bench *b, const struct ghp_split *splits, const 
                     v.differences[i].weight_difference, v.differences[i].gradient_difference);
     }
     ghp_verification_release(&v);
-    train(b, splits, &v, &second);
-    CHECK(first == second);
-    ghp_verification_release(&v);
+    if (again) {
+        train(b, splits, &v, &second);
+        CHECK(first == second);
+        ghp_verification_release(&v);
+    }
     reseed(b, BENCH_SEED);
 }
 
@@ -96,7 +101,7 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
     char name[64];
 
     snprintf(name, sizeof name, "%s, seed %u, TP size <= %d", case_name(kind), seed, most);
-    check_splits(b, splits, name);
+    check_splits(b, splits, name, kind == CASE_MIXED);
     free(splits);
 }
 
@@ -108,17 +113,17 @@ static void check_sequence(struct bench *b)
 
     if (workers == 1 || b->model.layers[0].out.axes != GHP_AXES_SEQUENCE) return;
     splits = case_sequence_splits(&b->model, b->rank_plan.lowering.problem, workers);
-    check_splits(b, splits, "tensor and sequence");
+    check_splits(b, splits, "tensor and sequence", true);
     free(splits);
     splits = case_position_splits(&b->model, b->rank_plan.lowering.problem, workers);
     for (int i = 0; i < b->model.n_layers; i++)
         if (b->model.layers[i].op == GHP_OP_ATTENTION || b->model.layers[i].op == GHP_OP_ROTARY)
             CHECK_EQ(splits[i].kind, GHP_SPLIT_POSITION);
-    check_splits(b, splits, "positions");
+    check_splits(b, splits, "positions", false);
     for (int i = 0; i < b->model.n_layers; i++)
         if (b->model.layers[i].op == GHP_OP_ATTENTION && b->model.layers[i].heads.keys == 0)
             splits[i].kind = GHP_SPLIT_RING;
-    check_splits(b, splits, "a ring");
+    check_splits(b, splits, "a ring", true);
     free(splits);
 }
 
@@ -128,9 +133,9 @@ static void check_model(const char *model, const char *backend, int element_byte
 
     CHECK_STATUS(bench_open(&b, transport, model, backend, element_bytes), GHP_OK);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    for (int kind = CASE_DATA; kind < CASE_MIXED; kind++)
+    for (int kind = CASE_DATA; kind < (workers > 1 ? CASE_MIXED : CASE_DATA + 1); kind++)
         check_case(&b, (enum case_kind)kind, 0, workers);
-    for (unsigned seed = 1; workers > 1 && seed <= (check_full() ? 4 : 1); seed++)
+    for (unsigned seed = 1; workers > 1 && seed <= (check_full() ? 3 : 1); seed++)
         check_case(&b, CASE_MIXED, seed, workers);
     if (workers == 4) check_case(&b, CASE_MIXED, 9, 2);
     check_sequence(&b);
@@ -202,17 +207,17 @@ static void check_reduced(void)
  * tests/tools/hardship/test_stall.sh's. */
 enum { FAULTS = GHP_FAULT_NO_MIXING };
 
-/* Each fault, in some plan where it can act, is caught; and each acts somewhere. In full runs every plan is tried, else
- * each fault until it has acted once. */
+/* Each fault, in some plan where it can act, is caught; and each acts somewhere. In full runs of three workers every plan
+ * is tried, else each fault until it has acted once. */
 static void check_faults(const char *model, int *acted)
 {
+    bool all = check_full() && workers == 3;
     struct bench b;
 
     CHECK_STATUS(bench_open(&b, transport, model, "reference", 8), GHP_OK);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (int fault = 1; fault < FAULTS; fault++)
-        for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0);
-             kind++) {
+        for (int kind = CASE_DATA; kind < CASE_MIXED && (all || acted[fault] == 0); kind++) {
             struct ghp_split *splits = case_splits(&b.model, b.rank_plan.lowering.problem,
                                                    (enum case_kind)kind, 0, workers);
             struct ghp_verification v = {0};

@@ -92,7 +92,7 @@ static void shard(struct bench *b, enum ghp_param_sharding sharding, unsigned se
 /* Each kind on all layers, then draws; `bits`: all have those of the all-reduce. */
 static void check_kinds(struct bench *b, struct run run, bool bits)
 {
-    unsigned draws = check_full() ? 6 : 2;
+    unsigned draws = check_full() ? 3 : 1;
     uint64_t whole;
 
     shard(b, GHP_SHARDING_NONE, 0, &run);

@@ -115,13 +115,14 @@ static void check_same_bits(struct bench *b, struct run run)
                 (long long)run.bucket_bytes);
 }
 
+/* By data with no buckets, several and one, by other splits with several. */
 static void check_splits(struct bench *b, enum case_kind kind, unsigned seed)
 {
-    static const int64_t sizes[] = {0, 20000, INT64_C(1) << 40};
+    static const int64_t sizes[] = {20000, 0, INT64_C(1) << 40};
     struct ghp_split *splits =
         case_splits(&b->model, b->rank_plan.lowering.problem, kind, seed, workers);
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t i = 0; i < (kind == CASE_DATA ? sizeof sizes / sizeof sizes[0] : 1); i++)
         check_same_bits(b, (struct run){.splits = splits, .bucket_bytes = sizes[i]});
     free(splits);
 }
@@ -262,34 +263,32 @@ static void train_second(struct bench *b, const struct resumption *r, uint64_t s
     free(splits);
 }
 
-static void check_resume(struct ghp_comm *world, const struct resumption *r)
+static void check_resume(struct bench *b, struct ghp_comm *world, const struct resumption *r)
 {
-    const struct bench_numbers numbers = {
-        .ops = &ghp_backend_reference, .element_bytes = 8, .batch = 24};
-    struct bench b;
-    uint64_t saved;
-
-    CHECK_STATUS(bench_open_by(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", numbers),
-                 GHP_OK);
-    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    saved = heard_from_first(world, train_first(&b, r));
-    train_second(&b, r, saved);
-    bench_close(&b);
+    train_second(b, r, heard_from_first(world, train_first(b, r)));
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
 }
 
 /* By either synchroniser after the other, on as many workers, on fewer and on more. */
 static void check_resumptions(struct ghp_comm *world)
 {
+    const struct bench_numbers numbers = {
+        .ops = &ghp_backend_reference, .element_bytes = 8, .batch = 24};
+    struct bench b;
 
-    check_resume(world, &(struct resumption){whole, sharded, workers, workers});
+    CHECK_STATUS(bench_open_by(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", numbers),
+                 GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    check_resume(&b, world, &(struct resumption){whole, sharded, workers, workers});
     for (int n = check_full() || workers == 1 ? 1 : workers - 1; n <= workers; n++) {
-        check_resume(world, &(struct resumption){sharded, sharded, workers, n});
-        check_resume(world, &(struct resumption){sharded, whole, workers, n});
+        if (n > 1 && n < workers - 1) continue;
+        check_resume(&b, world, &(struct resumption){sharded, sharded, workers, n});
+        check_resume(&b, world, &(struct resumption){sharded, whole, workers, n});
         if (n == workers) continue;
-        check_resume(world, &(struct resumption){sharded, sharded, n, workers});
-        check_resume(world, &(struct resumption){whole, sharded, n, workers});
+        check_resume(&b, world, &(struct resumption){sharded, sharded, n, workers});
+        check_resume(&b, world, &(struct resumption){whole, sharded, n, workers});
     }
+    bench_close(&b);
 }
 
 /* ---- workers whose weights differ ---- */
@@ -329,7 +328,8 @@ static bool trains_like_reference(struct bench *b, int period, enum ghp_fault fa
     CHECK_STATUS(
         ghp_verify_alone(&b->exec, &b->rank_plan, &b->training_config, BENCH_STEPS, &reference),
         GHP_OK);
-    for (int i = 0; i < plan.list.n_trained && b->rank_plan.rank > 0; i++) /* of the first replica */
+    for (int i = 0; i < plan.list.n_trained && b->rank_plan.rank > 0;
+         i++) /* of the first replica */
         memcpy(plan.gradients[i], reference.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(

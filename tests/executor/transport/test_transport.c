@@ -1,4 +1,4 @@
-/* ghp-test: np=2,4 np_full=1,6 processors=1 timeout=240
+/* ghp-test: np=2 np_full=1,4,6 processors=1 timeout=240
  *
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
  * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both

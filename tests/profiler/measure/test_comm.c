@@ -1,5 +1,5 @@
 /* tests/profiler/measure/test_comm.c - collectives are timed at every rank count, and the fitted analytic model finds
- * the links again. ghp-test: np=3 np_full=1,2,4 timeout=60 */
+ * the links again. ghp-test: np=3 np_full=1,4 timeout=60 */
 #include "profiler/measure/comm.h"
 #include "core/base/clock.h"
 #include "tests/check.h"

@@ -1,5 +1,5 @@
 /* tests/profiler/validate/test_validation.c - collectives that a profile does not have: what is tried, at which
- * price, with which error. ghp-test: np=2 np_full=1,3,4 timeout=120 */
+ * price, with which error. ghp-test: np=2 np_full=1,3 timeout=120 */
 #include "profiler/validate/validation.h"
 #include "tests/check.h"
 

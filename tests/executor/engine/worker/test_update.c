@@ -1,4 +1,4 @@
-/* ghp-test: np=1,4 timeout=300
+/* ghp-test: np=2 np_full=1,4 timeout=300
  *
  * Every optimizer against double loops written here by its formula, fed with the gradients that the workers reduced:
  * ten steps under splits by data and mixed ones, with an all-reduce and a sharded update, in two stages and in
