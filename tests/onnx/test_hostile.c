@@ -142,8 +142,9 @@ static void check_ladder(void)
 static void try_bytes(const char *bytes, size_t n, int *sound)
 {
     struct ghp_model model;
+    FILE *file = fopen(path, "w"); /* without waiting for the disk, some thousand times */
 
-    CHECK_STATUS(ghp_file_write_atomic(path, bytes, n), GHP_OK);
+    CHECK(file != NULL && fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
     if (ghp_onnx_load(path, &model) == GHP_OK)
         ++*sound;
     else

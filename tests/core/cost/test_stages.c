@@ -384,10 +384,10 @@ static void check_memory(void)
 
 CHECK_TEST(stages)
 {
-    check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, 150);
-    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, 150);
-    check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, 150);
-    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, 150);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, check_cases(60));
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, check_cases(60));
+    check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, check_cases(60));
+    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, check_cases(60));
     check_many();
     check_cuts();
     check_gradients();

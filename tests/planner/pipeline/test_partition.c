@@ -16,7 +16,7 @@
 
 #include <unistd.h>
 
-enum { CASES = 300, MOST_STAGES = 3, MOST_MICRO_BATCHES = 4, MOST_LAYERS = 16, MOST_SPLITS = 64 };
+enum { CASES = 100, MOST_STAGES = 3, MOST_MICRO_BATCHES = 4, MOST_LAYERS = 16, MOST_SPLITS = 64 };
 
 static const double most_plans = 6000;
 static const double most_combinations = 400; /* of splits, without stages */

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-enum { CASES = 600, TIED_CASES = 120, SHARDED_CASES = 200, MAX_CHOICES = 64 * GHP_SHARDING_COUNT };
+enum { CASES = 200, TIED_CASES = 40, SHARDED_CASES = 80, MAX_CHOICES = 64 * GHP_SHARDING_COUNT };
 
 static const double most_combinations = 3000;
 static char model_path[64];

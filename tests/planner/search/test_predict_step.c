@@ -64,9 +64,9 @@ static void check_network(const char *path, const struct ghp_profile *profile)
 
 CHECK_TEST(predict_step)
 {
-    static const double bandwidths_Bps[] = {1e6, 1e8, 1e10, 1e12};
+    static const double bandwidths_Bps[] = {1e6, 1e10, 1e8, 1e12};
 
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < (check_full() ? 8 : 4); i++) {
         struct ghp_profile profile;
 
         if (!CHECK_STATUS(analytic_profile(1e11, bandwidths_Bps[i / 2], 1e-5, &profile), GHP_OK))
