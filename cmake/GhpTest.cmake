@@ -15,7 +15,7 @@
 #
 #   np          it runs under mpirun with these numbers of ranks
 #   np_full     and in full runs with these, too
-#   full        it runs in full runs only; what proves its property fast is named in its head
+#   full        it runs in full runs only; what stands for it in short ones is named in its head
 #   timeout     in seconds; 60 unless given
 #   processors  how many it keeps busy; else its ranks, or 1
 #   label       instead of unit, mpi or script

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 label=emulated
+# ghp-test: timeout=900 full=yes label=emulated
 # tests/emulated/test_tools.sh - the way from a profile to a trained network on an emulated GPU: ghp-profile --backend
 # cuda, ghp-plan, ghp-run; what tests/gpu/verify.sh asks of a machine with a GPU, in small; streams as late as they
-# may be. Timings mean nothing here; that there are any, and bytes, do.
+# may be. Timings mean nothing here; that there are any, and bytes, do. In short tests emulated/graphs, emulated/launches
+# and emulated/cuda_ops stand for it.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 BIN=$GHP_EMULATED_BIN

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-speedups
+# ghp-test: timeout=120 full=yes needs=ghp-speedups
 # tests/tools/bench/test_speedups.sh - one parameter, the same for all published cases, brings every speed-up within 10
-# %, and each case within 15 % when it is left out of the fit; without it nothing of that holds.
+# %, and each case within 15 % when it is left out of the fit; without it nothing of that holds. In short tests
+# tools/plan/golden_steps stands for it.
 #
 # The bars are the project's own for figures whose machine is known by its data sheet only; the program is
 # deterministic, so a change of law, lowering or simulation is what moves a figure across them.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/data/test_sampler.sh - training by importance sampling: one worker and three learn, a run repeats bit for
 # bit, with a sharded update to the same bits; a stopped run continues to them, in its first epoch and after it; samples
-# that are alike train as by uniform sampling; what it is refused with.
+# that are alike train as by uniform sampling; what it is refused with. In short tests executor/train/sampling and
+# executor/data/sampler stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/data/test_tokens.sh - a network of tokens through the tools, from files of tokens: what is reported of
-# tokens in addition to samples, that two workers train as one, and what is refused.
+# tokens in addition to samples, that two workers train as one, and what is refused. In short tests executor/data/tokens
+# and executor/data/token_windows stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model="$GHP_SOURCE/models/gpt-nano.json"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/data/test_two_classes.sh - networks that tell even digits from odd ones, on written-down pictures: a
 # support vector machine by workers that average their weights, and a kernel machine on random features, whose workers,
 # when they average after each step over the whole set, go the way of one. Labels by parity, images of length 1, and
-# their refusals.
+# their refusals. In short tests executor/backend/reference/reference and executor/data/data stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 

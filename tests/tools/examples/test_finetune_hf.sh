@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=200 processors=2 label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect
-# tests/tools/examples/test_finetune_hf.sh - examples/finetune-hf: the matrices of an adapter are trained, and nothing else.
+# ghp-test: timeout=200 processors=2 full=yes label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect
+# tests/tools/examples/test_finetune_hf.sh - examples/finetune-hf: the matrices of an adapter are trained, and nothing
+# else. In short tests tools/launch/commands stands for it.
 set -u
 . "$(dirname "$0")/example.sh"
 example finetune-hf

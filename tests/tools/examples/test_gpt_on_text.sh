@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=200 processors=2 label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect
-# tests/tools/examples/test_gpt_on_text.sh - examples/gpt-on-text: the text is learnt, and exported.
+# ghp-test: timeout=200 processors=2 full=yes label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect
+# tests/tools/examples/test_gpt_on_text.sh - examples/gpt-on-text: the text is learnt, and exported. In short tests
+# tools/launch/commands stands for it.
 set -u
 . "$(dirname "$0")/example.sh"
 example gpt-on-text

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
 # tests/tools/examples/test_memory.sh - examples/memory: each way that divides more needs less memory, and all of them train
-# to the same loss.
+# to the same loss. In short tests tools/plan/expect stands for it.
 set -u
 . "$(dirname "$0")/example.sh"
 export STEPS=10

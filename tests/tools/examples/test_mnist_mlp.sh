@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=200 processors=2 label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect,python3
-# tests/tools/examples/test_mnist_mlp.sh - examples/mnist-mlp: drawn digits are learnt.
+# ghp-test: timeout=200 processors=2 full=yes label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect,python3
+# tests/tools/examples/test_mnist_mlp.sh - examples/mnist-mlp: drawn digits are learnt. In short tests
+# tools/launch/commands stands for it.
 set -u
 . "$(dirname "$0")/example.sh"
 example mnist-mlp

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
+# ghp-test: timeout=300 processors=2 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
 # tests/tools/examples/test_schemes.sh - examples/schemes: each scheme of the lesson learns; a slow worker holds up those that sum.
 # A step of the slow worker lasts 80 ms at least, since a sleep is never too short: 64 samples in it are 800 a second.
+# In short tests planner/schemes/schemes stands for it.
 set -u
 . "$(dirname "$0")/example.sh"
 export STEPS=16

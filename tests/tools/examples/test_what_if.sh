@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=200 needs=ghp-plan,ghp-expect,ghp-inspect
-# tests/tools/examples/test_what_if.sh - examples/what-if: clusters that are not here are planned for.
+# ghp-test: timeout=200 full=yes needs=ghp-plan,ghp-expect,ghp-inspect
+# tests/tools/examples/test_what_if.sh - examples/what-if: clusters that are not here are planned for. In short tests
+# tools/plan/expect stands for it.
 set -u
 . "$(dirname "$0")/example.sh"
 example what-if

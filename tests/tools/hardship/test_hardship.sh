@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,ghp-train,ghp-launch,cc
+# ghp-test: timeout=600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,ghp-train,ghp-launch,cc
 # tests/tools/hardship/test_hardship.sh - tools that run short of memory, disk or descriptors, or are given what is not
 # a regular file, end in time with a sentence and a failure, or do all that was asked. It counts runs, and of these the
 # crashes, hangs and silent successes, of which there are none. Full runs fail more allocations than fast ones; GHP_EVERY=1
-# fails each.
+# fails each. In short tests planner/shortage, onnx/no_memory and executor/state/shortage stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 cat >model.json <<'END'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/hardship/test_speaks.sh - one of several workers speaks, whatever the launcher says: MPI's rank 0 does.
 # Open MPI's variable with the rank is taken away, as under another launcher, or names another rank. Without a launcher
-# help, version and usage errors need no MPI.
+# help, version and usage errors need no MPI. In short tests executor/platform/launch_environment stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=400 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=400 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/hardship/test_stall.sh - a worker that stops (SIGSTOP), exits or is killed (signal 9) while the others
 # start, read a checkpoint, compare their weights or end: the run ends within the watchdog's limit and some seconds, and
 # says in which phase, and by which rank. A worker that works alone, as worker 0 does after --verify, is waited for
-# longer than the limit, as long as it lives.
+# longer than the limit, as long as it lives. In short tests executor/train/stop and executor/platform/failpoint stand
+# for it.
 #
 # If weights mix, the rank that stopped is named by the server that others wait for, or by who wanted an exchange with it.
 #

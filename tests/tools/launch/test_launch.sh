@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch
+# ghp-test: timeout=600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch
 # tests/tools/launch/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is
 # killed, a worker that hangs, at random steps: it continues, and ends with the losses and weights of an undisturbed
 # run, to the bit with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen
 # twice. It stops in order, gives up with a reason, for example if no checkpoint is sound, and leaves no process, even
-# if it is killed itself. GHP_SEED repeats the steps.
+# if it is killed itself. GHP_SEED repeats the steps. In short tests tools/launch/kill and executor/launcher/job stand
+# for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 RANDOM=${GHP_SEED:-$$}

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-launch
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-profile,ghp-launch
 # tests/tools/launch/test_replan.sh - ghp-launch --replan: a heartbeat that tells of a slower worker or slower links
 # brings a plan for the machine as it is, which is gone over to where it pays, and left where the machine is as before.
-# The run is a script's, which beats as it is told.
+# The run is a script's, which beats as it is told. In short tests executor/launcher/replan and
+# executor/launcher/restart stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/launch/test_signals.sh - a signal ends a run in order: to one worker or to mpirun, while it trains or
 # evaluates. All workers end after the same step, with a checkpoint and exit code 4, and the resumed run has the weights
-# of an undisturbed one. A second signal ends a worker at once. No thread that computes takes a signal.
+# of an undisturbed one. A second signal ends a worker at once. No thread that computes takes a signal. In short tests
+# executor/train/stop stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=1200 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,python3
+# ghp-test: timeout=1200 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,python3
 # tests/tools/learn/test_divergence.sh - trainings that diverge, drawn by rate and seed over networks, optimizers,
 # precisions, synchronisers, clipped or not: none ends with exit code 0 and a number in its checkpoint that is not
 # finite. If one ends with 5, the named step is right: a checkpoint of that many steps is there and finite, and a run
@@ -7,7 +7,8 @@
 # layer is the first, in the order of the network, that the checkpoint of a run with --inject-fault overlook has with
 # numbers that are not finite, which Python reads. NaN in a sample, in weights and by a rate of 0 are told apart.
 # ghp-launch does not start such a run again. 4 draws, in full
-# runs 6, one a network; GHP_DRAWS=50 takes more, GHP_SEED repeats them.
+# runs 6, one a network; GHP_DRAWS=50 takes more, GHP_SEED repeats them. In short tests core/base/finite and
+# executor/train/losses stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 draws=4

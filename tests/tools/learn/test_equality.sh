@@ -73,7 +73,8 @@ plan() {
         -o "$1-$2-$3.json" "${@:4}" >out 2>err || fail "plan $*"
 }
 
-# A quick run has every kind of split by two workers, and by four one mixed plan a network: groups, masks, statistics.
+# A quick run has two kinds of splits by two workers, and by four one mixed plan a network: groups, masks, statistics.
+# executor/train/equality has all kinds.
 models="lenet5 small-resnet" counts="2 4"
 full && models="$models vgg-a-32"
 [ "${GHP_ALL:-0}" = 1 ] && counts="1 2 4"
@@ -95,6 +96,7 @@ for model in $models; do
             plan $model $n mixed --groups 2 --force '*conv*=data,fc*=out:2'
             plan $model $n mixed_in --groups 2 --force '*=in:max,fc*=in:2,*conv1=out:2'
         fi
+        full || names="in owt"
         full || [ $n = 2 ] || names="mixed"
         full || [ $model = lenet5 ] || names=${names##* }
         if [ $model = vgg-a-32 ] && [ "${GHP_ALL:-0}" != 1 ]; then

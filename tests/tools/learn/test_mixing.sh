@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/learn/test_mixing.sh - workers that mix their weights with servers' and wait for nobody's step: they end
 # when the samples asked for are used, with a line of metrics a step at most and no step twice; the report says what
 # was sent. One worker alone is SGD, says --verify; of several it is refused. Training continues from a checkpoint with
 # the same synchroniser; with another the checkpoint is refused. A signal ends all workers with a checkpoint. What mixes
 # in step, without
-# servers, is held against its reference by --verify, which sees a fault. What cannot be is refused.
+# servers, is held against its reference by --verify, which sees a fault. What cannot be is refused. In short tests
+# executor/mixing/mix_served and executor/mixing/mix_gossip stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=180 needs=ghp-plan,ghp-profile,ghp-inspect
+# ghp-test: timeout=180 full=yes needs=ghp-plan,ghp-profile,ghp-inspect
 # tests/tools/plan/test_plan.sh - ghp-plan at the command line: tables, the JSON object, plan files, strategies, splits
-# by hand, memory, exit codes, and that nothing is left if it fails.
+# by hand, memory, exit codes, and that nothing is left if it fails. In short tests tools/plan/expect, tools/plan/shard
+# and planner/make/make stand for it.
 set -eu
 . "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models

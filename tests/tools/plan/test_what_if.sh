@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run
 # tests/tools/plan/test_what_if.sh - ghp-plan --set and --machine at the command line: what the plan records, what
-# ghp-inspect and ghp-run say of it, that it verifies, and what is refused.
+# ghp-inspect and ghp-run say of it, that it verifies, and what is refused. In short tests planner/sweep/what_if stands
+# for it.
 set -eu
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=180 needs=ghp-plan,ghp-profile,ghp-inspect
+# ghp-test: timeout=180 full=yes needs=ghp-plan,ghp-profile,ghp-inspect
 # tests/tools/plan/test_why.sh - why a plan is as it is: every split of a layer, second-best, break-even values and the
-# margin, as ghp-plan writes them and ghp-inspect shows them, without the profile.
+# margin, as ghp-plan writes them and ghp-inspect shows them, without the profile. In short tests
+# planner/alternatives/break_even and tools/inspect/inspect stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models

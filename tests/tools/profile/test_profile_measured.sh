@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 processors=2 needs=ghp-profile
+# ghp-test: timeout=240 processors=2 full=yes needs=ghp-profile
 # tests/tools/profile/test_profile_measured.sh - ghp-profile under mpirun: a profile of lenet5 by two ranks, continued,
-# refused, interrupted; by one process without mpirun too.
+# refused, interrupted; by one process without mpirun too. In short tests profiler/run/run and profiler/run/cache stand
+# for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 profile=$GHP_BIN/ghp-profile

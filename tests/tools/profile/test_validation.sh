@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 processors=2 needs=ghp-profile
+# ghp-test: timeout=240 processors=2 full=yes needs=ghp-profile
 # tests/tools/profile/test_validation.sh - ghp-profile --validate under mpirun: table and object, refusals, and no
-# file is written.
+# file is written. In short tests profiler/validate/validation stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 profile=$GHP_BIN/ghp-profile

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=240 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_checkpoint.sh - what checkpoints survive: a newest one that is damaged or cut gives way to the
 # one before it, which is named; a full disk costs checkpoints and metrics, each said, but not the run, which exits 1.
-# They are as many as --checkpoint-epochs and --checkpoint-every say, and evaluations come as --eval-every says.
+# They are as many as --checkpoint-epochs and --checkpoint-every say, and evaluations come as --eval-every says. In
+# short tests executor/state/checkpoint stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

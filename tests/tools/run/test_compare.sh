@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=240 full=yes needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_compare.sh - ghp-run PLAN PLAN2 --compare STEPS: the table, the object, the run files; that
-# training by the winner gives the bits of training by it alone; and what it refuses to compare.
+# training by the winner gives the bits of training by it alone; and what it refuses to compare. In short tests
+# executor/compare/candidates and executor/compare/host_load stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

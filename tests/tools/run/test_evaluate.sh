@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
 # tests/tools/run/test_evaluate.sh - ghp-run --evaluate gives the loss of a training's own evaluation under any plan, and
-# refuses what is of a training; --patience ends a training after evaluations that brought nothing.
+# refuses what is of a training; --patience ends a training after evaluations that brought nothing. In short tests
+# executor/train/evaluate stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_first_weights.sh - a network's own weights are loaded whole, or the run ends with what is wrong:
 # folders in one file and in several, damaged and foreign ones; files that were moved; plans that are run from another
-# folder. Only --init random and a network without weights are drawn from the seed.
+# folder. Only --init random and a network without weights are drawn from the seed. In short tests
+# onnx/huggingface/weights and executor/state/init stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
@@ -92,11 +93,11 @@ damaged() { # NAME TEXT COMMAND: the folder after the command, `net.plan` again
 damaged_init() { # NAME TEXT COMMAND: what only reading the tensors shows, which --init FOLDER says too
     cp -r net kept
     (cd net && eval "$3")
-    refused "$2" net.plan
     refused "$2" net.plan --init net
     rm -r net
     mv kept net
 }
+damaged cut "truncated or damaged" 'head -c 3000 model.safetensors >x && mv x model.safetensors'
 damaged_init cut "truncated or damaged" 'head -c 3000 model.safetensors >x && mv x model.safetensors'
 damaged_init pointer "is a pointer of Git LFS.*git lfs pull" \
     'printf "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n" >model.safetensors'

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_guard.sh - ghp-run --guard: on emulated links, where messages take longer than any busy machine,
 # a plan that is slower than data parallelism gives way to it in mid-training and the losses continue as they would
 # have; one that is faster stays, and its weights are to the bit those of a run without guard. auto acts where the first
 # steps are beyond the prediction's error or the profile was disturbed, in trainings of more than 200 steps, and not
-# else; what has no guard is refused.
+# else; what has no guard is refused. In short tests executor/compare/candidates and executor/train/drift stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_local_statistics.sh - batch norms over each worker's own samples ("statistics": "local") train
 # on several workers as one worker does with ghost batches of as many samples, whose bits "local:S" gives too. Replicas
-# hold the same running statistics; checkpoints and evaluations have them under any plan.
+# hold the same running statistics; checkpoints and evaluations have them under any plan. In short tests
+# core/model/statistics and executor/train/equality stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 

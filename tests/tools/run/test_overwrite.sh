@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch,ghp-train
+# ghp-test: timeout=240 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch,ghp-train
 # tests/tools/run/test_overwrite.sh - a training that is kept is never replaced unsaid: a run that is not resumed is
 # refused in a folder with checkpoints, and by a metrics file that is not empty, and names what helps. Nothing of what
 # is there has changed then. --overwrite replaces it. The same holds for ghp-launch and ghp-train. If two jobs have one
-# folder, the second is refused and told whose it is; what a job that was killed leaves is cleared, and that is said.
+# folder, the second is refused and told whose it is; what a job that was killed leaves is cleared, and that is said. In
+# short tests tools/hardship/two_users and tools/hardship/leftover stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 plan() { # plan NAME FEATURES: a network of that name

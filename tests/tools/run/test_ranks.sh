@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=400 processors=1 label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
+# ghp-test: timeout=400 processors=1 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
 # tests/tools/run/test_ranks.sh - two ranks that are told different things do not train: before the first step one of
 # them says what differs, between whom, with both values. What may differ (paths of equal files, who writes what,
 # threads) does not count as a difference. Full runs take all ways, others every fourth and those that once hung or
-# crashed.
+# crashed. In short tests tools/hardship/bad_input stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

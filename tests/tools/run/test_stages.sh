@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=900 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_stages.sh - stages and micro-batches through the tools: plans for separated roles and pipelines
 # are made, verified, shown in every form, and train like one worker (ten steps of `ghp-run --verify`), in float on
 # oneDNN and in double on the reference backend; a search over all roles finds nothing slower than shared ones; what
 # cannot be is refused with what would do. GHP_ALL=1 adds cd-dnn-512, vgg-a-32, resnet18-32 and every number of
 # micro-batches everywhere (hours); GHP_ONLY=NETWORK takes one network of these alone, GHP_PIPELINE=1f1b one schedule, GHP_MICRO="1 2"
-# these numbers of micro-batches; GHP_STEPS=10 has the large networks, too, take that number of steps in double.
+# these numbers of micro-batches; GHP_STEPS=10 has the large networks, too, take that number of steps in double. In
+# short tests executor/engine/stages stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 batch=48

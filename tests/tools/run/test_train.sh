@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 label=mpi processors=2 needs=ghp-train,ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=240 full=yes label=mpi processors=2 needs=ghp-train,ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_train.sh - from a network to its training with one command: only what the choice hangs on is
 # measured, in the end nothing more is wanted, and a second time nothing is measured. Its own sentence is the last line
-# of what fails, signals reach the training, and nothing outlives it.
+# of what fails, signals reach the training, and nothing outlives it. In short tests tools/launch/commands stands for
+# it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 cat >tiny.json <<END
