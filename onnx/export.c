@@ -95,20 +95,20 @@ static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
     return GHP_OK;
 }
 
-/* The shares of weights that attentions drop, by their names, as JSON in the metadata, if there are some. */
+/* The ratios of weights that attentions drop, by their names, as JSON in the metadata, if there are some. */
 static enum ghp_status put_dropout(struct ghp_onnx_export *ex, char **text)
 {
     const struct ghp_model *model = ex->model;
-    json_t *shares = json_object();
-    bool failed = shares == NULL;
+    json_t *ratios = json_object();
+    bool failed = ratios == NULL;
 
     for (int i = 0; i < model->n_layers; i++)
         if (model->layers[i].heads.dropout > 0)
-            ghp_json_put(shares, model->layers[i].name, json_real(model->layers[i].heads.dropout),
+            ghp_json_put(ratios, model->layers[i].name, json_real(model->layers[i].heads.dropout),
                          &failed);
-    if (json_object_size(shares) > 0 && !failed) *text = ghp_json_line_of(shares);
-    failed = failed || (json_object_size(shares) > 0 && *text == NULL);
-    json_decref(shares);
+    if (json_object_size(ratios) > 0 && !failed) *text = ghp_json_line_of(ratios);
+    failed = failed || (json_object_size(ratios) > 0 && *text == NULL);
+    json_decref(ratios);
     if (failed) return GHP_NO_MEMORY();
     if (*text != NULL)
         ex->file.texts[ex->file.n_texts++] =

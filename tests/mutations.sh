@@ -165,7 +165,7 @@ mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.
     executor/mixing/mix_served:np3
 mistake bytes-not-counted executor/mixing/mixer_private.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
     executor/mixing/mix_served:np3
-mistake degree-of-another core/sharding/neighbours.c 's/1 - ghp_neighbours_degree(graph, workers, v) \* share/share + 0 * v/' \
+mistake degree-of-another core/sharding/neighbours.c 's/1 - ghp_neighbours_degree(graph, workers, v) \* weight/weight + 0 * v/' \
     core/sharding/neighbours
 # learning rates by norms: ratios that nobody cuts, gains that fall
 mistake ratio-not-cut core/optimizer/tensor_rates.c 's/return \*cut ? n : s;/return s;/' core/optimizer/tensor_rates

@@ -55,12 +55,12 @@ static void advance_by_batches(struct ghp_tensor_rates *rates, int batches, doub
                                const struct ghp_tensor_norms *norms)
 {
     double *top = rates->values, *bottom = top + rates->tensors, *gain = bottom + rates->tensors;
-    double n = batches, share = fmin(n / batches_of_mean, 1), tops = 0, bottoms = 0, whole;
+    double n = batches, fraction = fmin(n / batches_of_mean, 1), tops = 0, bottoms = 0, whole;
     bool cut;
 
     for (int j = 0; j < rates->tensors; j++) {
-        top[j] = share * norms->others[j] / n + (1 - share) * top[j];
-        bottom[j] = share * norms->gradients[j] + (1 - share) * bottom[j];
+        top[j] = fraction * norms->others[j] / n + (1 - fraction) * top[j];
+        bottom[j] = fraction * norms->gradients[j] + (1 - fraction) * bottom[j];
         tops += top[j];
         bottoms += bottom[j];
     }

@@ -170,10 +170,10 @@ void ghp_program_live(const struct ghp_program *program, int64_t *live);
  * workers of all stages each element of each whole parameter once. If gradients lie in optimizer shards it is this
  * worker's shard, else an even part among those that hold the same. It begins at a multiple of 16 elements. Local.
  * Tested tests/executor/engine/worker/test_update.c */
-struct ghp_norm_share {
+struct ghp_norm_range {
     int64_t first, end;
 };
-struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer);
+struct ghp_norm_range ghp_norm_range_of(const struct ghp_program *program, int buffer);
 
 /* The doubles that a NORM_REDUCE sums: one of all gradients or, if rates follow norms, of each parameter of the
  * model in its order of layers and slots that of its gradients, then the other norm (core/optimizer/tensor_rates.h).

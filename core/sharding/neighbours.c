@@ -123,10 +123,10 @@ int ghp_neighbours_most_degree(const struct ghp_neighbours *graph, int workers)
 
 double ghp_neighbours_weight(const struct ghp_neighbours *graph, int workers, int u, int v)
 {
-    double share = 1.0 / (ghp_neighbours_most_degree(graph, workers) + 1);
+    double weight = 1.0 / (ghp_neighbours_most_degree(graph, workers) + 1);
 
-    if (u == v) return 1 - ghp_neighbours_degree(graph, workers, v) * share;
-    return ghp_neighbours_joins(graph, workers, u, v) ? share : 0;
+    if (u == v) return 1 - ghp_neighbours_degree(graph, workers, v) * weight;
+    return ghp_neighbours_joins(graph, workers, u, v) ? weight : 0;
 }
 
 /* ---- what fits ---- */

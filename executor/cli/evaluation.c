@@ -25,8 +25,8 @@ static enum ghp_status print_classes(const struct ghp_hits *hits)
         ghp_table_row(t);
         ghp_table_cell(t, "%d", c);
         ghp_table_cell(t, "%lld", (long long)of.labels);
-        ghp_table_cell(t, "%.4f", ghp_hits_share(of.top1, of.labels));
-        ghp_table_cell(t, "%.4f", ghp_hits_share(of.top5, of.labels));
+        ghp_table_cell(t, "%.4f", ghp_hits_fraction(of.top1, of.labels));
+        ghp_table_cell(t, "%.4f", ghp_hits_fraction(of.top5, of.labels));
     }
     status = ghp_table_print(t, stdout);
     ghp_table_close(t);
@@ -47,10 +47,10 @@ enum ghp_status ghp_evaluation_print(const struct ghp_training *t, bool as_json)
 
     if (!t->has_evaluation) return GHP_OK;
     if (as_json) {
-        json_t *root = json_pack("{s:o, s:o, s:I, s:s, s:f}", "loss", real_or_null(e->loss),
-                                 e->of_numbers ? "absolute_error" : "top1", real_or_null(second),
-                                 "samples", (json_int_t)e->samples, "set", set, "seconds",
-                                 e->seconds);
+        json_t *root =
+            json_pack("{s:o, s:o, s:I, s:s, s:f}", "loss", real_or_null(e->loss),
+                      e->of_numbers ? "absolute_error" : "top1", real_or_null(second), "samples",
+                      (json_int_t)e->samples, "set", set, "seconds", e->seconds);
 
         if (e->perplexity > 0)
             ghp_json_put(root, "perplexity", real_or_null(e->perplexity), &failed);
@@ -60,7 +60,7 @@ enum ghp_status ghp_evaluation_print(const struct ghp_training *t, bool as_json)
         printf(e->of_numbers ? "loss %.6g, absolute error %.6g" : "loss %.6g, accuracy %.4f",
                e->loss, second);
         if (e->hits.detail != GHP_HITS_TOP1)
-            printf(", top-5 %.4f", ghp_hits_share(e->hits.all.top5, e->hits.all.labels));
+            printf(", top-5 %.4f", ghp_hits_fraction(e->hits.all.top5, e->hits.all.labels));
         if (e->perplexity > 0) printf(", perplexity %.6g", e->perplexity);
         printf(" on %s%lld%s samples\n", t->evaluates_all ? "all " : "", (long long)e->samples,
                t->evaluates_all ? "" : " test");

@@ -187,7 +187,7 @@ static enum ghp_status take_turn(struct bout *b, int round, int i)
 }
 
 /* Every worker timed the round; the mean of all counts. */
-static enum ghp_status share_round(struct bout *b, int round)
+static enum ghp_status broadcast_round(struct bout *b, int round)
 {
     struct ghp_setup *s = b->setup;
     int n = s->n_session_plans;
@@ -237,7 +237,7 @@ static enum ghp_status run_rounds(struct bout *b)
         for (int i = 0; i < n; i++)
             GHP_TRY(take_turn(b, round, order[i]));
         GHP_TRY(ghp_host_load_use(b->host_load, &ab->use[round]));
-        GHP_TRY(share_round(b, round));
+        GHP_TRY(broadcast_round(b, round));
         ab->all_use.foreign_s += ab->use[round].foreign_s;
         ab->all_use.capacity_s += ab->use[round].capacity_s;
         ab->candidates.rounds = round + 1;

@@ -10,7 +10,8 @@
 #include <math.h>
 
 static const double ms = 1e3;
-static const double disturbing_share = 0.05; /* of all cores; less is a system's own housekeeping */
+/* of all cores; less is a system's own housekeeping */
+static const double disturbing_fraction = 0.05;
 
 static struct ghp_error_term term_of(const struct ghp_comparison *ab, const struct ghp_setup *s,
                                      int i)
@@ -19,17 +20,17 @@ static struct ghp_error_term term_of(const struct ghp_comparison *ab, const stru
                                    .measured_s = ab->candidates.standings[i].measured_s};
 }
 
-/* Greatest share of a round, and which; -1 if none is known. */
-static double worst_share(const struct ghp_comparison *ab, int *round)
+/* Greatest fraction of a round, and which; -1 if none is known. */
+static double worst_fraction(const struct ghp_comparison *ab, int *round)
 {
     double worst = -1;
 
     *round = 0;
     for (int r = 0; r < ab->candidates.rounds; r++) {
-        double share = ghp_cpu_fraction(ab->use[r]);
+        double fraction = ghp_cpu_fraction(ab->use[r]);
 
-        if (share <= worst) continue;
-        worst = share;
+        if (fraction <= worst) continue;
+        worst = fraction;
         *round = r;
     }
     return worst;
@@ -69,9 +70,9 @@ static void head_notes(struct ghp_table *t, const struct ghp_comparison *ab,
 static void disturbance_note(struct ghp_table *t, const struct ghp_comparison *ab)
 {
     int round;
-    double worst = worst_share(ab, &round), all = ghp_cpu_fraction(ab->all_use);
+    double worst = worst_fraction(ab, &round), all = ghp_cpu_fraction(ab->all_use);
 
-    if (worst <= disturbing_share && all <= disturbing_share) return;
+    if (worst <= disturbing_fraction && all <= disturbing_fraction) return;
     if (worst >= 0)
         ghp_table_note(t,
                        "disturbed: other programs took %.1f %% of all cores, in round %d %.1f %%; "
@@ -184,9 +185,9 @@ static json_t *real_or_null(bool known, double value)
 
 static json_t *share_json(struct ghp_cpu_use use)
 {
-    double share = ghp_cpu_fraction(use);
+    double fraction = ghp_cpu_fraction(use);
 
-    return real_or_null(share >= 0, share);
+    return real_or_null(fraction >= 0, fraction);
 }
 
 static json_t *plan_json(const struct ghp_comparison *ab, const struct ghp_setup *s, int i)

@@ -37,8 +37,8 @@ struct synthetic {
     float *patterns;        /* [classes][c][tile_h][tile_w], owned */
 };
 
-static const double pattern_share = 0.7071067811865476,
-                    noise_share = 0.7071067811865476; /* squares sum to 1 */
+static const double pattern_scale = 0.7071067811865476,
+                    noise_scale = 0.7071067811865476; /* squares sum to 1 */
 /* a byte less 127.5 has deviation sqrt((256^2 - 1) / 12): one over it */
 static const double byte_unit = 0.01353164693413614;
 
@@ -67,11 +67,11 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
     own->tile_h = smaller(data->shape.h, MOST_TILES);
     own->tile_w = smaller(data->shape.w, MOST_TILES);
     for (int byte = 0; byte < 256; byte++)
-        own->noise[byte] = (float)(noise_share * byte_unit * ((double)byte - 127.5));
+        own->noise[byte] = (float)(noise_scale * byte_unit * ((double)byte - 127.5));
     values = data->classes * data->shape.c * own->tile_h * own->tile_w;
     own->patterns = ghp_alloc((size_t)values, sizeof *own->patterns);
     if (own->patterns == NULL) return GHP_NO_MEMORY();
-    ghp_random_fill_normal(request->seed, STREAM_PATTERN, 0, values, pattern_share,
+    ghp_random_fill_normal(request->seed, STREAM_PATTERN, 0, values, pattern_scale,
                            (int)sizeof(float), own->patterns);
     return GHP_OK;
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double late_share = 0.05; /* of a step */
+static const double late_fraction = 0.05; /* of a step */
 
 struct ghp_pace {
     double *part_s; /* of each instruction; 0: it is not paced */
@@ -66,7 +66,7 @@ void ghp_pace_close(struct ghp_pace *pace)
 /* A last sleep's excess goes over to the next step. */
 void ghp_pace_step(struct ghp_pace *pace)
 {
-    if (pace == NULL || pace->behind_s <= late_share * pace->step_s) return;
+    if (pace == NULL || pace->behind_s <= late_fraction * pace->step_s) return;
     pace->late_steps++;
     pace->behind_s = 0;
 }

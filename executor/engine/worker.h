@@ -162,13 +162,13 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *worker);
 
 /* The latest finished result: of the step before the last, or of the last one after flush or settle. If
  * METRIC_REDUCE has a period (core/program/program.h), results come for some steps at once, and flush, settle or
- * share_results bring those of all steps done. Returns false while there is none. */
+ * reduce_results bring those of all steps done. Returns false while there is none. */
 bool ghp_worker_result(const struct ghp_worker *worker, struct ghp_result *result);
 /* The same for a given step: the latest one, or one whose result came with it. */
 bool ghp_worker_result_of(const struct ghp_worker *worker, uint64_t step,
                           struct ghp_result *result);
 /* Sums the results that workers have kept. Between steps. Collective. */
-enum ghp_status ghp_worker_share_results(struct ghp_worker *worker);
+enum ghp_status ghp_worker_reduce_results(struct ghp_worker *worker);
 
 /* The first weights, moments or running statistics that updates found not finite. From then on the losses of steps
  * are NaN, on all workers that sum them. Waits for enqueued work. Local. */

@@ -13,14 +13,14 @@ static const double main_part = 0.5;             /* of the difference is enough 
 static const char *const term_names[GHP_DRIFT_TERMS] = {
     "forward", "backward", "update", "samples", "reshard", "reduction", "transfer"};
 
-static double growth(const struct ghp_drift_share *share)
+static double growth(const struct ghp_drift_part *part)
 {
-    return share->now_s - share->before_s;
+    return part->now_s - part->before_s;
 }
 
-static double times(const struct ghp_drift_share *share)
+static double times(const struct ghp_drift_part *part)
 {
-    return share->before_s > 0 ? share->now_s / share->before_s : 0;
+    return part->before_s > 0 ? part->now_s / part->before_s : 0;
 }
 
 /* ---- what all make of it ---- */
@@ -42,14 +42,14 @@ struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_message *messages
     if (growth(&messages[most].computing) >= enough_s) {
         f.place = GHP_DRIFT_WORKER;
         f.worker = most;
-        f.share = messages[most].computing;
+        f.part = messages[most].computing;
         for (int i = 0; i < n; i++)
             if (i != most && times(&messages[i].computing) > f.others_times)
                 f.others_times = times(&messages[i].computing);
     } else if (growth(&messages[least].exchanging) >= enough_s) {
         f.place = GHP_DRIFT_LINK;
         f.worker = least;
-        f.share = messages[least].exchanging;
+        f.part = messages[least].exchanging;
     }
     return f;
 }
@@ -71,33 +71,33 @@ static enum ghp_drift_term term_of(const struct ghp_instr *instr)
     return phase == GHP_PHASE_FORWARD ? GHP_DRIFT_FORWARD : GHP_DRIFT_BACKWARD;
 }
 
-/* Adds each instruction's seconds to its share, and those of a layer's term to `terms`. */
+/* Adds each instruction's seconds to its part, and those of a layer's term to `terms`. */
 static void add_all(const struct ghp_program *program, const double *seconds, double *terms,
-                    double shares[2])
+                    double parts[2])
 {
     for (int i = 0; i < program->n_instrs; i++) {
         enum ghp_drift_term term = term_of(&program->instrs[i]);
         int layer = program->instrs[i].layer;
 
         if (term == GHP_DRIFT_TERMS) continue;
-        shares[term > GHP_DRIFT_SAMPLES] += seconds[i];
+        parts[term > GHP_DRIFT_SAMPLES] += seconds[i];
         if (layer >= 0) terms[layer * GHP_DRIFT_TERMS + (int)term] += seconds[i];
     }
 }
 
 /* The term of these that has grown most. */
 static void name_most(const double *before, const double *now, int n_layers,
-                      struct ghp_drift_share *share, bool exchanges)
+                      struct ghp_drift_part *part, bool exchanges)
 {
     double most_s = 0;
 
-    share->layer = -1;
+    part->layer = -1;
     for (int i = 0; i < n_layers * GHP_DRIFT_TERMS; i++) {
         if ((i % GHP_DRIFT_TERMS > GHP_DRIFT_SAMPLES) != exchanges || now[i] - before[i] <= most_s)
             continue;
         most_s = now[i] - before[i];
-        share->layer = i / GHP_DRIFT_TERMS;
-        share->term = i % GHP_DRIFT_TERMS;
+        part->layer = i / GHP_DRIFT_TERMS;
+        part->term = i % GHP_DRIFT_TERMS;
     }
 }
 
@@ -111,8 +111,8 @@ static enum ghp_status compare(const struct ghp_drift *d, struct ghp_worker *wor
     if (terms == NULL) return GHP_NO_MEMORY();
     add_all(program, d->before_s, terms, before);
     add_all(program, now_s, terms + n, now);
-    message->computing = (struct ghp_drift_share){before[0], now[0], -1, 0};
-    message->exchanging = (struct ghp_drift_share){before[1], now[1], -1, 0};
+    message->computing = (struct ghp_drift_part){before[0], now[0], -1, 0};
+    message->exchanging = (struct ghp_drift_part){before[1], now[1], -1, 0};
     name_most(terms, terms + n, n_layers, &message->computing, false);
     name_most(terms, terms + n, n_layers, &message->exchanging, true);
     free(terms);
@@ -123,23 +123,23 @@ static enum ghp_status compare(const struct ghp_drift *d, struct ghp_worker *wor
 
 static void say(const struct ghp_drift_finding *f, const struct ghp_model *model)
 {
-    int layer = (int)f->share.layer;
+    int layer = (int)f->part.layer;
     char where[160] = "", others[64] = "";
 
     if (layer >= 0)
         snprintf(where, sizeof where, "; most of the difference is in layer '%s', %s",
-                 model->layers[layer].name, term_names[(int)f->share.term]);
+                 model->layers[layer].name, term_names[(int)f->part.term]);
     if (f->others_times > 0)
         snprintf(others, sizeof others, ", the others at most %.1f times", f->others_times);
     if (f->now_s < f->before_s)
         ghp_note("steps take %.4g ms, %.4g before", 1e3 * f->now_s, 1e3 * f->before_s);
     else if (f->place == GHP_DRIFT_WORKER)
         ghp_warn("steps take %.4g ms, %.4g before: worker %d computes %.1f times as long%s%s",
-                 1e3 * f->now_s, 1e3 * f->before_s, f->worker, times(&f->share), others, where);
+                 1e3 * f->now_s, 1e3 * f->before_s, f->worker, times(&f->part), others, where);
     else if (f->place == GHP_DRIFT_LINK)
         ghp_warn("steps take %.4g ms, %.4g before: exchanges take %.1f times as long, also for "
                  "worker %d, which waits least for others%s",
-                 1e3 * f->now_s, 1e3 * f->before_s, times(&f->share), f->worker, where);
+                 1e3 * f->now_s, 1e3 * f->before_s, times(&f->part), f->worker, where);
     else
         ghp_warn("steps take %.4g ms, %.4g before, neither for computing nor for exchanges: see "
                  "what else the machines do",
@@ -158,7 +158,7 @@ static void tell(const struct ghp_drift_finding *f, struct ghp_heartbeat *heartb
                     : f->place == GHP_DRIFT_LINK ? GHP_BEAT_SLOW_LINKS
                                                  : GHP_BEAT_OTHER;
     change->worker = f->worker;
-    change->times = times(&f->share) / (worker && f->others_times > 1 ? f->others_times : 1);
+    change->times = times(&f->part) / (worker && f->others_times > 1 ? f->others_times : 1);
     change->now_s = f->now_s;
     change->before_s = f->before_s;
 }

@@ -28,23 +28,23 @@ enum ghp_drift_term {
 
 /* Seconds of a step that one worker computes, or exchanges; and the layer and term that make the most of the
  * difference, numbers too. */
-struct ghp_drift_share {
+struct ghp_drift_part {
     double before_s, now_s;
     double layer, term; /* layer -1: none */
 };
 
 struct ghp_drift_message {  /* of one worker, as it is told; doubles alone */
     double before_s, now_s; /* a step */
-    struct ghp_drift_share computing, exchanging;
+    struct ghp_drift_part computing, exchanging;
 };
 
 enum ghp_drift_place { GHP_DRIFT_NONE, GHP_DRIFT_WORKER, GHP_DRIFT_LINK, GHP_DRIFT_ELSEWHERE };
 
 struct ghp_drift_finding {
     enum ghp_drift_place place;
-    int worker;                   /* WORKER: that computes longer; LINK: that waits least */
-    struct ghp_drift_share share; /* of that worker */
-    double before_s, now_s;       /* a step */
+    int worker;                 /* WORKER: that computes longer; LINK: that waits least */
+    struct ghp_drift_part part; /* of that worker */
+    double before_s, now_s;     /* a step */
     double others_times; /* WORKER: how many times as long others compute, at most; 0: no others */
 };
 

@@ -223,7 +223,7 @@ enum ghp_status ghp_event_file_evaluation(struct ghp_event_file *file, int64_t s
     put_scalar(&summary, e->of_numbers ? "test/absolute_error" : "test/top1",
                e->of_numbers ? e->absolute_error : e->accuracy);
     if (e->hits.detail != GHP_HITS_TOP1)
-        put_scalar(&summary, "test/top5", ghp_hits_share(e->hits.all.top5, e->hits.all.labels));
+        put_scalar(&summary, "test/top5", ghp_hits_fraction(e->hits.all.top5, e->hits.all.labels));
     if (e->perplexity > 0) put_scalar(&summary, "test/perplexity", e->perplexity);
     return write_summary(file, step - 1, &summary);
 }

@@ -44,7 +44,7 @@ enum ghp_status ghp_hits_check(const struct ghp_model *model, enum ghp_hits_deta
 
 /* ---- what was counted ---- */
 
-double ghp_hits_share(int64_t hits, int64_t labels)
+double ghp_hits_fraction(int64_t hits, int64_t labels)
 {
     return labels > 0 ? (double)hits / (double)labels : 0;
 }
@@ -64,7 +64,7 @@ bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *objec
     int failed = 0;
 
     if (hits->detail == GHP_HITS_TOP1) return true;
-    failed |= put(object, prefix, "top5", json_real(ghp_hits_share(all->top5, all->labels)));
+    failed |= put(object, prefix, "top5", json_real(ghp_hits_fraction(all->top5, all->labels)));
     if (hits->of_class == NULL) return failed == 0;
     labels = json_array();
     top1 = json_array();
@@ -74,9 +74,9 @@ bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *objec
         bool has = of.labels > 0;
 
         failed |= json_array_append_new(labels, json_integer((json_int_t)of.labels));
-        failed |= json_array_append_new(top1, has ? json_real(ghp_hits_share(of.top1, of.labels))
+        failed |= json_array_append_new(top1, has ? json_real(ghp_hits_fraction(of.top1, of.labels))
                                                   : json_null());
-        failed |= json_array_append_new(top5, has ? json_real(ghp_hits_share(of.top5, of.labels))
+        failed |= json_array_append_new(top5, has ? json_real(ghp_hits_fraction(of.top5, of.labels))
                                                   : json_null());
     }
     failed |= put(object, prefix, "class_labels", labels);

@@ -32,8 +32,8 @@ struct ghp_hits {
  * Returns   GHP_OK; GHP_ERR_INPUT naming the loss */
 enum ghp_status ghp_hits_check(const struct ghp_model *model, enum ghp_hits_detail detail);
 
-/* Hits as a share of `labels` labels; 0 if there are none. */
-double ghp_hits_share(int64_t hits, int64_t labels);
+/* Hits as a fraction of `labels` labels; 0 if there are none. */
+double ghp_hits_fraction(int64_t hits, int64_t labels);
 
 /* Puts the keys top5, class_labels, class_top1 and class_top5, each after `prefix`, as far as they were counted. Shares
  * of a class without labels are null. Returns false without memory. */

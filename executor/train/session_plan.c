@@ -129,7 +129,7 @@ static enum ghp_status check_limit(const struct ghp_setup *s, const struct ghp_s
 {
     int64_t bytes = ghp_worker_program(e->worker)->peak_bytes;
     struct ghp_limits limits;
-    char need[32], have[32], share[32];
+    char need[32], have[32], each[32];
 
     ghp_limits_read("", &limits);
     if (limits.memory_left_bytes < 0 || ghp_exec_context_device(&s->exec).ops != NULL ||
@@ -137,11 +137,11 @@ static enum ghp_status check_limit(const struct ghp_setup *s, const struct ghp_s
         return GHP_OK;
     ghp_bytes_format((double)bytes, need, sizeof need);
     ghp_bytes_format((double)limits.memory_left_bytes, have, sizeof have);
-    ghp_bytes_format((double)(limits.memory_left_bytes / s->here), share, sizeof share);
+    ghp_bytes_format((double)(limits.memory_left_bytes / s->here), each, sizeof each);
     return GHP_FAIL(GHP_ERR_NO_MEMORY,
                     "'%s' needs %s a worker, and %s leaves %s for %d worker(s) of this node; plan "
                     "with --memory below %s, or raise the limit",
-                    e->path, need, limits.memory_by, have, s->here, share);
+                    e->path, need, limits.memory_by, have, s->here, each);
 }
 
 /* Kernels may ask for more scratch than was planned, but not for more than the plan's limit. */

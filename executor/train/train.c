@@ -75,7 +75,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     if (ghp_checkpoint_written(&t->checkpoints)) ghp_training_finish_save(t);
     begin_s = ghp_now_s();
     if (!last) GHP_TRY(ghp_stop_check(ghp_training_stop(t), ends));
-    if (!last && ghp_stop_told(ghp_training_stop(t))) GHP_TRY(ghp_worker_share_results(t->worker));
+    if (!last && ghp_stop_told(ghp_training_stop(t))) GHP_TRY(ghp_worker_reduce_results(t->worker));
     if (!last && t->snapshot == NULL) GHP_TRY(ghp_drift_look(&t->drift, t->worker, &t->stop, done));
     saves =
         (t->checkpoints.path != NULL && (last || *ends)) || ghp_training_saves(t, done - 1, done);

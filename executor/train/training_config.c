@@ -1,8 +1,8 @@
 /* executor/train/training_config.c - see train/training_config.h. */
 #include "executor/train/training_config.h"
 
-/* The share of the steps that one worker would take, over which lena's gains rise. */
-static const double ramp_share = 0.05;
+/* The fraction of the steps that one worker would take, over which lena's gains rise. */
+static const double ramp_fraction = 0.05;
 
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step)
 {
@@ -13,7 +13,7 @@ struct ghp_step ghp_training_config_step(struct ghp_training_config *training_co
     hyperparameters.learning_rate =
         ghp_lr_schedule_rate(training_config->schedule, step < last ? step : last);
     hyperparameters.ramp =
-        ramp_share * training_config->batches * (double)training_config->schedule.steps;
+        ramp_fraction * training_config->batches * (double)training_config->schedule.steps;
     if (training_config->optimizer->complete != NULL)
         training_config->optimizer->complete(&hyperparameters, step + 1);
     result = (struct ghp_step){.index = (uint64_t)step,

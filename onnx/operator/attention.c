@@ -466,18 +466,18 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* The share of weights that is dropped, as ghp's own metadata has it: the operator has no such attribute. */
+/* The ratio of weights that is dropped, as ghp's own metadata has it: the operator has no such attribute. */
 static enum ghp_status read_dropout(const struct ghp_onnx_import *im,
                                     const struct ghp_onnx_node *node, double *ratio)
 {
-    json_t *shares = NULL;
+    json_t *ratios = NULL;
 
     *ratio = 0;
     for (int i = 0; i < im->file->n_texts; i++)
         if (strcmp(im->file->texts[i].key, GHP_ONNX_ATTENTION_DROPOUT) == 0)
-            shares = json_loads(im->file->texts[i].value, 0, NULL);
-    *ratio = json_number_value(json_object_get(shares, node->name));
-    json_decref(shares);
+            ratios = json_loads(im->file->texts[i].value, 0, NULL);
+    *ratio = json_number_value(json_object_get(ratios, node->name));
+    json_decref(ratios);
     if (*ratio >= 0 && *ratio <= 0.999) return GHP_OK;
     return ghp_onnx_fail(im, node, "drops %g of its weights; use 0 to 0.999 in the metadata '%s'",
                          *ratio, GHP_ONNX_ATTENTION_DROPOUT);

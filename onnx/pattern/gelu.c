@@ -1,4 +1,4 @@
-/* onnx/pattern/gelu.c - x times a share that rises from 0 to 1: 0.5 x (1 + erf(x / sqrt 2)), its approximation
+/* onnx/pattern/gelu.c - x times a gate that rises from 0 to 1: 0.5 x (1 + erf(x / sqrt 2)), its approximation
  * 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and x sigmoid(x) and x hard_sigmoid(x); factors in any order. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
@@ -7,8 +7,8 @@
 static const double root_half = 0.70710678118654752440, root_two_over_pi = 0.79788456080286535588;
 
 /* Whether a tensor is 1 + op(*inner). */
-static bool is_share(struct ghp_onnx_import *im, const char *name, const char *op,
-                     const char **inner)
+static bool is_gate(struct ghp_onnx_import *im, const char *name, const char *op,
+                    const char **inner)
 {
     const struct ghp_onnx_node *node = ghp_onnx_made_by(im, name, "Add", 2);
     const char *rest;
@@ -21,12 +21,12 @@ static bool is_share(struct ghp_onnx_import *im, const char *name, const char *o
     return node != NULL;
 }
 
-static bool is_share_by_erf(struct ghp_onnx_import *im, const char *name, const char **x)
+static bool is_gate_by_erf(struct ghp_onnx_import *im, const char *name, const char **x)
 {
     const char *inner;
     double by;
 
-    return is_share(im, name, "Erf", &inner) && ghp_onnx_scaled(im, inner, x, &by) &&
+    return is_gate(im, name, "Erf", &inner) && ghp_onnx_scaled(im, inner, x, &by) &&
            ghp_onnx_near(by, root_half);
 }
 
@@ -46,13 +46,13 @@ static bool is_cubic(struct ghp_onnx_import *im, const char *name, const char *x
            ghp_onnx_scalar(im, pow->inputs[1], &exponent) && exponent == 3;
 }
 
-static bool is_share_by_tanh(struct ghp_onnx_import *im, const char *name, const char **x)
+static bool is_gate_by_tanh(struct ghp_onnx_import *im, const char *name, const char **x)
 {
     const struct ghp_onnx_node *sum;
     const char *inner, *of;
     double by;
 
-    if (!is_share(im, name, "Tanh", &inner) || !ghp_onnx_scaled(im, inner, &of, &by) ||
+    if (!is_gate(im, name, "Tanh", &inner) || !ghp_onnx_scaled(im, inner, &of, &by) ||
         !ghp_onnx_near(by, root_two_over_pi))
         return false;
     sum = ghp_onnx_made_by(im, of, "Add", 2);
@@ -63,14 +63,14 @@ static bool is_share_by_tanh(struct ghp_onnx_import *im, const char *name, const
     return false;
 }
 
-/* Whether the product that ends here is half of x times the share. */
+/* Whether the product that ends here is half of x times the gate. */
 static bool is_half_of(struct ghp_onnx_import *im, const char *name, const char *x,
-                       const char *share)
+                       const char *gate)
 {
     const struct ghp_onnx_product p = ghp_onnx_product_of(im, name, x);
 
     for (int k = 0; p.n == 2 && ghp_onnx_near(p.scale, 0.5) && k < 2; k++)
-        if (ghp_onnx_same(im, p.factors[k], x) && ghp_onnx_same(im, p.factors[1 - k], share))
+        if (ghp_onnx_same(im, p.factors[k], x) && ghp_onnx_same(im, p.factors[1 - k], gate))
             return true;
     return false;
 }
@@ -82,9 +82,9 @@ static bool match_gelu(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
     const char *x;
 
     for (int i = 0; i < p.n; i++) {
-        bool erf = is_share_by_erf(im, p.factors[i], &x);
+        bool erf = is_gate_by_erf(im, p.factors[i], &x);
 
-        if (!erf && !is_share_by_tanh(im, p.factors[i], &x)) continue;
+        if (!erf && !is_gate_by_tanh(im, p.factors[i], &x)) continue;
         if (!is_half_of(im, node->outputs[0], x, p.factors[i])) continue;
         *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {x}, .n_attributes = 1};
         found->attributes[0] = (struct ghp_onnx_attribute){
@@ -113,11 +113,11 @@ static bool match_hard_swish(struct ghp_onnx_import *im, const struct ghp_onnx_n
                              struct ghp_onnx_found *found)
 {
     for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
-        const struct ghp_onnx_node *share = ghp_onnx_made_by(im, node->inputs[k], "HardSigmoid", 1);
+        const struct ghp_onnx_node *gate = ghp_onnx_made_by(im, node->inputs[k], "HardSigmoid", 1);
 
-        if (share == NULL || !ghp_onnx_same(im, share->inputs[0], node->inputs[1 - k]) ||
-            !ghp_onnx_near(ghp_onnx_real(share, "alpha", 0.2), 1.0 / 6.0) ||
-            !ghp_onnx_near(ghp_onnx_real(share, "beta", 0.5), 0.5))
+        if (gate == NULL || !ghp_onnx_same(im, gate->inputs[0], node->inputs[1 - k]) ||
+            !ghp_onnx_near(ghp_onnx_real(gate, "alpha", 0.2), 1.0 / 6.0) ||
+            !ghp_onnx_near(ghp_onnx_real(gate, "beta", 0.5), 0.5))
             continue;
         *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {node->inputs[1 - k]}};
         return true;

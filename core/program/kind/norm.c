@@ -25,11 +25,11 @@ static void assign_norm(const struct ghp_buffer_assignment *k, struct ghp_instr 
 
     for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
-        struct ghp_norm_share share;
+        struct ghp_norm_range range;
 
         if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        share = ghp_norm_share_of(program, i);
-        elements += share.end - share.first;
+        range = ghp_norm_range_of(program, i);
+        elements += range.end - range.first;
     }
     if (rates != NULL && rates->weights) elements *= 2;
     if (rates != NULL && rates->directions) elements *= 2; /* and moments */
@@ -38,7 +38,7 @@ static void assign_norm(const struct ghp_buffer_assignment *k, struct ghp_instr 
 
 const struct ghp_kind_facts ghp_kind_facts_norm = {
     .name = "norm",
-    .purpose = "sums of squares of this worker's share of all gradients",
+    .purpose = "sums of squares of this worker's part of all gradients",
     .of_all = "all gradients",
     .phase = GHP_PHASE_UPDATE,
     .cost = GHP_COST_SQUARES,

@@ -43,18 +43,18 @@ static double gelu_value(enum ghp_gelu gelu, double x)
     return 0.5 * x * (gelu == GHP_GELU_ERF ? erfc(-x / sqrt(2.0)) : 1.0 + tanh(u));
 }
 
-/* The share below x, and x times its slope. */
+/* The gate, and x times its slope. */
 static double gelu_slope(enum ghp_gelu gelu, double x)
 {
-    double share = 0.5 * erfc(-x / sqrt(2.0)), slope = exp(-0.5 * x * x) / sqrt(2.0 * pi);
+    double gate = 0.5 * erfc(-x / sqrt(2.0)), slope = exp(-0.5 * x * x) / sqrt(2.0 * pi);
 
     if (gelu == GHP_GELU_TANH) {
         double t = tanh(sqrt(2.0 / pi) * (x + 0.044715 * x * x * x));
 
-        share = 0.5 * (1.0 + t);
+        gate = 0.5 * (1.0 + t);
         slope = 0.5 * (1.0 - t * t) * sqrt(2.0 / pi) * (1.0 + 3.0 * 0.044715 * x * x);
     }
-    return share + x * slope;
+    return gate + x * slope;
 }
 
 static double silu_slope(double x)

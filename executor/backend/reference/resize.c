@@ -1,7 +1,7 @@
 /* executor/backend/reference/resize.c - resize: x [n][h][w][c], y [n][p][q][c].
  *
- * An output pixel is the sum over input pixels j of share(j) along the rows times that along the columns. Between two
- * pixels a share is a hat of width 1 around the place where the output lies. */
+ * An output pixel is the sum over input pixels j of weight(j) along the rows times that along the columns. Between two
+ * pixels a weight is a hat of width 1 around the place where the output lies. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static double place_of(struct axis axis, int64_t i)
     return fmin(fmax(at, 0.0), in - 1.0);
 }
 
-/* The first input pixel that may have a share. */
+/* The first input pixel that may have a weight. */
 static int64_t first_of(struct axis axis, int64_t i)
 {
     if (axis.how == GHP_RESIZE_NEAREST || axis.how == GHP_RESIZE_AREA)
@@ -41,14 +41,14 @@ static int64_t end_of(struct axis axis, int64_t i)
     return first + 2 < axis.in ? first + 2 : axis.in;
 }
 
-static double share_of(struct axis axis, int64_t i, int64_t j)
+static double weight_of(struct axis axis, int64_t i, int64_t j)
 {
     if (axis.how == GHP_RESIZE_NEAREST || axis.how == GHP_RESIZE_AREA)
         return 1.0 / (double)(end_of(axis, i) - first_of(axis, i));
     return fmax(0.0, 1.0 - fabs(place_of(axis, i) - (double)j));
 }
 
-/* to[c] += share * from[c] of each pair of an input and an output pixel. */
+/* to[c] += weight * from[c] of each pair of an input and an output pixel. */
 static void add_all(const struct ghp_local *local, const double *from, double *to, bool forward)
 {
     const struct axis rows = {local->resize, local->h, local->p},
@@ -60,9 +60,9 @@ static void add_all(const struct ghp_local *local, const double *from, double *t
         for (int64_t h = first_of(rows, p); h < end_of(rows, p); h++)
             for (int64_t w = first_of(columns, q); w < end_of(columns, q); w++) {
                 int64_t in = ((n * local->h + h) * local->w + w) * local->c, out = i * local->c;
-                double share = share_of(rows, p, h) * share_of(columns, q, w);
+                double weight = weight_of(rows, p, h) * weight_of(columns, q, w);
 
-                ghp_reference_add_scaled(local->c, share, from + (forward ? in : out),
+                ghp_reference_add_scaled(local->c, weight, from + (forward ? in : out),
                                          to + (forward ? out : in));
             }
     }

@@ -219,7 +219,7 @@ static enum ghp_status finish_reductions(struct ghp_worker *w)
     return GHP_OK;
 }
 
-enum ghp_status ghp_worker_share_results(struct ghp_worker *w)
+enum ghp_status ghp_worker_reduce_results(struct ghp_worker *w)
 {
     if (w->kept_metrics == 0) return GHP_OK;
     GHP_TRY(finish_reductions(w));
@@ -231,7 +231,7 @@ enum ghp_status ghp_worker_share_results(struct ghp_worker *w)
 enum ghp_status ghp_worker_settle(struct ghp_worker *w)
 {
     GHP_TRY(finish_reductions(w));
-    GHP_TRY(ghp_worker_share_results(w));
+    GHP_TRY(ghp_worker_reduce_results(w));
     for (int m = 0; m < w->n_messages; m++)
         GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, m));
     ghp_arena_visit(&w->arena, &w->program, -1);

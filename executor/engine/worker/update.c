@@ -141,12 +141,12 @@ static enum ghp_status square_direction(const struct ghp_worker *w, const struct
                                         int buffer, double *sums)
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
-    struct ghp_norm_share at = ghp_norm_share_of(&w->program, buffer);
+    struct ghp_norm_range at = ghp_norm_range_of(&w->program, buffer);
     int place = ghp_norm_place(w->program.model, b->layer, b->slot);
     double *directions = &sums[place], *weights = &sums[place + w->rates.tensors];
 
     if (u->elements < b->elements)
-        at = (struct ghp_norm_share){.end = at.first < at.end ? u->elements : 0};
+        at = (struct ghp_norm_range){.end = at.first < at.end ? u->elements : 0};
     return w->exec.backend_ops->direct(
         w->exec.backend, u, &(struct ghp_direction_squares){at.first, at.end, directions, weights});
 }
@@ -176,7 +176,7 @@ static enum ghp_status add_squares(struct ghp_worker *w, const struct ghp_instr 
     return GHP_OK;
 }
 
-/* Gradients are shares of the mean: a worker batch's own is n times as long. */
+/* Gradients are parts of the mean: a worker batch's own is n times as long. */
 static enum ghp_status run_worker_norm(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -220,8 +220,8 @@ static void *parameter_at(struct ghp_worker *w, int buffer, bool weight, int64_t
            skipped;
 }
 
-/* This worker's share of each gradient and, if that is asked for, of the weights. */
-static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_instr *instr,
+/* This worker's part of each gradient and, if that is asked for, of the weights. */
+static enum ghp_status square_ranges(struct ghp_worker *w, const struct ghp_instr *instr,
                                      double *sums)
 {
     int64_t bytes = parameter_bytes(w);
@@ -229,11 +229,11 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
     for (int b = 0; b < w->program.n_buffers; b++) {
         const struct ghp_buffer *buffer = &w->program.buffers[b];
         int place = ghp_norm_place(w->program.model, buffer->layer, buffer->slot);
-        struct ghp_norm_share at;
+        struct ghp_norm_range at;
         struct ghp_squares of;
 
         if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        at = ghp_norm_share_of(&w->program, b);
+        at = ghp_norm_range_of(&w->program, b);
         if (at.first >= at.end) continue;
         of = (struct ghp_squares){parameter_at(w, b, false, at.first),
                                   {at.end - at.first, (int)bytes}};
@@ -254,7 +254,7 @@ static enum ghp_status square_tensors(struct ghp_worker *w, int i)
 
     for (int j = 0; j < zeroed; j++)
         sums[j] = 0;
-    if (!w->rates.rule->directions) return square_shares(w, instr, sums);
+    if (!w->rates.rule->directions) return square_ranges(w, instr, sums);
     return square_directions(w, sums);
 }
 
@@ -391,13 +391,13 @@ static enum ghp_status run_norm(struct ghp_worker *w, int i, const struct ghp_st
     if (w->rates.rule != NULL) return square_tensors(w, i);
     for (int b = 0; b < w->program.n_buffers; b++) {
         const struct ghp_buffer *buffer = &w->program.buffers[b];
-        struct ghp_norm_share share;
+        struct ghp_norm_range range;
 
         if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        share = ghp_norm_share_of(&w->program, b);
-        if (share.first < share.end)
-            w->squares[n++] = (struct ghp_squares){parameter_at(w, b, false, share.first),
-                                                   {share.end - share.first, (int)bytes}};
+        range = ghp_norm_range_of(&w->program, b);
+        if (range.first < range.end)
+            w->squares[n++] = (struct ghp_squares){parameter_at(w, b, false, range.first),
+                                                   {range.end - range.first, (int)bytes}};
     }
     return w->exec.backend_ops->square(
         w->exec.backend, &(struct ghp_square_sum){w->squares, n, w->address[instr->at.scratch],

@@ -30,11 +30,11 @@ static void check_findings(void)
     CHECK_EQ(f.place, GHP_DRIFT_WORKER);
     CHECK_EQ(f.worker, 1);
     CHECK_NEAR(f.others_times, 1.1, 1e-12);
-    CHECK_EQ(f.share.layer, 3);
+    CHECK_EQ(f.part.layer, 3);
     f = ghp_drift_find(link, 2);
     CHECK_EQ(f.place, GHP_DRIFT_LINK);
-    CHECK_EQ(f.share.layer, 4);
-    CHECK_EQ(f.share.term, GHP_DRIFT_REDUCTION);
+    CHECK_EQ(f.part.layer, 4);
+    CHECK_EQ(f.part.term, GHP_DRIFT_REDUCTION);
     rest[0].now_s = rest[1].now_s = 20;
     CHECK_EQ(ghp_drift_find(rest, 2).place, GHP_DRIFT_ELSEWHERE);
     f = ghp_drift_find(better, 2);

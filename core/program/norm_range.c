@@ -1,4 +1,4 @@
-/* core/program/norm_share.c - who squares which elements for norms of gradients, and where the sums lie. */
+/* core/program/norm_range.c - who squares which elements for norms of gradients, and where the sums lie. */
 #include "core/program/program.h"
 
 #include "core/model/precision.h"
@@ -13,19 +13,19 @@ static const struct ghp_bucket *bucket_of(const struct ghp_program *program, int
 }
 
 /* What of the gradient lies in this worker's optimizer shard of its bucket. */
-static struct ghp_norm_share in_shard(const struct ghp_program *program, const struct ghp_buffer *b,
+static struct ghp_norm_range in_shard(const struct ghp_program *program, const struct ghp_buffer *b,
                                       const struct ghp_bucket *bucket)
 {
     int64_t bytes = ghp_parameter_bytes(program->element_bytes);
     int64_t begin = bucket->shard_offset - b->storage_offset;
-    struct ghp_norm_share share = {begin / bytes, (begin + bucket->shard_bytes) / bytes};
+    struct ghp_norm_range range = {begin / bytes, (begin + bucket->shard_bytes) / bytes};
 
-    if (share.first < 0) share.first = 0;
-    if (share.end > b->elements) share.end = b->elements;
-    return share.first < share.end ? share : (struct ghp_norm_share){0};
+    if (range.first < 0) range.first = 0;
+    if (range.end > b->elements) range.end = b->elements;
+    return range.first < range.end ? range : (struct ghp_norm_range){0};
 }
 
-struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer)
+struct ghp_norm_range ghp_norm_range_of(const struct ghp_program *program, int buffer)
 {
     const struct ghp_buffer *b = &program->buffers[buffer];
     const struct ghp_layer *layer = &program->model->layers[b->layer];
@@ -36,14 +36,14 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int b
 
     if (!ghp_placement_owns(&program->placement,
                             b->layer)) /* a copy: its owner's stage squares it */
-        return (struct ghp_norm_share){0};
+        return (struct ghp_norm_range){0};
     /* A subgroup that holds the same has the same optimizer shards, and so have groups that are sharded within. */
     if (bucket->shard_bytes > 0)
         return (divided || number % bucket->tp_size == 0) &&
                        number / bucket->tp_size < bucket->shards
                    ? in_shard(program, b, bucket)
-                   : (struct ghp_norm_share){0};
-    return (struct ghp_norm_share){.first = b->elements * replica / replicas / 16 * 16,
+                   : (struct ghp_norm_range){0};
+    return (struct ghp_norm_range){.first = b->elements * replica / replicas / 16 * 16,
                                    .end = replica + 1 == replicas
                                               ? b->elements
                                               : b->elements * (replica + 1) / replicas / 16 * 16};
