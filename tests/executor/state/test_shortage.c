@@ -1,4 +1,4 @@
-/* ghp-test: np=2,3 np_full=1 timeout=60
+/* ghp-test: np=2 np_full=1,3 timeout=60
  *
  * tests/executor/state/test_shortage.c - a worker without memory leaves no other in a collective: whichever allocation
  * of the last rank is refused, all ranks learn of it, well before the watchdog, and the transport can be used again.

@@ -1,4 +1,4 @@
-/* ghp-test: np=1,3 timeout=60
+/* ghp-test: np=3 np_full=1 timeout=60
  *
  * Importance sampling by workers: the norm of a worker's own gradient is that of one worker alone on the same sample,
  * to 1e-12, whatever the weight, with an all-reduce and a sharded update; gradients summed over workers are the

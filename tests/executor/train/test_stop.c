@@ -1,4 +1,4 @@
-/* ghp-test: np=1,3 timeout=60
+/* ghp-test: np=3 np_full=1 timeout=60
  *
  * tests/executor/train/test_stop.c - all workers end at the same boundary, whichever of them had the signal and when;
  * without a signal nobody does; fast boundaries are not all asked at. Signals amid a library's work do no damage. */

@@ -214,7 +214,7 @@ CHECK_TEST(api)
         test_given();
         test_refusals();
         test_explain();
-        test_threads();
+        if (check_full()) test_threads();
     }
     ghp_model_close(model);
     ghp_profile_close(profile);

@@ -4,7 +4,7 @@
  *
  * The backend's kernels only sleep, rank 0's for a third of the others' time: all at once an operation takes as long as
  * the others', among background load as long as rank 0's.
- * ghp-test: np=2 np_full=1,3 timeout=240 */
+ * ghp-test: np_full=1,2,3 timeout=240 */
 #include "core/base/log.h"
 #include "core/base/clock.h"
 #include "profiler/measure/background_load.h"
@@ -70,21 +70,22 @@ static double median_contention(void)
 
 static void test_contention(void)
 {
-    const struct ghp_profiling_request wanted = {.models = &model,
-                                                 .n_models = 1,
-                                                 .batches = &batch,
-                                                 .n_batches = 1,
-                                                 .backend_ops = &sleepy,
-                                                 .precision = {.element_bytes = 4},
-                                                 .threads = 1,
-                                                 .alike = true,
-                                                 .sample_s = 1e-3,
-                                                 .budget_s = 200,
-                                                 .fresh = true,
-                                                 .output = path,
-                                                 .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
-                                                 .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
-                                                 .bucket_bytes = 1 << 16};
+    const struct ghp_profiling_request wanted = {
+        .models = &model,
+        .n_models = 1,
+        .batches = &batch,
+        .n_batches = 1,
+        .backend_ops = &sleepy,
+        .precision = {.element_bytes = 4},
+        .threads = 1,
+        .alike = true,
+        .sample_s = 1e-3,
+        .budget_s = 200,
+        .fresh = true,
+        .output = path,
+        .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
+        .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
+        .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 
     CHECK_STATUS(ghp_profiling_run(&wanted, transport, &result), GHP_OK);

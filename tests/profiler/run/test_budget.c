@@ -3,7 +3,7 @@
  *
  * The backend's kernels only sleep, so what they took is the number of their runs times that: however slow the
  * machine, no more of them may have been started than the budget holds.
- * ghp-test: np=1 timeout=240 */
+ * ghp-test: np_full=1 timeout=240 */
 #include "core/base/log.h"
 #include "executor/engine/kernel_spec.h"
 #include "profiler/worklist/time_estimate.h"

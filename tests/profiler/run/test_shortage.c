@@ -1,4 +1,4 @@
-/* ghp-test: np=2,3 np_full=1 timeout=60
+/* ghp-test: np=2 np_full=1,3 timeout=60
  *
  * tests/profiler/run/test_shortage.c - ranks hear each other's times without memory: none leaves the others in an
  * exchange.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=60 needs=ghp-published
+# ghp-test: timeout=60 full=yes needs=ghp-published
 # tests/tools/bench/test_published_runs.sh - published runs are predicted by their own plans, and their files are read
-# with care: a row that ghp cannot say has its reason, and a file without a column is refused.
+# with care: a row that ghp cannot say has its reason, and a file without a column is refused. In short tests
+# tools/plan/golden_steps stands for it.
 #
 # published_runs.csv has rows of MLPerf 0.5, DLPerf and MosaicML, whose sources it names. The bars are the project's own
 # for published runs: 10 % in the mean, 20 % at worst.

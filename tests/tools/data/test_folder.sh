@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
+# ghp-test: timeout=240 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
 # tests/tools/data/test_folder.sh - the same images as a folder of PNG files, as NumPy's arrays and as CIFAR's records
 # give the same losses, bit for bit; two workers train on a folder's random parts as one; samples are made during the
 # steps; and 20 damaged files are named and skipped, by one worker as by two, or end the run; a profile measures their
-# loading.
+# loading. In short tests executor/data/folder and executor/data/image/image stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 

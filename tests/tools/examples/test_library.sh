@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=200 full=yes needs=libghp,ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect,pkg-config,cmake
 # tests/tools/examples/test_library.sh - examples/library: a C program is built in both ways, and plans. In short tests
-# tools/together/install stands for it.
+# planner/api/api stands for it.
 set -u
 . "$(dirname "$0")/example.sh"
 example library

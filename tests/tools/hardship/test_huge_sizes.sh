@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile
 # tests/tools/hardship/test_huge_sizes.sh - networks, plans and batches whose sizes do not fit in 64 bits are refused by
-# each tool with a sentence that names a batch that fits. Networks of large sizes that do fit are planned.
+# each tool with a sentence that names a batch that fits. Networks of large sizes that do fit are planned. In short
+# tests core/model/model stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 # 2^38 outputs a sample in one layer: 2^24 samples of them have 2^64 bytes with 4 bytes a value.

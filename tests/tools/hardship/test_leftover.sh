@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/hardship/test_leftover.sh - mpirun and its workers are killed (signal 9) while they train: what they leave
-# in the checkpoint's folder and in shared memory goes with the next run, and what a living run has stays.
+# in the checkpoint's folder and in shared memory goes with the next run, and what a living run has stays. In short
+# tests core/base/leftover stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/hardship/test_long.sh - a long training: what it keeps of its losses is bounded and evenly spaced, and
 # each is the one that the metrics file has for that step; the first, the last and the number of steps are true however
-# long it is.
+# long it is. In short tests core/base/file_open stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 steps=5000 most=2048 # GHP_LOSSES_KEPT of executor/train/losses.h

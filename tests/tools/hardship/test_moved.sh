@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=200 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,ghp-train,ghp-launch,python3
+# ghp-test: timeout=200 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,ghp-train,ghp-launch,python3
 # tests/tools/hardship/test_moved.sh - files that were moved or replaced since the plan was made, and files and folders
 # that the caller may not read: each is refused, and the message names it. What is not needed is not asked for. The
-# second part needs root, to become another user.
+# second part needs root, to become another user. In short tests executor/state/migrate stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 chmod 755 .

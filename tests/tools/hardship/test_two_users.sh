@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,python3
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,python3
 # tests/tools/hardship/test_two_users.sh - in a folder that two users share, nothing of one is overwritten by the other.
 # The other user makes links to the victim's file under every name that a tool will open or write. The file stays as it
-# is, and each run either succeeds or names the link. Needs root, to be two users.
+# is, and each run either succeeds or names the link. Needs root, to be two users. In short tests
+# executor/platform/folder_lock stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || { echo 'skipped: needs root and setpriv'; exit 77; }

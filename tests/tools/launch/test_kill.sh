@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=1500 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=1500 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/launch/test_kill.sh - a training that is killed (signal 9) at a random moment, while it computes,
 # reduces or writes one of its many checkpoints: the last checkpoint always loads; the resumed run has the losses,
 # metrics and weights of the uninterrupted one - bit for bit under the same plan (float on oneDNN and double on the
 # reference backend in turn), to rounding under another plan and worker count (double); what the kill left
 # half-written is gone afterwards. 2 kills, in full runs 3; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a
-# sequence of kills.
+# sequence of kills. In short tests executor/state/checkpoint and executor/launcher/job stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 kills=2

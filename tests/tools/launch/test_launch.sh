@@ -4,7 +4,7 @@
 # killed, a worker that hangs, at random steps: it continues, and ends with the losses and weights of an undisturbed
 # run, to the bit with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen
 # twice. It stops in order, gives up with a reason, for example if no checkpoint is sound, and leaves no process, even
-# if it is killed itself. GHP_SEED repeats the steps. In short tests tools/launch/kill and executor/launcher/job stand
+# if it is killed itself. GHP_SEED repeats the steps. In short tests executor/launcher/restart and executor/launcher/job stand
 # for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"

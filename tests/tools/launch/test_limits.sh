@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/launch/test_limits.sh - in a control group of one core's time and little memory, of either version:
 # machine, threads and memory are the limit's, with the file that says so, and a plan that needs more memory is
-# refused. In one of a cpuset of one processor they are its. Needs the right to make control groups.
+# refused. In one of a cpuset of one processor they are its. Needs the right to make control groups. In short tests
+# executor/platform/limits stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 unset OMP_WAIT_POLICY

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=1500 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=1500 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_equality.sh - every plan trains like one worker, through the tools: ten steps of `ghp-run
 # --verify` for pure data, pure model by output and by input channels, OWT and mixed groups, on 2 and 4 workers, in
 # float on oneDNN and in double on the reference backend; repeated runs give equal bits; every deliberate fault is
 # caught. For vgg-a-32 a full run has mixed plans in float alone; with GHP_ALL=1 it has every plan, in double too, and
-# one worker (minutes).
+# one worker (minutes). In short tests executor/train/equality stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 runs=0

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=300 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_freeze.sh - fine-tuning: parameters that stay, learning rates and weight decay of some alone.
 # Under other plans the same as on one worker; time and memory are less than of a full training. The full cases: under
 # optimizer shards and servers too; a resnet18 from its weights with a new head trains as PyTorch's does (skipped where
-# python3 (GHP_PYTHON) has no torchvision).
+# python3 (GHP_PYTHON) has no torchvision). In short tests core/model/freeze and core/program/fixed stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 script=$GHP_SOURCE/tests/tools/learn/freeze_torch.py

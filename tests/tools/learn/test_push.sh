@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=180 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=180 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/learn/test_push.sh - --sync sgp trains like one process that trains all replicas in turn, says --verify,
 # which sees a left-out push; by overlap it is refused, but of one worker. The report says what was sent: all weights
 # and 4 bytes a step. A resumed run has the bits of one that was not interrupted, and by another synchroniser is
-# refused. What cannot be is refused.
+# refused. What cannot be is refused. In short tests executor/mixing/mix_push stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_vocabulary.sh - a padded vocabulary trains like itself: on the reference backend bit for bit,
 # with the same checkpoint; on oneDNN and divided among two workers to rounding (ghp-run --verify), which have what is
-# predicted of memory. A checkpoint goes from one to the other, and a profile says what networks get.
+# predicted of memory. A checkpoint goes from one to the other, and a profile says what networks get. In short tests
+# core/model/vocabulary stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 

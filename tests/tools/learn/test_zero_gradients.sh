@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=240 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_zero_gradients.sh - a network whose convolutions have a bias before a batch norm, so that its
 # gradient is zero but for rounding, verifies in double, float and, where the processor has it, bf16; and a fault is
-# still caught.
+# still caught. In short tests executor/engine/gradients stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 sed 's/, "bias": false//' "$GHP_SOURCE/models/small-resnet.json" >biased.json

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_orientation.sh - checkpoints of a network whose modules compute x @ weight: resumed, with
-# moments; those of older versions, which hold such weights in ghp's order; and newer ones under an older plan.
+# moments; those of older versions, which hold such weights in ghp's order; and newer ones under an older plan. In short
+# tests core/model/orientation stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 python3 -c 'import random; random.seed(3); print(end="".join(random.choices("etaoin shrdlu", k=1025)))' >text

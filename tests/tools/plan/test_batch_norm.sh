@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi processors=2 needs=ghp-plan,ghp-profile,ghp-run,ghp-train
+# ghp-test: timeout=120 full=yes label=mpi processors=2 needs=ghp-plan,ghp-profile,ghp-run,ghp-train
 # tests/tools/plan/test_batch_norm.sh - --batch-norm gives all batch norms of a network other statistics, which the plan
 # has and ghp-run trains by. For a network with statistics of the global batch the table has a row of data parallelism
-# with local ones too, which is what that option plans.
+# with local ones too, which is what that option plans. In short tests core/model/statistics stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/small-resnet.json

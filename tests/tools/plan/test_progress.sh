@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,script
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-profile,script
 # tests/tools/plan/test_progress.sh - a long search shows how long it may still take, on terminals only and in colour
-# only if that is wanted.
+# only if that is wanted. In short tests tools/run/run stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 escape=$(printf '\033')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-profile
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-profile
 # tests/tools/plan/test_topology.sh - the machine decides the groups: on 4 nodes of 4 cores they lie inside nodes, and
-# another node size, or links the other way round, give another plan.
+# another node size, or links the other way round, give another plan. In short tests core/cost/machine stands for it.
 set -eu
 scratch=$(mktemp -d) && cd "$scratch" || exit 1
 trap 'rm -rf "$scratch"' EXIT

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,mpirun
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,mpirun
 # tests/tools/profile/test_threads.sh - a profile that was measured with another number of threads than the plan's
-# workers have: the plan runs, in at least the memory that was planned, and both numbers are said with what to do.
+# workers have: the plan runs, in at least the memory that was planned, and both numbers are said with what to do. In
+# short tests executor/platform/task_thread stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,taskset
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,taskset
 # tests/tools/run/test_affinity.sh - a run that may use one of several processors, as in a container or by taskset: it
 # takes one thread a worker, threads that outnumber the processor wait passively, and it says that workers share cores.
+# In short tests executor/platform/affinity stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 unset OMP_WAIT_POLICY

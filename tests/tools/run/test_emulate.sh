@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_emulate.sh - ghp-run --emulate: weights are those of a run without, bit for bit, by
 # synchronisers and in stages; steps last as long as the emulated machines' at least (a sleep is never too short), a
-# slow worker's factor among them; the report and the run file say so; what cannot be is refused.
+# slow worker's factor among them; the report and the run file say so; what cannot be is refused. In short tests
+# executor/platform/emulation stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

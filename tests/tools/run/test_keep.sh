@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch,ghp-inspect,python3
+# ghp-test: timeout=120 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch,ghp-inspect,python3
 # tests/tools/run/test_keep.sh - checkpoints that outlive the two newest: the last K, or the K with the least test loss,
 # by what the metrics file says; over a resume, a kill between two of their names, under ghp-launch; loaded by --init;
-# gone with the training that --overwrite replaces.
+# gone with the training that --overwrite replaces. In short tests executor/state/checkpoint stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_load_balance.sh - what the planner chooses for slow workers and for little memory, through the
 # tools: a worker that is slowed in thought gets fewer samples, and with them trains like one worker; in less memory
 # than all layers need some are made again, in just the bytes that were predicted; both plans hold, are shown and
-# explained, and can be refused.
+# explained, and can be refused. In short tests planner/pipeline/load_balance stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

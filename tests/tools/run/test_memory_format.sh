@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
 # tests/tools/run/test_memory_format.sh - convolutions split by channels in plans whose exchanged tensors lie blocked,
 # through the tools: the plan names them, and holds; and it trains like one worker, by either numerics. So that it is
 # blocks that the plan takes, however little could be measured, the profile is edited: it has all pairs of formats,
-# and what is plain counts ten times.
+# and what is plain counts ten times. In short tests executor/engine/program_formats stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/tests/executor/blocks.json

@@ -4,7 +4,7 @@
 # refused in a folder with checkpoints, and by a metrics file that is not empty, and names what helps. Nothing of what
 # is there has changed then. --overwrite replaces it. The same holds for ghp-launch and ghp-train. If two jobs have one
 # folder, the second is refused and told whose it is; what a job that was killed leaves is cleared, and that is said. In
-# short tests tools/hardship/two_users and tools/hardship/leftover stand for it.
+# short tests executor/platform/folder_lock and core/base/leftover stand for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 plan() { # plan NAME FEATURES: a network of that name

@@ -2,7 +2,7 @@
 # ghp-test: timeout=180 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,script
 # tests/tools/run/test_watched.sh - a run is seen while it runs: one live line on a terminal, under mpirun too, plain
 # lines where there is none, nothing where nobody wants it; Ctrl-C on the terminal ends it in order, with a checkpoint.
-# In short tests tools/plan/progress stands for it.
+# In short tests executor/train/stop stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

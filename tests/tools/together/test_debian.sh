@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 full=yes needs=libghp,ghp-run,ghp-profile,ghp-launch,ghp-train,cpack,dpkg-deb,dpkg-shlibdeps
 # tests/tools/together/test_debian.sh - cpack makes Debian packages: what they depend on, what is in them, and that the
-# tools run from there. In short tests tools/together/install stands for it.
+# tools run from there. In short tests planner/api/api stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 build=$(dirname "$GHP_BIN")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/together/test_former.sh - former names of options set what their new names set; files of former versions
-# are refused by one sentence that says what to do.
+# are refused by one sentence that says what to do. In short tests core/plan/plan stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=libghp,ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,pkg-config
+# ghp-test: timeout=240 full=yes needs=libghp,ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,pkg-config
 # tests/tools/together/test_install.sh - `cmake --install` is complete, and works from any folder: it names neither the
 # source tree nor the prefix. A program is built against the installed library by pkg-config and by CMake; ghp.h is
-# good C++ and the library shows nothing but what ghp.h declares.
+# good C++ and the library shows nothing but what ghp.h declares. In short tests planner/api/api stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 build=$(dirname "$GHP_BIN")

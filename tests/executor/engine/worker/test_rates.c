@@ -1,4 +1,4 @@
-/* ghp-test: np=1,3 timeout=120
+/* ghp-test: np=3 np_full=1 timeout=120
  *
  * Learning rates by norms against loops in double written here by their formulas, which are fed by one worker alone
  * that makes each worker batch's gradients by itself: under splits by data and mixed ones, with an all-reduce and a
