@@ -1,6 +1,6 @@
 /* tests/core/sharding/test_stage.c - who has what: numbers and ranks are one another's inverse, the workers of each
  * stage hold every sample and channel of a micro-batch once in every layout, schedules run each part once and in order,
- * and stagings that cannot be are refused with what would do. */
+ * stagings that cannot be are refused with what would do, and parameters are sharded where they can be. */
 #include "core/sharding/schedule.h"
 #include "tests/check.h"
 
@@ -335,8 +335,38 @@ static void check_few_samples(void)
             }
 }
 
+/* Parameters are sharded where a stage has replicas of them and no other stage has them: of tied.json all in one stage;
+ * in two stages all but the table that both have; and none where each stage has one worker. */
+static void check_sharded(void)
+{
+    struct ghp_staging s = {.n = 2, .stage = {{.workers = 2}, {.first_layer = 6, .workers = 2}}};
+    struct ghp_problem whole = {.workers = 4, .global_batch = 8};
+    struct ghp_split splits[16];
+    struct ghp_model model;
+    int sharded[3] = {0};
+
+    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/executor/tied.json", &model), GHP_OK))
+        return;
+    CHECK(model.n_layers <= 16);
+    for (int i = 0; i < 3; i++) {
+        for (int l = 0; l < model.n_layers; l++)
+            splits[l] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+        if (i == 2) s.stage[0].workers = s.stage[1].workers = 1;
+        if (i == 2) whole.workers = 2;
+        ghp_staging_shard(i > 0 ? &s : NULL, &model, whole, GHP_SHARDING_PASS, splits);
+        for (int l = 0; l < model.n_layers; l++)
+            sharded[i] += splits[l].sharding == GHP_SHARDING_PASS;
+        CHECK((splits[ghp_model_find(&model, "embed")].sharding == GHP_SHARDING_PASS) == (i == 0));
+    }
+    CHECK(sharded[0] > 4);
+    CHECK_EQ(sharded[1], sharded[0] - 2);
+    CHECK_EQ(sharded[2], 0);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(stage)
 {
+    check_sharded();
     check_shares();
     check_few_samples();
     check_listed();
