@@ -95,7 +95,7 @@ run 1 one.json same.json --compare 2 --compare-rounds 6 || fail "one worker exit
 run 3 data3.json auto3.json --compare 2 --compare-rounds 6 || fail "three workers exit $?: $(tail -n 3 err)"
 
 # a profile of this backend: predictions and errors are shown
-ranks 2 profile --model "$model" --workers 2 --batch 12 --budget 5 -o here.json || fail profiling
+ranks 2 profile --model "$model" --workers 2 --batch 12 --budget 3 -o here.json || fail profiling
 for strategy in data model; do
     profile=here.json plan 2 $strategy here.$strategy.json || fail planning
 done

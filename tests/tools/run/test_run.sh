@@ -128,7 +128,7 @@ run 2 auto2.json --verify 3 --steps 4
 
 if full; then
     # a measured profile of this machine: workers go to the cores that the plan names
-    ranks 2 profile --model "$model" --workers 2 --batch 12 --budget 8 -o here.json || fail "profiling"
+    ranks 2 profile --model "$model" --workers 2 --batch 12 --budget 4 -o here.json || fail "profiling"
     profile=here.json plan 2 here.plan.json
     run 2 here.plan.json --steps 5 --bind require || fail "--bind require exits $?: $(grep ghp-run err)"
     says err 'bound to processor(s) [0-9, -]* memory '
