@@ -10,7 +10,7 @@
 /* The seed of a hash that continues no other one (FNV-1a's offset basis). */
 #define GHP_HASH_SEED UINT64_C(0xcbf29ce484222325)
 
-/* FNV-1a, 64 bits: h = (h xor byte) * 0x100000001b3 for each byte, from h = seed. To hash pieces as one text,
+/* FNV-1a, 64 bits: h = (h xor byte) * 0x100000001b3 for each byte, from h = seed. To hash parts as one text,
  * give each result as the next seed. Names content; no protection against forgery.
  *
  * Source   Fowler, Noll, Vo: http://www.isthe.com/chongo/tech/comp/fnv/ */

@@ -468,30 +468,30 @@ static enum ghp_status sum_file(struct ghp_safetensors *f, char digits[CHECKSUM_
 {
     enum { AT_ONCE = 1 << 16 };
     size_t room = (size_t)f->data_at > AT_ONCE ? (size_t)f->data_at : AT_ONCE, n;
-    char *piece = ghp_alloc(room + 1, 1), *at = NULL;
+    char *chunk = ghp_alloc(room + 1, 1), *at = NULL;
     XXH3_state_t *state = XXH3_createState();
     bool good;
 
-    if (piece == NULL || state == NULL || XXH3_64bits_reset(state) != XXH_OK) {
-        free(piece);
+    if (chunk == NULL || state == NULL || XXH3_64bits_reset(state) != XXH_OK) {
+        free(chunk);
         XXH3_freeState(state);
         return GHP_NO_MEMORY();
     }
-    good = fseeko(f->file, 0, SEEK_SET) == 0 && fread(piece, (size_t)f->data_at, 1, f->file) == 1;
-    if (good) at = checksum_digits(piece + LENGTH_BYTES);
+    good = fseeko(f->file, 0, SEEK_SET) == 0 && fread(chunk, (size_t)f->data_at, 1, f->file) == 1;
+    if (good) at = checksum_digits(chunk + LENGTH_BYTES);
     if (at != NULL) {
         memcpy(digits, at, CHECKSUM_DIGITS);
         memcpy(at, no_checksum, CHECKSUM_DIGITS);
     }
-    XXH3_64bits_update(state, piece, (size_t)f->data_at);
+    XXH3_64bits_update(state, chunk, (size_t)f->data_at);
     for (int64_t left = f->data_bytes; good && left > 0; left -= (int64_t)n) {
         n = left < (int64_t)room ? (size_t)left : room;
-        good = fread(piece, n, 1, f->file) == 1;
-        XXH3_64bits_update(state, piece, n);
+        good = fread(chunk, n, 1, f->file) == 1;
+        XXH3_64bits_update(state, chunk, n);
     }
     *sum = XXH3_64bits_digest(state);
     XXH3_freeState(state);
-    free(piece);
+    free(chunk);
     if (good) return GHP_OK;
     return GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is complete", f->path,
                     strerror(errno));
@@ -546,14 +546,14 @@ static double of_bfloat16(uint16_t h)
     return (double)value;
 }
 
-/* Number i of a piece of the file. */
-static double value_at(const struct ghp_safetensor *t, const void *piece, int64_t i)
+/* Number i of a chunk of the file. */
+static double value_at(const struct ghp_safetensor *t, const void *chunk, int64_t i)
 {
     switch (t->dtype) {
-    case GHP_DTYPE_FLOAT: return (double)((const float *)piece)[i];
-    case GHP_DTYPE_DOUBLE: return ((const double *)piece)[i];
-    case GHP_DTYPE_HALF: return of_half(((const uint16_t *)piece)[i]);
-    case GHP_DTYPE_BFLOAT16: return of_bfloat16(((const uint16_t *)piece)[i]);
+    case GHP_DTYPE_FLOAT: return (double)((const float *)chunk)[i];
+    case GHP_DTYPE_DOUBLE: return ((const double *)chunk)[i];
+    case GHP_DTYPE_HALF: return of_half(((const uint16_t *)chunk)[i]);
+    case GHP_DTYPE_BFLOAT16: return of_bfloat16(((const uint16_t *)chunk)[i]);
     case GHP_DTYPE_OTHER: break;
     }
     return NAN;
@@ -563,16 +563,16 @@ static double value_at(const struct ghp_safetensor *t, const void *piece, int64_
 static bool read_some(FILE *file, const struct ghp_safetensor *t, int element_bytes, int64_t n,
                       void *out)
 {
-    double piece[CONVERTED_AT_ONCE]; /* room for the widest */
+    double chunk[CONVERTED_AT_ONCE]; /* room for the widest */
 
     if (t->element_bytes == element_bytes)
         return fread(out, (size_t)element_bytes, (size_t)n, file) == (size_t)n;
-    if (fread(piece, (size_t)t->element_bytes, (size_t)n, file) != (size_t)n) return false;
+    if (fread(chunk, (size_t)t->element_bytes, (size_t)n, file) != (size_t)n) return false;
     for (int64_t i = 0; i < n; i++) {
         if (element_bytes == 8)
-            ((double *)out)[i] = value_at(t, piece, i);
+            ((double *)out)[i] = value_at(t, chunk, i);
         else
-            ((float *)out)[i] = (float)value_at(t, piece, i);
+            ((float *)out)[i] = (float)value_at(t, chunk, i);
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /* core/plan/space.h - everything that plans for a model can ask a profile: local operations and collectives.
  *
  * Not a search: it lowers each layer under each split, and each edge under each pair of splits, and names every
- * distinct piece of work once. The profiler measures what is named here, so a plan meets no surprise.
+ * distinct operation and collective once. The profiler measures what is named here, so a plan meets no surprise.
  * A new split or instruction needs no change here: what core/program/lower/lower.h makes of it is what is visited.
  *
  * Tested  tests/core/plan/test_space.c */

@@ -57,19 +57,19 @@ struct two_texts { /* of the first member, and of another */
     char of[2][GHP_ALIKE_TEXT_BYTES + WORD_BYTES];
 };
 
-/* Piece by piece, as the messages that all send. */
+/* Word by word, in the messages that all send. */
 static enum ghp_status tell_text(struct ghp_control *control, struct ghp_comm *comm, int other,
                                  const char *mine, struct two_texts *texts)
 {
     const struct ghp_control_message *messages;
 
     for (int at = 0; at < GHP_ALIKE_TEXT_BYTES; at += WORD_BYTES) {
-        uint64_t piece = 0;
+        uint64_t word = 0;
 
         for (int i = 0; i < WORD_BYTES && at + i < GHP_ALIKE_TEXT_BYTES; i++)
-            piece |= (uint64_t)(unsigned char)mine[at + i] << (8 * i);
-        GHP_TRY(control->ops->tell(
-            control, comm, (struct ghp_control_message){.value = (double)piece}, &messages));
+            word |= (uint64_t)(unsigned char)mine[at + i] << (8 * i);
+        GHP_TRY(control->ops->tell(control, comm,
+                                   (struct ghp_control_message){.value = (double)word}, &messages));
         for (int k = 0; k < 2; k++)
             for (int i = 0; i < WORD_BYTES; i++)
                 texts->of[k][at + i] =

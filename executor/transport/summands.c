@@ -11,10 +11,10 @@ static int64_t block_from(int64_t at, int64_t n)
     return n - at < SUM_BLOCK ? n - at : SUM_BLOCK;
 }
 
-/* out = sum of the pieces in the members' order; out may be own. The first two are added at once, and the last into
- * out: two members' pieces are gone through once. */
+/* out = sum of the summands in the members' order; out may be own. The first two are added at once, and the last into
+ * out: two members' summands are gone through once. */
 #define SUM_IN_ORDER(type)                                                                         \
-    static const type *piece_##type(const struct ghp_summands *p, int r, int64_t at)               \
+    static const type *summand_##type(const struct ghp_summands *p, int r, int64_t at)             \
     {                                                                                              \
         const type *own = p->own, *scratch = p->scratch;                                           \
         return r == p->index ? own + at : scratch + r * p->stride + at;                            \
@@ -24,9 +24,9 @@ static int64_t block_from(int64_t at, int64_t n)
         type total[SUM_BLOCK];                                                                     \
         for (int64_t at = 0; at < p->n; at += SUM_BLOCK) {                                         \
             int64_t m = block_from(at, p->n);                                                      \
-            const type *left = piece_##type(p, 0, at);                                             \
+            const type *left = summand_##type(p, 0, at);                                           \
             for (int r = 1; r < p->count; r++) {                                                   \
-                const type *right = piece_##type(p, r, at);                                        \
+                const type *right = summand_##type(p, r, at);                                      \
                 type *to = r == p->count - 1 ? out + at : total;                                   \
                 _Pragma("omp simd") for (int64_t i = 0; i < m; i++) to[i] = left[i] + right[i];    \
                 left = total;                                                                      \
@@ -47,11 +47,11 @@ static void sum_bf16(const struct ghp_summands *p, uint16_t *out)
         int64_t m = block_from(at, p->n);
 
         for (int r = 0; r < p->count; r++) {
-            const uint16_t *piece = r == p->index ? own + at : scratch + r * p->stride + at;
+            const uint16_t *summand = r == p->index ? own + at : scratch + r * p->stride + at;
 
 #pragma omp simd
             for (int64_t i = 0; i < m; i++)
-                total[i] = (r == 0 ? 0.0f : total[i]) + ghp_bf16_value(piece[i]);
+                total[i] = (r == 0 ? 0.0f : total[i]) + ghp_bf16_value(summand[i]);
         }
 #pragma omp simd
         for (int64_t i = 0; i < m; i++)

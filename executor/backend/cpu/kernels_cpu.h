@@ -34,7 +34,7 @@ struct ghp_cpu_kernel {
                              int element_bytes); /* NULL: 0 */
 };
 
-/* A loop's piece that is built again for each way, whose constants decide what is left of it. */
+/* A part of a loop that is built again for each way, whose constants decide what is left of it. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* A loop over a tile: unrolled, or sums would not stay in registers. */

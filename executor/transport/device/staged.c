@@ -105,16 +105,16 @@ static struct ghp_comm *host_of(struct staged_comm *c)
     return c->host;
 }
 
-/* ---- pieces ---- */
+/* ---- strided copies ---- */
 
 /* n bytes of each of `count` runs that lie `stride` bytes apart on the device, from byte `done` on; one after the other
  * on the host. */
-struct pieces {
+struct strided {
     int count;
     int64_t stride, done, n;
 };
 
-static enum ghp_status move(const struct staged_comm *c, struct pieces p,
+static enum ghp_status move(const struct staged_comm *c, struct strided p,
                             enum ghp_copy_direction direction, void *device, unsigned char *host)
 {
     for (int i = 0; i < p.count; i++) {
@@ -154,7 +154,7 @@ static enum ghp_status staged_all_reduce(struct ghp_comm *comm, const struct ghp
     int64_t bytes = sum->elements * sum->element_bytes;
 
     for (int64_t done = 0; done < bytes; done += STAGE_BYTES) {
-        struct pieces p = {1, 0, done, smaller(STAGE_BYTES, bytes - done)};
+        struct strided p = {1, 0, done, smaller(STAGE_BYTES, bytes - done)};
         struct ghp_reduction here = {.in = c->out,
                                      .out = c->out,
                                      .elements = p.n / sum->element_bytes,
@@ -175,8 +175,8 @@ static enum ghp_status staged_reduce_scatter(struct ghp_comm *comm, const struct
     int64_t each = sum->elements * sum->element_bytes, most = most_bytes(c);
 
     for (int64_t done = 0; done < each; done += most) {
-        struct pieces from = {c->base.ranks.count, each, done, smaller(most, each - done)};
-        struct pieces to = {1, 0, done, from.n};
+        struct strided from = {c->base.ranks.count, each, done, smaller(most, each - done)};
+        struct strided to = {1, 0, done, from.n};
         struct ghp_reduction here = {.in = c->out,
                                      .out = c->in,
                                      .elements = from.n / sum->element_bytes,
@@ -198,8 +198,8 @@ static enum ghp_status staged_all_gather(struct ghp_comm *comm, const void *mine
     int64_t most = most_bytes(c);
 
     for (int64_t done = 0; done < bytes_each; done += most) {
-        struct pieces from = {1, 0, done, smaller(most, bytes_each - done)};
-        struct pieces to = {c->base.ranks.count, bytes_each, done, from.n};
+        struct strided from = {1, 0, done, smaller(most, bytes_each - done)};
+        struct strided to = {c->base.ranks.count, bytes_each, done, from.n};
 
         GHP_TRY(move(c, from, GHP_COPY_TO_HOST, writable(mine), c->out));
         GHP_TRY(c->host->ops->all_gather(host_of(c), c->out, c->in, from.n));
@@ -215,7 +215,8 @@ static enum ghp_status staged_all_to_all(struct ghp_comm *comm, const void *in, 
     int64_t most = most_bytes(c);
 
     for (int64_t done = 0; done < bytes_each; done += most) {
-        struct pieces p = {c->base.ranks.count, bytes_each, done, smaller(most, bytes_each - done)};
+        struct strided p = {c->base.ranks.count, bytes_each, done,
+                            smaller(most, bytes_each - done)};
 
         GHP_TRY(move(c, p, GHP_COPY_TO_HOST, writable(in), c->out));
         GHP_TRY(c->host->ops->all_to_all(host_of(c), c->out, c->in, p.n));
@@ -230,7 +231,7 @@ static enum ghp_status staged_shift(struct ghp_comm *comm, const void *in, void 
     int64_t most = most_bytes(c);
 
     for (int64_t done = 0; done < bytes; done += most) {
-        struct pieces p = {1, 0, done, smaller(most, bytes - done)};
+        struct strided p = {1, 0, done, smaller(most, bytes - done)};
 
         GHP_TRY(move(c, p, GHP_COPY_TO_HOST, writable(in), c->out));
         GHP_TRY(c->host->ops->shift(host_of(c), c->out, c->in, p.n));

@@ -1,7 +1,7 @@
 /* executor/transport/device/staged.h - carries tensors that lie on a device through host memory.
  *
  * For ranks that share a device, and wherever nothing carries device memory directly. Each collective copies what it
- * needs to pinned host memory, piece by piece, lets the host's collectives do the same there, and copies the result
+ * needs to pinned host memory, a part at a time, lets the host's collectives do the same there, and copies the result
  * back; it returns when the result is in place. Sums are the host's, with the same bits.
  *
  * Tested tests/executor/engine/test_device.c */

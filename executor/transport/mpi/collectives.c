@@ -14,9 +14,9 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Bytes [done, done + n) of each piece: in's r-th goes to r, what r sends lands at out's r-th. */
-static enum ghp_status exchange_pieces(struct ghp_mpi_comm *comm, const char *in, char *out,
-                                       const int64_t stride_and_n[2])
+/* Bytes [done, done + n) of each block: in's r-th goes to r, what r sends lands at out's r-th. */
+static enum ghp_status exchange_segment(struct ghp_mpi_comm *comm, const char *in, char *out,
+                                        const int64_t stride_and_n[2])
 {
     int p = comm->count, me = comm->index;
     int64_t stride = stride_and_n[0], n = stride_and_n[1];
@@ -41,11 +41,11 @@ enum ghp_status ghp_mpi_all_to_all(struct ghp_mpi_comm *comm, const void *in, vo
 
     if (bytes_each == 0) return GHP_OK;
     memcpy(target + own, source + own, (size_t)bytes_each);
-    for (int64_t done = 0; done < bytes_each && comm->count > 1; done += GHP_MPI_PIECE_BYTES) {
+    for (int64_t done = 0; done < bytes_each && comm->count > 1; done += GHP_MPI_MESSAGE_BYTES) {
         const int64_t stride_and_n[2] = {bytes_each,
-                                         smaller(GHP_MPI_PIECE_BYTES, bytes_each - done)};
+                                         smaller(GHP_MPI_MESSAGE_BYTES, bytes_each - done)};
 
-        GHP_TRY(exchange_pieces(comm, source + done, target + done, stride_and_n));
+        GHP_TRY(exchange_segment(comm, source + done, target + done, stride_and_n));
     }
     return GHP_OK;
 }
@@ -54,8 +54,8 @@ enum ghp_status ghp_mpi_shift(struct ghp_mpi_comm *comm, const void *in, void *o
 {
     int p = comm->count, me = comm->index;
 
-    for (int64_t done = 0; done < bytes && p > 1; done += GHP_MPI_PIECE_BYTES) {
-        int64_t n = smaller(GHP_MPI_PIECE_BYTES, bytes - done);
+    for (int64_t done = 0; done < bytes && p > 1; done += GHP_MPI_MESSAGE_BYTES) {
+        int64_t n = smaller(GHP_MPI_MESSAGE_BYTES, bytes - done);
 
         GHP_TRY(ghp_mpi_receive(comm, (char *)out + done, n, (me + p - 1) % p));
         GHP_TRY(ghp_mpi_send(comm, (const char *)in + done, n, (me + 1) % p));

@@ -108,12 +108,12 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 enum ghp_status ghp_mpi_stalled(const struct ghp_mpi_comm *comm,
                                 const struct ghp_mpi_missing *missing);
 
-/* Post one message of at most GHP_MPI_PIECE_BYTES in comm->request_set. Between two ranks messages
+/* Post one message of at most GHP_MPI_MESSAGE_BYTES in comm->request_set. Between two ranks messages
  * arrive in the order in which they were posted, whatever their request sets. */
 enum ghp_status ghp_mpi_receive(struct ghp_mpi_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_mpi_comm *comm, const void *from, int64_t bytes, int peer);
 
-enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
+enum { GHP_MPI_MESSAGE_BYTES = 1 << 30 }; /* a message's count is an int */
 
 /* In mpi/transport_mpi.c: over host memory. */
 extern const struct ghp_collectives_ops ghp_mpi_collectives;

@@ -39,7 +39,7 @@ static int64_t up_to_multiple(int64_t n, int64_t unit)
 static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 {
     const struct ghp_shared_segment *shared = shared_of(sum);
-    int64_t room = ghp_mpi_smaller(sum->of->scratch_bytes, GHP_MPI_PIECE_BYTES) / sum->slots;
+    int64_t room = ghp_mpi_smaller(sum->of->scratch_bytes, GHP_MPI_MESSAGE_BYTES) / sum->slots;
     int64_t most = ghp_mpi_smaller(bytes, ghp_mpi_segment_bytes(bytes));
 
     if (shared != NULL)
@@ -234,17 +234,17 @@ static enum ghp_status add_parts(const struct sum *sum, const struct ghp_mpi_lev
     int64_t e = sum->of->element_bytes;
     struct run own = slice(run, level->index);
     char *out = ghp_mpi_at(sum->of->out, own.at * e);
-    struct ghp_summands pieces = {
+    struct ghp_summands summands = {
         .count = level->count, .index = level->index, .n = own.n, .stride = run.each, .own = out};
 
-    pieces.scratch = slot_of(sum, segment);
+    summands.scratch = slot_of(sum, segment);
     if (level->shared != NULL) {
         GHP_TRY(ghp_shared_segment_await(level->shared, GHP_SHARED_SEGMENT_PUBLISHED,
                                          chunk_of(level->shared, segment)));
-        pieces.stride = level->shared->rank_bytes / e;
-        pieces.scratch = laid_of(sum, run, segment, 0, level->index);
+        summands.stride = level->shared->rank_bytes / e;
+        summands.scratch = laid_of(sum, run, segment, 0, level->index);
     }
-    ghp_summands_add(&pieces, sum->of->element_bytes, out);
+    ghp_summands_add(&summands, sum->of->element_bytes, out);
     return GHP_OK;
 }
 
@@ -355,10 +355,10 @@ enum ghp_status ghp_mpi_all_reduce(struct ghp_mpi_comm *comm, const struct ghp_r
 
 /* ---- reduce_scatter ---- */
 
-/* A segment is `each` elements of every rank's piece. What has arrived lies in scratch (on a shared segment: what is
+/* A segment is `each` elements of every rank's part. What has arrived lies in scratch (on a shared segment: what is
  * for others, in this rank's slot) peer by peer of the first level, a place for each node at every peer; what the
  * first level added lies at this rank's own places in scratch, and what arrives over the second at those of a peer
- * whose pieces have been added. */
+ * whose parts have been added. */
 struct scattering {
     struct sum sum;
     int nodes; /* members of the second level, 1 without */
@@ -375,13 +375,13 @@ static char *place_of(const struct scattering *s, int64_t segment, int peer, int
     return slot_of(&s->sum, segment) + offset_of(s, peer, node);
 }
 
-/* What this rank has of the piece that the peer in that node is to get. */
+/* What this rank has of the part that the peer in that node is to get. */
 static const char *input_of(const struct scattering *s, int64_t segment, int peer, int node)
 {
     const struct ghp_reduction *of = s->sum.of;
-    int64_t piece = (int64_t)node * s->sum.hierarchy.of[0].count + peer;
+    int64_t part = (int64_t)node * s->sum.hierarchy.of[0].count + peer;
 
-    return (const char *)of->in + (piece * of->elements + segment * s->each) * of->element_bytes;
+    return (const char *)of->in + (part * of->elements + segment * s->each) * of->element_bytes;
 }
 
 static int64_t elements_at(const struct scattering *s, int64_t segment)
@@ -389,7 +389,7 @@ static int64_t elements_at(const struct scattering *s, int64_t segment)
     return ghp_mpi_smaller(s->each, s->sum.of->elements - segment * s->each);
 }
 
-/* A peer of the first level, whose places are free once its pieces have been added. */
+/* A peer of the first level, whose places are free once its parts have been added. */
 static int scratch_owner(const struct scattering *s)
 {
     return ghp_mpi_later(&s->sum.hierarchy.of[0], 1);
@@ -416,7 +416,7 @@ static enum ghp_status post_in_node(struct ghp_mpi_comm *comm, const struct scat
     return GHP_OK;
 }
 
-static enum ghp_status publish_pieces(const struct scattering *s, int64_t segment)
+static enum ghp_status publish_scattered(const struct scattering *s, int64_t segment)
 {
     const struct ghp_shared_segment *shared = shared_of(&s->sum);
     size_t bytes = (size_t)(elements_at(s, segment) * s->sum.of->element_bytes);
@@ -459,32 +459,33 @@ static enum ghp_status post_scattering(struct ghp_mpi_comm *comm, const void *wo
     const struct scattering *s = work;
 
     if (phase > 0) return post_between_nodes(comm, s, segment);
-    return shared_of(&s->sum) != NULL ? publish_pieces(s, segment) : post_in_node(comm, s, segment);
+    return shared_of(&s->sum) != NULL ? publish_scattered(s, segment)
+                                      : post_in_node(comm, s, segment);
 }
 
-/* The sums over this rank's node, of its own piece and those of its peers in other nodes. */
+/* The sums over this rank's node, of its own part and those of its peers in other nodes. */
 static enum ghp_status add_in_node(const struct scattering *s, int64_t segment, char *result)
 {
     const struct ghp_reduction *of = s->sum.of;
     const struct ghp_shared_segment *shared = shared_of(&s->sum);
     int me = s->sum.hierarchy.of[0].index;
-    struct ghp_summands pieces = {.count = s->sum.hierarchy.of[0].count,
-                                  .index = me,
-                                  .n = elements_at(s, segment),
-                                  .stride = s->nodes * s->each};
+    struct ghp_summands summands = {.count = s->sum.hierarchy.of[0].count,
+                                    .index = me,
+                                    .n = elements_at(s, segment),
+                                    .stride = s->nodes * s->each};
 
     if (shared != NULL) {
         GHP_TRY(ghp_shared_segment_await(shared, GHP_SHARED_SEGMENT_PUBLISHED,
                                          chunk_of(shared, segment)));
-        pieces.stride = shared->rank_bytes / of->element_bytes;
+        summands.stride = shared->rank_bytes / of->element_bytes;
     }
     for (int node = 0; node < s->nodes; node++) {
-        pieces.own = input_of(s, segment, me, node);
-        pieces.scratch = shared == NULL
-                             ? place_of(s, segment, 0, node)
-                             : ghp_shared_segment_at(shared, 0, chunk_of(shared, segment)) +
-                                   offset_of(s, me, node);
-        ghp_summands_add(&pieces, of->element_bytes,
+        summands.own = input_of(s, segment, me, node);
+        summands.scratch = shared == NULL
+                               ? place_of(s, segment, 0, node)
+                               : ghp_shared_segment_at(shared, 0, chunk_of(shared, segment)) +
+                                     offset_of(s, me, node);
+        ghp_summands_add(&summands, of->element_bytes,
                          s->nodes == 1 ? result : place_of(s, segment, me, node));
     }
     if (shared != NULL)

@@ -19,7 +19,7 @@ static MPI_Request *next_request(struct ghp_mpi_comm *comm, int64_t bytes, int p
 {
     struct ghp_mpi_posted *posted = &comm->posted[comm->request_set];
 
-    GHP_ASSERT(posted->n < 2 * comm->count && bytes <= GHP_MPI_PIECE_BYTES);
+    GHP_ASSERT(posted->n < 2 * comm->count && bytes <= GHP_MPI_MESSAGE_BYTES);
     posted->peer[posted->n] = peer;
     posted->receives[posted->n] = receives;
     return &posted->requests[posted->n];
