@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=60 needs=ghp-expect
+# ghp-test: timeout=120 needs=ghp-expect
 # tests/tools/plan/test_expect.sh - ghp-expect: a slow link makes two nodes slower than one and it says from which rate on
 # they pay, a measured rate is judged, a profile takes a machine's place, and what cannot be read is refused with what
 # to do.
