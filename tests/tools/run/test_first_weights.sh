@@ -82,15 +82,7 @@ refused "the file 'model-00002-of-00003.safetensors' has no such tensor" parts.p
 refused "the file 'model-00002-of-00003.safetensors' has no such tensor" net.plan --init parts
 
 # ---- what cannot be loaded ends the run
-damaged() { # NAME TEXT COMMAND: the folder after the command, `net.plan` again
-    cp -r net kept
-    (cd net && eval "$3")
-    refused "$2" net.plan
-    grep -q -- '--init random draws other weights' err || fail "$1: no way to go on: $(cat err)"
-    rm -r net
-    mv kept net
-}
-damaged_init() { # NAME TEXT COMMAND: what only reading the tensors shows, which --init FOLDER says too
+damaged() { # NAME TEXT COMMAND: the folder after the command; --init FOLDER reads it whole
     cp -r net kept
     (cd net && eval "$3")
     refused "$2" net.plan --init net
@@ -98,17 +90,20 @@ damaged_init() { # NAME TEXT COMMAND: what only reading the tensors shows, which
     mv kept net
 }
 damaged cut "truncated or damaged" 'head -c 3000 model.safetensors >x && mv x model.safetensors'
-damaged_init cut "truncated or damaged" 'head -c 3000 model.safetensors >x && mv x model.safetensors'
-damaged_init pointer "is a pointer of Git LFS.*git lfs pull" \
+cp net/model.safetensors whole
+head -c 3000 whole >net/model.safetensors
+refused "truncated or damaged" net.plan # the same of the plan's own folder
+mv whole net/model.safetensors
+damaged pointer "is a pointer of Git LFS.*git lfs pull" \
     'printf "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n" >model.safetensors'
-damaged_init empty "is not a safetensors file, or it is truncated" ': >model.safetensors'
-damaged_init bin "pytorch_model.bin' is in PyTorch's own format.*save_pretrained" \
+damaged empty "is not a safetensors file, or it is truncated" ': >model.safetensors'
+damaged bin "pytorch_model.bin' is in PyTorch's own format.*save_pretrained" \
     'mv model.safetensors pytorch_model.bin'
-damaged_init foreign "tf_model.h5': ghp reads the weights .* from model.safetensors" 'mv model.safetensors tf_model.h5'
-damaged_init layers "has no tensor .*h\.1\." "sed -i 's/\"n_layer\": 1/\"n_layer\": 2/' config.json"
-damaged_init wide "is \[4\]\[16\], but by config.json it is \[4\]\[8\]" \
+damaged foreign "tf_model.h5': ghp reads the weights .* from model.safetensors" 'mv model.safetensors tf_model.h5'
+damaged layers "has no tensor .*h\.1\." "sed -i 's/\"n_layer\": 1/\"n_layer\": 2/' config.json"
+damaged wide "is \[4\]\[16\], but by config.json it is \[4\]\[8\]" \
     "sed -i 's/\"n_layer\": 1/\"n_layer\": 1, \"n_inner\": 8/' config.json"
-damaged_init missing "has no tensor 'transformer.ln_f.bias'" "sed -i 's/\"ln_f.bias\"/\"ln_f.axis\"/' model.safetensors"
+damaged missing "has no tensor 'transformer.ln_f.bias'" "sed -i 's/\"ln_f.bias\"/\"ln_f.axis\"/' model.safetensors"
 
 # ---- weights for another head: the remedies that are named work, and ghp-run says what it draws
 trained=$(loss net.plan --checkpoint learned)
