@@ -6,7 +6,7 @@
 set -u
 python=$(command -v "${GHP_PYTHON:-python3}")
 . "$(dirname "$0")/../scratch.sh"
-export OMP_NUM_THREADS=1
+export OMP_NUM_THREADS=1 PYTHONPATH=$GHP_SOURCE/python PYTHONDONTWRITEBYTECODE=1
 
 "$python" -c 'import torch, onnx, onnxscript, safetensors' 2>/dev/null || {
     echo "skipped: '$python' lacks torch, onnx, onnxscript or safetensors; set GHP_PYTHON to one that has them" >&2

@@ -86,7 +86,7 @@ def train(network_file, *options):
 
 
 def find(trained, name, like):
-    """A tensor as docs/how-to/weights-back.md finds it: under its name, with .weight or .bias at its end, or in parts."""
+    """A tensor under its name, with .weight or .bias at its end, or in parts (docs/how-to/weights-back.md)."""
     for key in (name, name + ".weight", name + ".bias"):
         if key in trained:
             return trained[key].reshape(like.shape)
