@@ -563,6 +563,12 @@ static const struct ghp_tool tool = {
              "receive, update; in a checkpoint gather, write, rename; evaluation, comparison.",
 };
 
+/* Only what can be tried without a plan and without other workers. */
+static bool is_trial(void)
+{
+    return !ghp_launched() && chosen.dry_run && chosen.n_plans == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct ghp_session session = {.tool = &tool, .options = &chosen};
@@ -574,8 +580,9 @@ int main(int argc, char **argv)
         ghp_opts_read(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
     if (status == GHP_OK && !ghp_opts_done()) status = ghp_session_options_check(&chosen);
     if (!ghp_launched() && status == GHP_OK && ghp_opts_done()) status = ghp_opts_answer(&tool);
+    if (status == GHP_OK && !ghp_opts_done() && is_trial()) status = ghp_opts_try_outputs(&tool);
     if (!ghp_launched() && status != GHP_OK) return ghp_rank_fail(status, true);
-    if (!ghp_launched() && (ghp_opts_done() || (chosen.dry_run && chosen.n_plans == 0))) return 0;
+    if (is_trial() || (!ghp_launched() && ghp_opts_done())) return 0;
     if (status == GHP_OK && !ghp_opts_done())
         ghp_wait_passively(chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads, argv);
     if (status == GHP_OK) status = ghp_stop_listen(); /* before MPI has threads */

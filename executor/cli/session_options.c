@@ -7,6 +7,7 @@
 #include "executor/platform/failpoint.h"
 #include "executor/state/checkpoint.h"
 #include "executor/state/init.h"
+#include "executor/train/metrics.h"
 #include "onnx/network.h"
 
 const char ghp_session_data_unset[] = "synthetic";
@@ -93,19 +94,36 @@ static enum ghp_status check_evaluation(const struct ghp_session_options *o)
                     "--data synthetic, whose samples are drawn at random");
 }
 
-/* A dry run without a plan: the weights that a training of this network would begin with, all of them. */
+/* Whether a training of this network could write into its folder and its metrics, and would replace no other one. */
+static enum ghp_status try_outputs(const struct ghp_session_options *o)
+{
+    bool resumable = o->checkpoint_folder != NULL && o->verify_steps == GHP_NOT_SET;
+    struct ghp_model model;
+    enum ghp_status status;
+
+    if (o->checkpoint_folder != NULL) GHP_TRY(ghp_checkpoint_try(o->checkpoint_folder, o->resume));
+    if (o->resume || o->overwrite) return GHP_OK;
+    if (o->checkpoint_folder != NULL &&
+        ghp_checkpoint_refuse(o->checkpoint_folder, "", resumable) != GHP_OK) {
+        GHP_TRY(ghp_network_load(o->model_path, &model)); /* its name says whether to resume */
+        status = ghp_checkpoint_refuse(o->checkpoint_folder, model.name, resumable);
+        ghp_model_release(&model);
+        return status;
+    }
+    return o->metrics_path != NULL ? ghp_metrics_refuse(o->metrics_path, resumable) : GHP_OK;
+}
+
+/* The weights that a training of this network would begin with, all of them. */
 static enum ghp_status try_weights(const struct ghp_session_options *o)
 {
     struct ghp_init_choice choice = {0};
     struct ghp_model model = {0};
     enum ghp_status status;
 
-    if (!o->dry_run || o->n_plans > 0 || o->model_path == NULL || o->resume) return GHP_OK;
     status = o->init != NULL ? ghp_init_parse(o->init, (uint64_t)o->seed, &choice)
                              : ghp_init_usual(o->model_path, (uint64_t)o->seed, &choice);
     choice.except = &o->init_except;
     if (status == GHP_OK && choice.path != NULL) {
-        ghp_network_takes_folded_norms = true; /* ghp-plan asks for the option */
         status = ghp_network_load(o->model_path, &model);
         if (status == GHP_OK) status = ghp_init_try(&model, &choice);
         ghp_model_release(&model);
@@ -114,6 +132,15 @@ static enum ghp_status try_weights(const struct ghp_session_options *o)
         (status != GHP_ERR_IO && status != GHP_ERR_FORMAT && status != GHP_ERR_INPUT))
         return status;
     return GHP_FAIL(status, "%s; --init random draws other weights", ghp_status_message());
+}
+
+/* A dry run without a plan, before anything is measured for one: what a training would write, and begin with. */
+static enum ghp_status try_without_plan(const struct ghp_session_options *o)
+{
+    if (!o->dry_run || o->n_plans > 0 || o->model_path == NULL) return GHP_OK;
+    ghp_network_takes_folded_norms = true; /* ghp-plan asks for the option */
+    GHP_TRY(try_outputs(o));
+    return o->resume ? GHP_OK : try_weights(o);
 }
 
 /* A moving average of weights. */
@@ -172,5 +199,5 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
     if (o->keep != NULL)
         GHP_TRY(ghp_checkpoint_keep_parse(o->keep, &(struct ghp_checkpoint_keep){0}));
     GHP_TRY(ghp_data_check_files(o->data));
-    return try_weights(o);
+    return try_without_plan(o);
 }

@@ -192,6 +192,17 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder)
     return GHP_OK;
 }
 
+enum ghp_status ghp_checkpoint_try(const char *folder, bool resume)
+{
+    char path[GHP_CHECKPOINT_PATH_BYTES];
+    bool there = access(folder, F_OK) == 0;
+    enum ghp_status status = ghp_checkpoint_prepare(folder);
+
+    if (!there) rmdir(folder);
+    if (status != GHP_OK || !resume || find_any(folder, path)) return status;
+    return ghp_checkpoint_missing(GHP_ERR_IO, folder);
+}
+
 enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_worker *worker,
                                           struct ghp_checkpoint checkpoint,
                                           const struct ghp_checkpoint_contents *c,

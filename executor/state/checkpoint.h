@@ -95,6 +95,13 @@ enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, boo
  * Local: rank 0 does it, before the first save */
 enum ghp_status ghp_checkpoint_prepare(const char *folder);
 
+/* Whether the folder could be prepared, and resumed from if that is wanted. Makes none that stays.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO as ghp_checkpoint_prepare, or if there is no checkpoint to resume
+ * Local: before there is anything to train by
+ * Tested    tests/tools/run/test_train.sh */
+enum ghp_status ghp_checkpoint_try(const char *folder, bool resume);
+
 /* Writes DIR/checkpoint.safetensors; an older one of this training becomes the one before it when the new one is
  * complete and on disk. Prepare the folder, flush the worker and finish the previous save first. If a thread writes the
  * files (struct ghp_checkpoint_folder), worker 0 is still writing on return; `finish` then returns how it ended.

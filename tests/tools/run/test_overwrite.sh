@@ -54,6 +54,7 @@ denied 2 "${holds}name another folder" "${launch[@]}" other.plan -- --steps 20 -
 denied 2 "cannot follow '--'" "${launch[@]}" one.plan -- --overwrite
 denied 2 "${holds}continue it with --resume" "$GHP_BIN/ghp-train" one.json --workers 2 --batch 8 --backend reference \
     --budget 2 --folder made -- --steps 3 --checkpoint kept --metrics metrics.jsonl
+grep -q measuring err && fail "ghp-train measures before it looks into the folder"
 unchanged 'refused by other tools'
 
 # one that fails before its first checkpoint is not to be resumed: what is there is another training's

@@ -69,6 +69,14 @@ printf 'version https://git-lfs' >net/model.safetensors
 early 1 "^ghp-run: 'net/model.safetensors'.*Git LFS" -- --data bytes:tiny.json
 tiny[1]=tiny.json
 early 2 "there is no synchroniser 'none'" --sync none
+# nor is anything measured for a training that could not be written, or that would replace another one
+early 1 "cannot make 'gone/kept': there is no folder 'gone'" -- --checkpoint gone/kept
+early 1 "cannot write checkpoints into 'tiny.json'" -- --checkpoint tiny.json
+early 1 "there is no checkpoint in 'none'" -- --checkpoint none --resume
+[ ! -e none ] || fail "a trial leaves a folder"
+early 1 "gone/run.json" -- --run gone/run.json
+echo '{}' >metrics.jsonl
+early 2 "'metrics.jsonl' holds the metrics of a training" -- --metrics metrics.jsonl
 early 2 "bad value 'much' for '--clip-norm'" --clip-norm much -- --steps 3
 # neither a network that cannot be read nor a plan that is refused touches what a folder has
 echo kept >again/profile.json
