@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60
 # tests/core/test_phrases.sh - pages, help, messages and comments in plain words: none of the turns of phrase below
-# stands in a page, in a text that a program prints or in a comment of a C source, and the sentences of README and the
-# tutorial are short, as the user's glossary is.
+# stands in a page, in a text that a program prints or in a comment of a C source, and the sentences of README, the
+# tutorial and the how-to pages are short, as the user's glossary is.
 set -u
 cd "$GHP_SOURCE" || exit 1
 python3 - <<'PYTHON'
@@ -51,7 +51,8 @@ tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True).st
 
 def without_code(text):
     """The page with its code as x, so that places stay."""
-    return re.sub(r"^```.*?^```|`[^`\n]*`", lambda m: re.sub(r"[^\n]", "x", m.group()), text, flags=re.S | re.M)
+    return re.sub(r"^```.*?^```|`[^`\n]*(?:\n[^`\n]+)?`", lambda m: re.sub(r"[^\n]", "x", m.group()), text,
+                  flags=re.S | re.M)
 
 
 def paragraphs(text):
@@ -106,7 +107,7 @@ def sentences(text):
         if words.startswith(("|", "#", "!", "x" * 8)):
             continue
         words = re.sub(r"\]\([^)]*\)", "]", words)
-        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z*\[x])|:$|:\s+(?=[A-Z*])", words):
+        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z*\[x]|ghp|mpirun|oneDNN)|:$|:\s+(?=[A-Z*])", words):
             n = len(re.findall(r"[\w'.,%/+-]*\w[\w'.,%/+-]*", sentence))
             if n > 1:
                 yield n, sentence
@@ -123,7 +124,7 @@ for name in tracked:
             check(name, texts(read(name)))
     elif re.match(r"python/ghp/.*\.py$", name):
         check(name, [(1, " ".join(m.split())) for m in re.findall(r'"""[^"]*"""|"(?:[^"\\\n]|\\.)*"', read(name))])
-    if name == "README.md" or name.startswith("docs/tutorial/"):
+    if name == "README.md" or re.match(r"docs/(tutorial|how-to)/.*\.md$", name):
         lengths = list(sentences(read(name)))
         wrong += ["%s: %d words: %s" % (name, n, sentence) for n, sentence in lengths if n > MOST_WORDS]
         mean = sum(n for n, _ in lengths) / len(lengths)
