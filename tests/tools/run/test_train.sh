@@ -75,7 +75,7 @@ early 1 "cannot write checkpoints into 'tiny.json'" -- --checkpoint tiny.json
 early 1 "there is no checkpoint in 'none'" -- --checkpoint none --resume
 [ ! -e none ] || fail "a trial leaves a folder"
 early 1 "gone/run.json" -- --run gone/run.json
-echo '{}' >metrics.jsonl
+echo '{"step": 0, "epoch": 0, "loss": 1}' >metrics.jsonl
 early 2 "'metrics.jsonl' holds the metrics of a training" -- --metrics metrics.jsonl
 early 2 "bad value 'much' for '--clip-norm'" --clip-norm much -- --steps 3
 # neither a network that cannot be read nor a plan that is refused touches what a folder has
