@@ -14,7 +14,7 @@
 void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model);
 
 /* Notes which parameters stay as they are; nothing if all are trained. */
-void ghp_inspect_frozen(struct ghp_sheet *sheet, const struct ghp_model *model);
+void ghp_inspect_fixed(struct ghp_sheet *sheet, const struct ghp_model *model);
 
 /* Nodes, cores, memory, links. */
 void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *machine);

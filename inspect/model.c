@@ -41,22 +41,24 @@ static const char *window_text(const struct ghp_layer *layer, char text[128])
     return text;
 }
 
-void ghp_inspect_frozen(struct ghp_sheet *sheet, const struct ghp_model *model)
+void ghp_inspect_fixed(struct ghp_sheet *sheet, const struct ghp_model *model)
 {
-    int64_t frozen = 0, all = 0;
-    int first = -1;
+    int64_t fixed = 0, all = 0;
+    int first_fixed = -1, first_trained = -1;
 
     for (int v = model->n_layers - 1; v >= 0; v--) {
         const struct ghp_layer *l = &model->layers[v];
 
         all += ghp_layer_weights(l);
-        if (l->fixed) frozen += ghp_layer_weights(l);
-        if (!l->fixed && l->n_params > 0) first = v;
+        if (l->fixed) fixed += ghp_layer_weights(l);
+        if (l->n_params > 0) *(l->fixed ? &first_fixed : &first_trained) = v;
     }
-    if (frozen > 0 && first >= 0)
+    if (fixed > 0 && first_trained >= 0)
         ghp_sheet_note(sheet,
-                       "frozen: %lld of %lld weights; '%s' is the first layer that is trained",
-                       (long long)frozen, (long long)all, model->layers[first].name);
+                       "not trained: %lld of %lld weights, as those of '%s'; '%s' is the first "
+                       "layer that is trained",
+                       (long long)fixed, (long long)all, model->layers[first_fixed].name,
+                       model->layers[first_trained].name);
 }
 
 void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model)
@@ -100,7 +102,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
                    "sample",
                    (long long)weights, ghp_count_format((double)weights, total, sizeof total),
                    (long long)matrices, (double)flops * 1e-9, (long long)outputs);
-    ghp_inspect_frozen(sheet, model);
+    ghp_inspect_fixed(sheet, model);
     ghp_display_text(report, "name", model->name);
     ghp_display_int(report, "weights", weights);
     ghp_display_int(report, "weights_without_biases", matrices);
@@ -142,8 +144,8 @@ void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *m
     ghp_sheet_note(
         sheet,
         "machine %s: %d node%s, each of %d package%s, %d cores, %d hardware threads, %s of memory",
-        machine->name, machine->nodes, machine->nodes == 1 ? "" : "s", machine->packages,
-        machine->packages == 1 ? "" : "s", machine->cores, machine->threads,
+        machine->name, machine->nodes, ghp_plural(machine->nodes), machine->packages,
+        ghp_plural(machine->packages), machine->cores, machine->threads,
         machine->memory_bytes > 0
             ? ghp_bytes_format((double)machine->memory_bytes, memory, sizeof memory)
             : "unknown size");

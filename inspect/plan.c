@@ -108,7 +108,7 @@ static void put_layers(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
     char layers[512];
 
-    ghp_inspect_frozen(sheet, &plan->model);
+    ghp_inspect_fixed(sheet, &plan->model);
     if (plan->nchw16c != NULL)
         ghp_sheet_note(sheet, "outputs stored in blocks of channels: %s",
                        nchw16c_text(plan, layers, sizeof layers));
@@ -121,8 +121,9 @@ static const char *samples_text(struct ghp_problem problem, char *text, size_t s
     if (sharers > 1)
         snprintf(text, size, "a sample for each %d workers", sharers);
     else
-        snprintf(text, size, "%lld samples a worker",
-                 (long long)(problem.global_batch / problem.workers));
+        snprintf(text, size, "%lld sample%s a worker",
+                 (long long)(problem.global_batch / problem.workers),
+                 ghp_plural(problem.global_batch / problem.workers));
     return text;
 }
 
@@ -133,10 +134,10 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
     struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, 0);
     char sync[GHP_SYNC_TEXT_BYTES], stale[24], period[48], samples[64];
 
-    ghp_sheet_note(sheet, "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %s",
+    ghp_sheet_note(sheet, "plan of %s (%s): %d worker%s = %d group%s of %d, global batch %lld, %s",
                    plan->model.name, ghp_strategy_name(plan->strategy), plan->problem.workers,
-                   plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
-                   (long long)plan->problem.global_batch,
+                   ghp_plural(plan->problem.workers), plan->groups, ghp_plural(plan->groups),
+                   plan->group_size, (long long)plan->problem.global_batch,
                    samples_text(plan->problem, samples, sizeof samples));
     ghp_sheet_note(sheet, "profile %s (%s, %s), hash %016llx; model hash %016llx",
                    plan->profile_path != NULL ? plan->profile_path : "(not named)",
@@ -155,7 +156,7 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
     }
     if (plan->method.sync.servers > 0)
         ghp_sheet_note(sheet, "%d server%s, %.2f MiB each: start %d ranks",
-                       plan->method.sync.servers, plan->method.sync.servers == 1 ? "" : "s",
+                       plan->method.sync.servers, ghp_plural(plan->method.sync.servers),
                        (double)plan->predicted.server_bytes * MIB,
                        plan->problem.workers + plan->method.sync.servers);
     if (plan->method.shard_within > 0)
@@ -173,14 +174,14 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        plan->method.optimizer->purpose);
     ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",
                    ghp_machine_workers_per_node(machine, plan->problem.workers), place.n_cores,
-                   place.n_cores == 1 ? "" : "s",
+                   ghp_plural(place.n_cores),
                    place.oversubscribed ? ", cores shared with others" : "");
     if (plan->profile.threads > 0 && plan->profile.threads != place.n_cores)
         ghp_sheet_note(sheet,
                        "measured with %d thread%s a worker, and these have %d core%s; profile with "
                        "--threads %d, and plan again",
-                       plan->profile.threads, plan->profile.threads == 1 ? "" : "s", place.n_cores,
-                       place.n_cores == 1 ? "" : "s", place.n_cores);
+                       plan->profile.threads, ghp_plural(plan->profile.threads), place.n_cores,
+                       ghp_plural(place.n_cores), place.n_cores);
     if (plan->what_if.n > 0) {
         char overrides[1024];
 

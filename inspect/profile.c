@@ -3,6 +3,7 @@
  * A key is read back into the shapes it names, so that bytes stand next to seconds. */
 #include "inspect/inspect.h"
 
+#include "core/base/units.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -390,13 +391,13 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
     if (profile->threads > 0) ghp_display_int(report, "threads", profile->threads);
     if (model != NULL || profile->n_ops > 0) {
         sheet = ghp_sheet_open(report, model != NULL ? "layers" : "operations", op_columns);
-        ghp_sheet_note(sheet, "profile of %s, %s, %s, %d workers at once, hash %016llx",
+        ghp_sheet_note(sheet, "profile of %s, %s, %s, %d worker%s at once, hash %016llx",
                        profile->backend, profile->numerics,
                        ghp_precision_name(ghp_profile_precision(profile)), profile->workers,
-                       (unsigned long long)profile->hash);
+                       ghp_plural(profile->workers), (unsigned long long)profile->hash);
         if (profile->threads > 0)
             ghp_sheet_note(sheet, "measured with %d thread%s a worker", profile->threads,
-                           profile->threads == 1 ? "" : "s");
+                           ghp_plural(profile->threads));
         if (profile->created[0] != '\0')
             ghp_sheet_note(sheet, "made %s %s", profile->created, profile->host);
         ghp_sheet_note(

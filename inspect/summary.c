@@ -115,12 +115,13 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     const struct ghp_certificate *c = &plan->certificate;
     char splits[512], sentence[GHP_CERTIFICATE_SENTENCE_SIZE];
 
-    ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)",
-                   plan->model.name, plan->problem.workers, plan->problem.global_batch,
-                   plan->profile_path, plan->profile.backend, plan->profile.numerics);
+    ghp_table_note(t, "%s, %d worker%s, global batch %" PRId64 ", profile %s (%s, %s)",
+                   plan->model.name, plan->problem.workers, ghp_plural(plan->problem.workers),
+                   plan->problem.global_batch, plan->profile_path, plan->profile.backend,
+                   plan->profile.numerics);
     if (ghp_profile_is_peak(&plan->profile)) ghp_table_note(t, "%s", ghp_peak_sentence());
     ghp_summary_splits(&plan->model, plan->splits, splits, sizeof splits);
-    ghp_table_note(t, "%d group%s of %d: %s", plan->groups, plan->groups == 1 ? "" : "s",
+    ghp_table_note(t, "%d group%s of %d: %s", plan->groups, ghp_plural(plan->groups),
                    plan->group_size, splits);
     if (ghp_staging_format(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
         ghp_table_note(t, "stages of a group: %s", splits);
@@ -131,15 +132,12 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                        sentence, c->plans, c->nodes, c->seconds);
     else
         ghp_table_note(t, "%s", sentence);
-    if (plan->method.bucket_bytes > 0) {
-        char bucket[32];
-
+    if (plan->method.bucket_bytes > 0)
         ghp_table_note(
             t, "gradients are reduced in buckets of %s",
             plan->method.bucket_bytes > (int64_t)1 << 40
                 ? "any size"
-                : ghp_bytes_format((double)plan->method.bucket_bytes, bucket, sizeof bucket));
-    }
+                : ghp_bytes_format((double)plan->method.bucket_bytes, splits, sizeof splits));
     note_error(t, plan);
     if (plan->profile.n_ops == 0)
         ghp_table_note(

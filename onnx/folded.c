@@ -2,6 +2,7 @@
 #include "onnx/folded.h"
 
 #include "core/base/text.h"
+#include "core/base/units.h"
 #include "onnx/file/file.h"
 #include "onnx/read/attribute.h"
 
@@ -55,9 +56,9 @@ enum ghp_status ghp_onnx_check_folded(const struct ghp_onnx_file *file)
     if (n == 0) return GHP_OK;
     return GHP_FAIL(
         GHP_ERR_INPUT,
-        "%s: PyTorch's exporter folded batch norms into %d nodes, the first '%.96s', so "
+        "%s: PyTorch's exporter folded batch norms into %d node%s, the first '%.96s', so "
         "that the network would train without them; export it after module.train() "
         "with optimize=False (dynamo=True) or training=TrainingMode.TRAINING "
         "(dynamo=False), or give --folded-batch-norm to train it so",
-        file->path, n, first->name);
+        file->path, n, ghp_plural(n), first->name);
 }

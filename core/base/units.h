@@ -19,6 +19,12 @@ char *ghp_bytes_format(double bytes, char *out, size_t n);
 /* seconds [s] as "1.24 ms", "38.0 us", "2.50 s", "3 min 05 s", "2 h 10 min". */
 char *ghp_seconds_format(double seconds, char *out, size_t n);
 
+/* The ending of a noun that is counted: "" of one, "s" of any other number. */
+static inline const char *ghp_plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* A count as "17", "60.6 k", "132.9 M", "15.5 G", "1.2 T": one decimal, powers of 1000. */
 char *ghp_count_format(double count, char *out, size_t n);
 

@@ -1,6 +1,7 @@
 /* core/plan/plan_data.c - see plan.h: the data-parallel plan that a plan was compared with, out of the plan itself. */
 #include "core/plan/plan.h"
 
+#include "core/base/units.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,7 @@ const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_ba
                                              : "");
     if (recomputed > 0)
         snprintf(text + used, GHP_BASELINE_TEXT_SIZE - (size_t)used, ", %d layer%s recomputed",
-                 recomputed, recomputed == 1 ? "" : "s");
+                 recomputed, ghp_plural(recomputed));
     return text;
 }
 

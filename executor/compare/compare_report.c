@@ -3,6 +3,7 @@
 
 #include "core/base/file.h"
 #include "core/base/table.h"
+#include "core/base/units.h"
 #include "executor/opbench/speed_probe.h"
 #include "executor/report/prediction_error.h"
 
@@ -44,9 +45,11 @@ static void head_notes(struct ghp_table *t, const struct ghp_comparison *ab,
     const struct ghp_plan *plan = &s->session_plans[0].plan;
     double coverage = ab->candidates.standings[0].ratio.coverage;
 
-    ghp_table_note(t, "%s, %d workers, global batch %" PRId64 "; %s, %s, numerics %s, %d thread(s)",
-                   plan->model.name, s->size, plan->problem.global_batch, s->exec.backend_ops->name,
-                   ghp_precision_name(s->precision), s->exact ? "exact" : "fast", s->threads);
+    ghp_table_note(t,
+                   "%s, %d worker%s, global batch %" PRId64 "; %s, %s, numerics %s, %d thread(s)",
+                   plan->model.name, s->size, ghp_plural(s->size), plan->problem.global_batch,
+                   s->exec.backend_ops->name, ghp_precision_name(s->precision),
+                   s->exact ? "exact" : "fast", s->threads);
     ghp_table_note(t,
                    "measured: median over %d round(s) of the mean of at most %" PRId64
                    " steps; turns "

@@ -321,8 +321,9 @@ static enum ghp_status take_other(const struct launch *l, struct choice *other)
     if (status == GHP_OK) status = ghp_plan_check_alike(&given, &plan);
     ghp_plan_release(&given);
     if (status == GHP_OK && plan.problem.workers != workers)
-        status = GHP_FAIL(GHP_ERR_INPUT, "it is for %d workers, not %d; say --workers $GHP_WORKERS",
-                          plan.problem.workers, workers);
+        status =
+            GHP_FAIL(GHP_ERR_INPUT, "it is for %d worker%s, not %d; say --workers $GHP_WORKERS",
+                     plan.problem.workers, ghp_plural(plan.problem.workers), workers);
     snprintf(other->path, sizeof other->path, "%s", l->replan.path);
     other->step_s = l->replan.change.now_s * plan.predicted.step_s / present_s;
     ghp_plan_release(&plan);
@@ -410,11 +411,14 @@ static void find_kept(struct launch *l)
     ghp_safetensors_close(file);
 }
 
-/* How an attempt failed, for people. */
-static void describe(const struct ghp_job *job, char *text, size_t n)
+/* How an attempt with that number of workers failed, for people. */
+static void describe(const struct ghp_job *job, int workers, char *text, size_t n)
 {
     if (job->silent)
         snprintf(text, n, "no sign of life for %.0f s", chosen.silence_s);
+    else if (ghp_job_tells(job) && ghp_job_misses_host(job))
+        snprintf(text, n, "%s; try the hosts by '%s -n %d hostname'", job->said, chosen.mpirun,
+                 workers);
     else if (ghp_job_tells(job))
         snprintf(text, n, "%s", job->said);
     else if (job->signal != 0)
@@ -460,17 +464,18 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
 {
     int64_t before = l->kept > 0 ? l->kept : 0;
     int left = -1, workers = l->plans.workers[l->restart.plan];
-    char why[GHP_JOB_TEXT_BYTES + 64];
+    char why[2 * GHP_JOB_TEXT_BYTES];
     struct timespec pause;
     double pause_s;
 
-    describe(job, why, sizeof why);
+    describe(job, workers, why, sizeof why);
     find_kept(l);
     if (ghp_job_is_lasting(job) && l->worker_count.command == NULL) /* which may mend the machine */
         return GHP_FAIL(GHP_ERR_COMM, "gave up, as trying again would end the same: %s; then %s",
                         why, continue_hint(l));
-    ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
-             (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
+    ghp_note("%d worker%s failed after %lld step%s, with a checkpoint of %lld: %s", workers,
+             ghp_plural(workers), (long long)job->beat.step, ghp_plural(job->beat.step),
+             (long long)(l->kept > 0 ? l->kept : 0), why);
     GHP_TRY(check_checkpoints(l, job));
     GHP_TRY(ghp_worker_count_ask(&l->worker_count, &stop_requests, &left));
     if (stop_requests > 0) return GHP_OK;
@@ -478,18 +483,21 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     case GHP_RESTART: break;
     case GHP_RESTART_TOO_OFTEN:
         return GHP_FAIL(GHP_ERR_COMM,
-                        "gave up: %d failures in a row without a newer checkpoint, the last: %s; "
+                        "gave up: %d failure%s in a row without a newer checkpoint, the last: %s; "
                         "see why, then %s",
-                        l->restart.failures, why, continue_hint(l));
+                        l->restart.failures, ghp_plural(l->restart.failures), why,
+                        continue_hint(l));
     case GHP_RESTART_TOO_FEW_LEFT:
         return GHP_FAIL(GHP_ERR_COMM,
-                        "gave up: %d workers are left, and the smallest plan is for %d; make a "
+                        "gave up: %d worker%s left, and the smallest plan is for %d; make a "
                         "plan for fewer, then %s",
-                        left, l->plans.workers[l->plans.n - 1], continue_hint(l));
+                        left, left == 1 ? " is" : "s are", l->plans.workers[l->plans.n - 1],
+                        continue_hint(l));
     }
     pause_s = ghp_restart_pause_s(&l->restart);
-    ghp_note("in %g s %d workers continue with '%s' from step %lld", pause_s,
-             l->plans.workers[l->restart.plan], present_path(l),
+    workers = l->plans.workers[l->restart.plan];
+    ghp_note("in %g s %d worker%s with '%s' from step %lld", pause_s, workers,
+             workers == 1 ? " continues" : "s continue", present_path(l),
              (long long)(l->kept > 0 ? l->kept : 0));
     pause = (struct timespec){(time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9)};
     nanosleep(&pause, NULL); /* a signal ends it early */
@@ -499,12 +507,16 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
 /* Switches to the next plan, for which an attempt was ended in order. That does not count as a failure. */
 static void go_over(struct launch *l)
 {
+    int workers;
+
     find_kept(l);
     l->restart.plan = l->next.plan;
     l->replanned = l->next;
     l->restart.failures = 0;
-    ghp_note("%d workers continue with '%s' from step %lld", l->plans.workers[l->restart.plan],
-             present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
+    workers = l->plans.workers[l->restart.plan];
+    ghp_note("%d worker%s with '%s' from step %lld", workers,
+             workers == 1 ? " continues" : "s continue", present_path(l),
+             (long long)(l->kept > 0 ? l->kept : 0));
 }
 
 /* ghp-run refused its options: the same again would end as this did. */

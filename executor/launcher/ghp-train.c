@@ -189,6 +189,7 @@ struct way {
     char tried[PATH_BYTES]; /* a profile of formulas, for the check alone */
     char *mpirun;           /* cut into words */
     const char *tool;       /* the last that was run */
+    bool on_hosts;          /* by mpirun, on hosts that --mpirun names */
     double measuring_s, planning_s;
 };
 
@@ -208,6 +209,7 @@ static void add_ranks(struct ghp_command *command, struct way *way)
     snprintf(command->numbers[0], sizeof command->numbers[0], "%lld", (long long)chosen.workers);
     snprintf(command->numbers[1], sizeof command->numbers[1], "%lld", (long long)chosen.batch);
     ghp_command_add_option(command, "-n", command->numbers[0]);
+    way->on_hosts = strstr(chosen.mpirun, "host") != NULL;
 }
 
 /* ---- the tools ---- */
@@ -255,6 +257,7 @@ static enum ghp_status profile(struct way *way, const char *only, double budget_
 static void add_plan(struct ghp_command *command, struct way *way, const char *profile, char *path)
 {
     way->tool = "ghp-plan";
+    way->on_hosts = false;
     ghp_tool_path(way->tool, path);
     ghp_command_add(command, path);
     ghp_command_add(command, way->model);
@@ -409,6 +412,7 @@ static enum ghp_status count_missing(const struct way *way, int *n)
 /* Measures and plans in turns until the choice hangs on nothing that can be measured in time. */
 static enum ghp_status prepare(struct way *way, int *code)
 {
+    static const char one[] = "operation or collective", several[] = "operations and collectives";
     double began_s = ghp_now_s(), left_s = chosen.budget_s;
     int n = 0, before = 0, turns = 0;
 
@@ -422,16 +426,14 @@ static enum ghp_status prepare(struct way *way, int *code)
         GHP_TRY(count_missing(way, &n));
         left_s = chosen.budget_s - (ghp_now_s() - began_s);
         if (n == 0 || n == before || left_s < least_budget_s) break;
-        ghp_note("measuring %d operations and collectives that may change the choice, in at most "
-                 "%.0f s",
-                 n, left_s);
+        ghp_note("measuring %d %s that may change the choice, in at most %.0f s", n,
+                 n == 1 ? one : several, left_s);
         GHP_TRY(timed_profile(way, way->missing, left_s, code));
     }
     if (*code == 0) GHP_TRY(timed_plan(way, false, code));
     if (*code == 0 && n > 0)
-        ghp_note("%d operations and collectives that may change the choice are not measured; give "
-                 "a larger --budget",
-                 n);
+        ghp_note("%d %s that may change the choice %s not measured; give a larger --budget", n,
+                 n == 1 ? one : several, n == 1 ? "is" : "are");
     if (*code == 0)
         ghp_note(
             "'%s' is made in %.3g s: %.3g s of measuring, in %d turn%s, and %.3g s of planning",
@@ -480,8 +482,13 @@ static enum ghp_status begin(struct way *way, int n_models)
 static void say_end(const struct way *way, int *code)
 {
     bool in_order = *code == GHP_EXIT_STOPPED;
+    bool failed = *code == 1 || *code > GHP_EXIT_DIVERGED;
 
     if (!ghp_command_was_stopped()) {
+        if (failed && way->on_hosts)
+            ghp_note("if mpirun says that it cannot reach a host, try the hosts by '%s -n %lld "
+                     "hostname'",
+                     chosen.mpirun, (long long)chosen.workers);
         ghp_note("%s ended with exit code %d; what to do is said above", way->tool, *code);
         return;
     }

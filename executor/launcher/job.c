@@ -75,43 +75,42 @@ static const struct {
     const char *words; /* of the line */
     const char *after; /* which its word of interest follows; NULL: there is not one */
     const char *say;   /* instead of the line, with that word; NULL: the line itself */
-    bool lasting;      /* trying again does not mend it */
+    enum { PASSES, LASTS, HOSTS } kind; /* trying again may mend it; does not; a host is missing */
 } telling[] = {
-    {"ghp-", NULL, NULL, false},
+    {"ghp-", NULL, NULL, PASSES},
     {"not enough slots available", NULL,
      "mpirun has too few slots for the workers; give --mpirun 'mpirun --oversubscribe', or hosts "
      "with more slots",
-     false},
+     PASSES},
     {"unable to reliably start one or more daemons", NULL,
-     "mpirun lost a host, or cannot start its daemon on one", false},
+     "mpirun lost a host, or cannot start its daemon on one", HOSTS},
     {"Could not resolve hostname ", "resolve hostname ",
-     "host '%.*s' is not known; correct its name in the host file or in --mpirun", false},
+     "host '%.*s' is not known; correct its name in the host file or in --mpirun", HOSTS},
     {"ssh: connect to host ", "to host ",
-     "host '%.*s' does not let ssh in; see that 'ssh HOST true' works there without a password",
-     false},
+     "host '%.*s' does not let ssh in; it must, without a password", HOSTS},
     {"Executable: ", "Executable: ",
      "mpirun cannot run '%.*s' on a host; install ghp there under the same name, or name another "
      "program with --mpirun",
-     false},
+     PASSES},
     {"Application name: ", "Application name: ",
-     "mpirun cannot run '%.*s' on a host; see that it is a program", false},
-    {"Remote daemon: ", " on node ", "mpirun lost host '%.*s'", false},
+     "mpirun cannot run '%.*s' on a host; see that it is a program", PASSES},
+    {"Remote daemon: ", " on node ", "mpirun lost host '%.*s'", HOSTS},
     {"has exited due to process rank ", "due to process rank ",
-     "process rank %.*s exited before the training's end", false},
-    {"noticed that process rank", NULL, NULL, false},
-    {" waited ", NULL, NULL, false},
-    {"cannot start without rank", NULL, NULL, false},
+     "process rank %.*s exited before the training's end", PASSES},
+    {"noticed that process rank", NULL, NULL, PASSES},
+    {" waited ", NULL, NULL, PASSES},
+    {"cannot start without rank", NULL, NULL, PASSES},
     {"unable to open the hostfile", NULL,
-     "mpirun cannot open the host file; give --mpirun one that is there", true},
+     "mpirun cannot open the host file; give --mpirun one that is there", LASTS},
     {"unable to open host file: ", "host file: ",
-     "mpirun cannot open the host file '%.*s'; give --mpirun one that is there", true},
-    {"mpirun: Error: unknown option", NULL, NULL, true},
-    {"; name another one with --mpirun", NULL, NULL, true},
-    {", and each is alone: ", NULL, NULL, true},
-    {"use --backend onednn", NULL, NULL, true}, /* no GPU, or no driver */
-    {"this build has no backend", NULL, NULL, true},
-    {"not finite", NULL, NULL, false},
-    {"training diverged", NULL, NULL, false}};
+     "mpirun cannot open the host file '%.*s'; give --mpirun one that is there", LASTS},
+    {"mpirun: Error: unknown option", NULL, NULL, LASTS},
+    {"; name another one with --mpirun", NULL, NULL, LASTS},
+    {", and each is alone: ", NULL, NULL, LASTS},
+    {"use --backend onednn", NULL, NULL, LASTS}, /* no GPU, or no driver */
+    {"this build has no backend", NULL, NULL, LASTS},
+    {"not finite", NULL, NULL, PASSES},
+    {"training diverged", NULL, NULL, PASSES}};
 enum { N_TELLING = sizeof telling / sizeof telling[0], REPEATS = 2 /* the last ones */ };
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
@@ -136,7 +135,8 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
     if (telling[rank - 1].say == NULL || word == NULL)
         snprintf(job->said, sizeof job->said, "%s", line);
     else
-        snprintf(job->said, sizeof job->said, telling[rank - 1].say, (int)strcspn(word, " :"), word);
+        snprintf(job->said, sizeof job->said, telling[rank - 1].say, (int)strcspn(word, " :"),
+                 word);
 }
 
 bool ghp_job_diverged(const struct ghp_job *job)
@@ -146,7 +146,13 @@ bool ghp_job_diverged(const struct ghp_job *job)
 
 bool ghp_job_is_lasting(const struct ghp_job *job)
 {
-    return job->rank_of_said > 0 && telling[job->rank_of_said - 1].lasting && job->trains_s <= 0;
+    return job->rank_of_said > 0 && telling[job->rank_of_said - 1].kind == LASTS &&
+           job->trains_s <= 0;
+}
+
+bool ghp_job_misses_host(const struct ghp_job *job)
+{
+    return job->rank_of_said > 0 && telling[job->rank_of_said - 1].kind == HOSTS;
 }
 
 bool ghp_job_tells(const struct ghp_job *job)

@@ -58,6 +58,9 @@ bool ghp_job_diverged(const struct ghp_job *job);
 /* Whether it could not begin for what trying again does not mend, such as a launcher that is not there. */
 bool ghp_job_is_lasting(const struct ghp_job *job);
 
+/* Whether `said` is that a host cannot be reached, or was lost. */
+bool ghp_job_misses_host(const struct ghp_job *job);
+
 /* One line of the command's stderr, as far as it tells why it failed. For job.c and its test. */
 void ghp_job_hear(struct ghp_job *job, const char *line);
 

@@ -91,8 +91,7 @@ static bool find_group(const char *root, const char *controller, int version, st
     n = strcmp(base, "/") == 0 ? 0 : strlen(base);
     below = strncmp(path, base, n) == 0 && (path[n] == '/' || path[n] == '\0') ? path + n : "";
     if (strstr(below, "/..") != NULL || strcmp(below, "/") == 0) below = "";
-    return snprintf(group->at, sizeof group->at, "%s%s", group->top, below) <
-           (int)sizeof group->at;
+    return snprintf(group->at, sizeof group->at, "%s%s", group->top, below) < (int)sizeof group->at;
 }
 
 /* Goes one group up; false at the top. */
@@ -241,7 +240,7 @@ const char *ghp_limits_text(const struct ghp_limits *limits, char *text, size_t 
 
     text[0] = '\0';
     if (cores < online)
-        n = (size_t)snprintf(text, bytes, "%d core%s by %s", cores, cores == 1 ? "" : "s",
+        n = (size_t)snprintf(text, bytes, "%d core%s by %s", cores, ghp_plural(cores),
                              limits->cores_by);
     if (n < bytes && limits->memory_bytes > 0 && limits->memory_bytes < memory_bytes)
         snprintf(text + n, bytes - n, "%s%s of memory by %s", n > 0 ? " and " : "",

@@ -38,10 +38,10 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
 {
     const struct ghp_plan *plan = run->plan;
 
-    ghp_table_note(t, "%s by '%s' (%s): %d workers in %d group(s) of %d, global batch %" PRId64,
+    ghp_table_note(t, "%s by '%s' (%s): %d worker%s in %d group%s of %d, global batch %" PRId64,
                    plan->model.name, ghp_strategy_name(plan->strategy), run->plan_path,
-                   plan->problem.workers, plan->groups, plan->group_size,
-                   plan->problem.global_batch);
+                   plan->problem.workers, ghp_plural(plan->problem.workers), plan->groups,
+                   ghp_plural(plan->groups), plan->group_size, plan->problem.global_batch);
     ghp_table_note(t, "%s, %s, numerics %s, %d thread(s) a worker; %s", run->backend,
                    ghp_precision_name(run->precision), run->numerics, run->threads, run->data);
     if (run->emulation != NULL)

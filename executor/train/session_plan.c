@@ -105,7 +105,7 @@ static const char *other_threads(const struct ghp_setup *s, const struct ghp_ses
     *text = '\0';
     if (e->comparable && measured > 0 && measured != s->threads)
         snprintf(text, bytes, ", measured with %d thread%s a worker, and these have %d", measured,
-                 measured == 1 ? "" : "s", s->threads);
+                 ghp_plural(measured), s->threads);
     return text;
 }
 

@@ -1,6 +1,7 @@
 /* inspect/report/dot.c - the network in Graphviz's language, its splits as colours. */
 #include "inspect/report/report_private.h"
 
+#include "core/base/units.h"
 /* Fill and border of each kind of split: light enough for black text. */
 static const char *const colours[][2] = {
     {"#d9e8f7", "#2667a8"}, {"#fbe3cf", "#a34606"}, {"#d5eedf", "#21784a"}, {"#e9def7", "#7344ad"},
@@ -26,8 +27,9 @@ static void put_stage(struct ghp_page *page, const struct ghp_plan *plan, int st
     bool frame = plan->staging.n > 1;
 
     if (frame)
-        ghp_page_add(page, "  subgraph cluster_%d {\n  label=\"stage %d: %d workers a group\";\n",
-                     stage, stage, plan->staging.stage[stage].workers);
+        ghp_page_add(page, "  subgraph cluster_%d {\n  label=\"stage %d: %d worker%s a group\";\n",
+                     stage, stage, plan->staging.stage[stage].workers,
+                     ghp_plural(plan->staging.stage[stage].workers));
     for (int v = 0; v < plan->model.n_layers; v++)
         if (ghp_stage_of(&plan->staging, v) == stage) put_layer(page, plan, v);
     if (frame) ghp_page_add(page, "  }\n");
@@ -59,11 +61,12 @@ enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char 
     ghp_page_quote(&page, plan->model.name);
     ghp_page_add(
         &page,
-        "\" {\n  label=\"%d workers = %d group%s of %d, global batch %lld, step %.3f ms\";\n"
+        "\" {\n  label=\"%d worker%s = %d group%s of %d, global batch %lld, step %.3f ms\";\n"
         "  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
         "  edge [fontname=\"sans-serif\", fontsize=10];\n",
-        plan->problem.workers, plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
-        (long long)plan->problem.global_batch, plan->predicted.step_s * 1e3);
+        plan->problem.workers, ghp_plural(plan->problem.workers), plan->groups,
+        ghp_plural(plan->groups), plan->group_size, (long long)plan->problem.global_batch,
+        plan->predicted.step_s * 1e3);
     for (int i = 0; i < ghp_staging_stages(&plan->staging); i++)
         put_stage(&page, plan, i);
     for (int e = 0; e < plan->model.n_edges; e++)

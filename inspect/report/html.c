@@ -76,8 +76,9 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
     if (ghp_problem_sharers(plan->problem) > 1)
         snprintf(more, sizeof more, "a sample for each %d", ghp_problem_sharers(plan->problem));
     else
-        snprintf(more, sizeof more, "%lld samples each",
-                 (long long)(plan->problem.global_batch / plan->problem.workers));
+        snprintf(more, sizeof more, "%lld sample%s each",
+                 (long long)(plan->problem.global_batch / plan->problem.workers),
+                 ghp_plural(plan->problem.global_batch / plan->problem.workers));
     ghp_report_put_figure(page, "groups \xc3\x97 workers", value, more);
     ghp_bytes_format((double)plan->predicted.peak_bytes, value, sizeof value);
     snprintf(more, sizeof more, "%s%s", plan->memory_limit_bytes > 0 ? "limit " : "no limit",
@@ -104,8 +105,8 @@ static void put_head(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page,
                  " on %d worker%s</h1>\n<p>Plan by strategy <b>%s</b>: %d group%s of %d, "
                  "global batch %lld; ",
-                 plan->problem.workers, plan->problem.workers == 1 ? "" : "s",
-                 ghp_strategy_name(plan->strategy), plan->groups, plan->groups == 1 ? "" : "s",
+                 plan->problem.workers, ghp_plural(plan->problem.workers),
+                 ghp_strategy_name(plan->strategy), plan->groups, ghp_plural(plan->groups),
                  plan->group_size, (long long)plan->problem.global_batch);
     ghp_bytes_format((double)plan->method.bucket_bytes, bucket, sizeof bucket);
     ghp_page_add(page,
@@ -307,7 +308,8 @@ static enum ghp_status put_title(struct ghp_page *page, const void *of)
     const struct ghp_report *report = of;
 
     ghp_page_text(page, report->plan->model.name);
-    ghp_page_add(page, ", %d workers: plan", report->plan->problem.workers);
+    ghp_page_add(page, ", %d worker%s: plan", report->plan->problem.workers,
+                 ghp_plural(report->plan->problem.workers));
     return GHP_OK;
 }
 

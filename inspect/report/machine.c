@@ -100,7 +100,7 @@ void ghp_report_put_machine(struct ghp_page *page, const struct ghp_report *repo
                        "<li><b>machine</b> ");
     ghp_page_text(page, machine->name);
     ghp_page_add(page, "</li><li><b>a node</b> %d package%s, %d core%s, %s</li>", machine->packages,
-                 machine->packages == 1 ? "" : "s", machine->cores, machine->cores == 1 ? "" : "s",
+                 ghp_plural(machine->packages), machine->cores, ghp_plural(machine->cores),
                  machine->memory_bytes > 0
                      ? ghp_bytes_format((double)machine->memory_bytes, memory, sizeof memory)
                      : "memory not known");

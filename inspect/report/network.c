@@ -345,7 +345,7 @@ static void put_legend(struct ghp_page *page, const struct ghp_report *report)
                      "weights</li>",
                      ghp_split_kind_name((enum ghp_split_kind)kind),
                      ghp_split_kind_name((enum ghp_split_kind)kind), meaning[kind], n,
-                     n == 1 ? "" : "s", ghp_count_format(weights, count, sizeof count));
+                     ghp_plural(n), ghp_count_format(weights, count, sizeof count));
     }
     ghp_page_add(page, "<li><span class=\"dot change\"></span>the tensor changes its layout "
                        "here</li></ul>\n");

@@ -102,7 +102,7 @@ static void put_head(struct ghp_page *page, const struct run_page *run)
     ghp_page_add(page, "<header><h1>");
     ghp_page_text(page, r->model);
     ghp_page_add(page, " trained on %d worker%s</h1>\n<p>Run of <b>", r->problem.workers,
-                 r->problem.workers == 1 ? "" : "s");
+                 ghp_plural(r->problem.workers));
     ghp_page_text(page, text_of(run, "plan"));
     ghp_page_add(page, "</b>, strategy ");
     ghp_page_text(page, r->strategy);
@@ -362,7 +362,8 @@ static enum ghp_status put_title(struct ghp_page *page, const void *of)
     const struct run_page *run = of;
 
     ghp_page_text(page, run->record.model);
-    ghp_page_add(page, ", %d workers: run", run->record.problem.workers);
+    ghp_page_add(page, ", %d worker%s: run", run->record.problem.workers,
+                 ghp_plural(run->record.problem.workers));
     return GHP_OK;
 }
 

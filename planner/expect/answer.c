@@ -128,10 +128,11 @@ static const char *format_source(const struct ghp_expect_question *q, char text[
     const struct ghp_profile *profile = q->setup.profile;
 
     if (profile == NULL) return ghp_peak_sentence();
-    snprintf(text, SOURCE_TEXT_SIZE,
-             "measured with %d workers on %d node(s), %s; what was not measured is by fitted rates",
-             profile->workers, profile->machine.nodes,
-             profile->created != NULL ? profile->created : "at a time not known");
+    snprintf(
+        text, SOURCE_TEXT_SIZE,
+        "measured with %d worker%s on %d node(s), %s; what was not measured is by fitted rates",
+        profile->workers, ghp_plural(profile->workers), profile->machine.nodes,
+        profile->created != NULL ? profile->created : "at a time not known");
     return text;
 }
 
@@ -179,8 +180,9 @@ static void print_text(const struct ghp_expect_question *q, const struct answer 
     int64_t tokens = ghp_model_tokens(model);
     char memory[32], plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
 
-    printf("# %s on %d node(s) of %s, %d workers, batch %lld, %s, plan %s\n# %s\n", model->name,
-           q->setup.nodes, q->place, ghp_setup_workers(&q->setup), (long long)q->setup.batch,
+    printf("# %s on %d node(s) of %s, %d worker%s, batch %lld, %s, plan %s\n# %s\n", model->name,
+           q->setup.nodes, q->place, ghp_setup_workers(&q->setup),
+           ghp_plural(ghp_setup_workers(&q->setup)), (long long)q->setup.batch,
            ghp_precision_name(q->setup.precision), format_plan(&q->setup, plan),
            format_source(q, source));
     print_step(q, e);
@@ -198,8 +200,9 @@ static void print_text(const struct ghp_expect_question *q, const struct answer 
     print_second_node(a->second_node_Bps);
     if (q->measured_s > 0) print_measured(q, e);
     for (int i = 0; i < a->n_changes && i < CHANGES_SHOWN; i++)
-        printf("%s%s: %.1f ms less for %lld samples\n", i == 0 ? "faster by   " : "            ",
-               a->changes[i].text, 1e3 * a->changes[i].gain_s, (long long)q->setup.batch);
+        printf("%s%s: %.1f ms less for %lld sample%s\n", i == 0 ? "faster by   " : "            ",
+               a->changes[i].text, 1e3 * a->changes[i].gain_s, (long long)q->setup.batch,
+               ghp_plural(q->setup.batch));
 }
 
 /* ---- objects ---- */

@@ -40,11 +40,11 @@ enum ghp_status ghp_fail_memory(const struct ghp_plan_context *s, const struct g
             s->model->name, limit, r->least_bytes, least);
     return GHP_FAIL(
         GHP_ERR_INFEASIBLE,
-        "memory binds: no plan of '%s' for %d workers and batch %" PRId64
+        "memory binds: no plan of '%s' for %d worker%s and batch %" PRId64
         " fits into %s a worker; the least %s is "
         "%" PRId64 " bytes (%s); give --memory %" PRId64 ", a smaller --batch or more --workers",
-        s->model->name, problem->workers, problem->global_batch, limit,
-        r->least_proven ? "that would do" : "found", r->least_bytes, least, r->least_bytes);
+        s->model->name, problem->workers, ghp_plural(problem->workers), problem->global_batch,
+        limit, r->least_proven ? "that would do" : "found", r->least_bytes, least, r->least_bytes);
 }
 
 enum ghp_status ghp_fail_given_stages(const struct ghp_plan_context *s,

@@ -3,6 +3,7 @@
 #include "planner/make/choice.h"
 
 #include "core/base/clock.h"
+#include "core/base/units.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,11 +80,10 @@ static enum ghp_status note_unfinished(bool taken, struct ghp_choice *choice)
     else if (choice->alternatives.left_out == 0)
         snprintf(text, sizeof text,
                  "second best of %d layer%s left out, which promise less: the strategy was given",
-                 choice->alternatives.passed_over,
-                 choice->alternatives.passed_over == 1 ? "" : "s");
+                 choice->alternatives.passed_over, ghp_plural(choice->alternatives.passed_over));
     else
         snprintf(text, sizeof text, "the time limit came before the second best of %d layer%s",
-                 choice->alternatives.left_out, choice->alternatives.left_out == 1 ? "" : "s");
+                 choice->alternatives.left_out, ghp_plural(choice->alternatives.left_out));
     return ghp_certify_text(&choice->certificate.unfinished, text);
 }
 

@@ -35,8 +35,9 @@ static void add_notes(struct ghp_table *t, const struct ghp_schemes *s)
 {
     char slow[GHP_STRAGGLERS_TEXT_BYTES];
 
-    ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s", s->model,
-                   s->problem.workers, s->problem.global_batch, s->profile);
+    ghp_table_note(t, "%s, %d worker%s, global batch %" PRId64 ", profile %s", s->model,
+                   s->problem.workers, ghp_plural(s->problem.workers), s->problem.global_batch,
+                   s->profile);
     ghp_table_note(t, "sent, waiting and memory are a worker's; staleness: steps of others that "
                       "weights lack, at most and in the mean");
     if (s->all)

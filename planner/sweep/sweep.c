@@ -3,6 +3,7 @@
 
 #include "core/cost/profile_peak.h"
 #include "core/base/log.h"
+#include "core/base/units.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -322,7 +323,7 @@ enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep 
         point->batch = job->weak ? job->batch * point->workers : job->batch;
         GHP_TRY_GOTO(status, make_point(job, sweep, point), done);
         feasible += point->plan[0].feasible;
-        ghp_progress_step(i + 1, "%d workers", point->workers);
+        ghp_progress_step(i + 1, "%d worker%s", point->workers, ghp_plural(point->workers));
     }
     if (feasible == 0)
         status = GHP_FAIL(GHP_ERR_INFEASIBLE, "no point of the sweep is feasible; the first: %s",

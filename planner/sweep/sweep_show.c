@@ -3,6 +3,7 @@
 #include "planner/sweep/sweep.h"
 
 #include "core/base/table.h"
+#include "core/base/units.h"
 #include "core/plan/plan_json.h"
 
 #include <inttypes.h>
@@ -103,7 +104,8 @@ static void add_reasons(struct ghp_table *t, const struct ghp_sweep *sweep)
             const struct ghp_sweep_plan *plan = &sweep->point[i].plan[k];
 
             if (plan->feasible || (k > 0 && !sweep->point[i].plan[0].feasible)) continue;
-            ghp_table_note(t, "%d workers, %s: %s", sweep->point[i].workers,
+            ghp_table_note(t, "%d worker%s, %s: %s", sweep->point[i].workers,
+                           ghp_plural(sweep->point[i].workers),
                            k == 0 ? "no plan" : ghp_strategy_show(ghp_sweep_strategy(k)),
                            plan->reason);
         }

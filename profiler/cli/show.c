@@ -126,7 +126,7 @@ static void note_missed(struct ghp_table *table, int analytic)
             "%d operation%s by the analytic model, for lack of time: plans that need them are "
             "predicted worse; "
             "the same command without --fresh continues from here, --budget gives more time",
-            analytic, analytic == 1 ? "" : "s");
+            analytic, ghp_plural(analytic));
 }
 
 enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const char *output,
@@ -144,8 +144,8 @@ enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const ch
                    r->profile.numerics, ghp_precision_name(ghp_profile_precision(&r->profile)),
                    ghp_seconds_format(r->seconds, seconds, sizeof seconds));
     ghp_table_note(table, "%d rank%s at once on %d node%s, %d thread%s each%s", r->ranks,
-                   r->ranks == 1 ? "" : "s", r->nodes, r->nodes == 1 ? "" : "s", r->threads,
-                   r->threads == 1 ? "" : "s", r->oversubscribed ? ", sharing cores" : "");
+                   ghp_plural(r->ranks), r->nodes, ghp_plural(r->nodes), r->threads,
+                   ghp_plural(r->threads), r->oversubscribed ? ", sharing cores" : "");
     ghp_table_note(table, "rank 0: %s", r->binding);
     note_speeds(table, &r->profile.speeds);
     if (r->cache[0] != '\0') ghp_table_note(table, "measurements are kept in %s", r->cache);

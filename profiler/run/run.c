@@ -211,11 +211,12 @@ static void say_what(const struct ghp_profiling *run)
     for (int i = 0; i < list->n_comms; i++)
         comms += !list->comms[i].kept && !list->comms[i].left;
     if (ops + comms == 0) return;
-    ghp_progress_say("measuring %d operations and %d collectives that plans for %s%s can ask for, "
-                     "the most valuable first, in %s at most (--budget)",
-                     ops, comms, run->request->models[0].name,
-                     run->request->n_models > 1 ? " and others" : "",
-                     ghp_seconds_format(run->request->budget_s, budget, sizeof budget));
+    ghp_progress_say(
+        "measuring %d operation%s and %d collective%s that plans for %s%s can ask for, "
+        "the most valuable first, in %s at most (--budget)",
+        ops, ghp_plural(ops), comms, ghp_plural(comms), run->request->models[0].name,
+        run->request->n_models > 1 ? " and others" : "",
+        ghp_seconds_format(run->request->budget_s, budget, sizeof budget));
 }
 
 static enum ghp_status measure_all(struct ghp_profiling *run)

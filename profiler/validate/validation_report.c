@@ -96,7 +96,7 @@ static enum ghp_status print_rows(const struct ghp_validation_result *result,
 
     ghp_table_note(
         t, "profile %s: collectives that are not in it; %d ranks at once on %d node%s%s; %s",
-        profile_path, result->ranks, result->nodes, result->nodes == 1 ? "" : "s",
+        profile_path, result->ranks, result->nodes, ghp_plural(result->nodes),
         result->oversubscribed ? ", sharing cores" : "",
         ghp_seconds_format(result->seconds, seconds, sizeof seconds));
     ghp_table_note(

@@ -71,7 +71,7 @@ static void check_folded(void)
         if (CHECK_STATUS(ghp_onnx_load(path, &model), i < 2 ? GHP_ERR_INPUT : GHP_OK) && i >= 2)
             ghp_model_release(&model);
         if (i >= 2) continue;
-        CHECK(strstr(ghp_status_message(), "folded batch norms into 1 nodes, the first 'node_a'") !=
+        CHECK(strstr(ghp_status_message(), "folded batch norms into 1 node, the first 'node_a'") !=
               NULL);
         CHECK(strstr(ghp_status_message(), "--folded-batch-norm") != NULL);
         ghp_network_takes_folded_norms = true;

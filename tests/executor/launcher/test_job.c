@@ -60,9 +60,11 @@ static void check_words(void)
     ghp_job_hear(&job, "ssh: Could not resolve hostname node9: Name or service not known");
     CHECK_TEXT(job.said, "host 'node9' is not known; correct its name in the host file or in --mpirun");
     ghp_job_hear(&job, "ssh: connect to host node8 port 22: Connection refused");
-    CHECK(strstr(job.said, "host 'node8' does not let ssh in; see") == job.said);
+    CHECK_TEXT(job.said, "host 'node8' does not let ssh in; it must, without a password");
+    CHECK(ghp_job_misses_host(&job));
     ghp_job_hear(&job, "Executable: /opt/ghp-run");
     CHECK(strstr(job.said, "mpirun cannot run '/opt/ghp-run' on a host; install ghp") == job.said);
+    CHECK(!ghp_job_misses_host(&job));
     ghp_job_hear(&job, "  Application name:  ./bad.sh");
     CHECK(strstr(job.said, "mpirun cannot run './bad.sh' on a host; see") == job.said);
     ghp_job_hear(&job, "  HNP daemon   : [[25480,0],0] on node a");

@@ -30,6 +30,16 @@ read -r last n <words
 [ $? = 1 ] || fail "a program that is not there: not exit 1: $(cat err)"
 grep -q "gave up: .*mpirun cannot run 'no-such-program' on a host" err || fail "a program that is not there: $(cat err)"
 
+# a host that cannot be reached: a command that tries the hosts
+printf '#!/bin/sh\necho "ssh: connect to host node8 port 22: Connection refused" >&2\nexit 1\n' >unreached
+chmod +x unreached
+"${launch[@]}" --restarts 0 --mpirun './unreached --hostfile hosts' >out 2>err </dev/null
+grep -q "'node8' does not let ssh in; .*; try the hosts by './unreached --hostfile hosts -n [0-9] hostname'" err ||
+    fail "a host that cannot be reached: $(cat err)"
+"$GHP_BIN/ghp-train" "$model" --workers 2 --batch 8 --mpirun './unreached --hostfile hosts' >out 2>err </dev/null
+tail -n 2 err | head -n 1 | grep -q "try the hosts by './unreached --hostfile hosts -n 2 hostname'" ||
+    fail "ghp-train with a host that cannot be reached: $(cat err)"
+
 # an answer that never comes: ended by the limit, and by a signal
 by=(--mpirun 'mpirun --oversubscribe --bind-to none')
 failing=("${by[@]}" --workers-left 'sleep 1000')

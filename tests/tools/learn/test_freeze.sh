@@ -21,9 +21,9 @@ plan() {
 plan 1 full.json --optimizer adamw
 plan 1 frozen.json --optimizer adamw --freeze '*' --freeze-except 'fc*'
 holds frozen.json '"frozen_batch_norm" in str(o) and "\"batch_norm" not in json.dumps(o)'
-"$GHP_BIN/ghp-inspect" frozen.json | grep -q "^# frozen: .* weights; 'fc1' is the first layer that is trained" ||
-    fail "ghp-inspect does not say what is frozen: $("$GHP_BIN/ghp-inspect" frozen.json | grep frozen)"
-"$GHP_BIN/ghp-inspect" full.json | grep -q "^# frozen" && fail "ghp-inspect calls something frozen that is trained"
+"$GHP_BIN/ghp-inspect" frozen.json | grep -q "^# not trained: .*; 'fc1' is the first layer that is trained" ||
+    fail "ghp-inspect does not say what is frozen: $("$GHP_BIN/ghp-inspect" frozen.json | head -5)"
+"$GHP_BIN/ghp-inspect" full.json | grep -q "^# not trained" && fail "ghp-inspect calls something frozen that is trained"
 for key in predicted_step_s peak_bytes; do
     awk -v a="$(number $key frozen.json)" -v b="$(number $key full.json)" 'BEGIN { exit !(a > 0 && a < 0.6 * b) }' ||
         fail "frozen up to its head: $key $(number $key frozen.json), of a full training $(number $key full.json)"

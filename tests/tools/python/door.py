@@ -84,7 +84,7 @@ assert ghp.export(Tokens(), torch.zeros(2, 4, dtype=torch.long)).checked < 1e-10
 frozen = pixels()
 frozen[0].weight.requires_grad_(False)
 exported = ghp.export(frozen, example)
-assert exported.checked < 1e-10 and "# frozen: 216 of 277 weights" in repr(exported), repr(exported)
+assert exported.checked < 1e-10 and "# not trained: 216 of 277 weights" in repr(exported), repr(exported)
 
 # another network's step is not taken for the module's
 gradients = networks._gradients
