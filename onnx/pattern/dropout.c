@@ -1,6 +1,7 @@
 /* onnx/pattern/dropout.c - dropout as PyTorch's exporter writes one that works in place: x times a mask over the share
  * that is kept. The mask is 1 if a uniform random number of x's shape is less than that share. Stochastic depth has
- * one random number a sample: its shape is the batch and ones. Dropout of channels has one a channel of a sample. */
+ * one random number a sample: its shape is the batch and ones. Dropout of channels has one a channel of a sample.
+ * Transformers divides x by the share in place of the mask. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 #include "onnx/read/attribute.h"
@@ -50,19 +51,34 @@ static bool is_by_sample(struct ghp_onnx_import *im, const char *name, struct al
            (filled != NULL && is_one_a_sample(im, filled->inputs[0], one));
 }
 
-/* Whether a tensor is 1 for each element of x, or for each of its samples or channels, with a probability, and
- * which. */
+/* Whether a tensor is a random number from 0 to 1 for each element of x, or for each of its samples or channels. */
+static bool is_drawn(struct ghp_onnx_import *im, const char *name, const char *x, bool *samples,
+                     struct along *one)
+{
+    const struct ghp_onnx_node *drawn = ghp_onnx_made_by(im, name, "RandomUniformLike", 1);
+
+    *samples = drawn != NULL && is_by_sample(im, drawn->inputs[0], one);
+    return drawn != NULL && ghp_onnx_real(drawn, "low", 0) == 0 &&
+           ghp_onnx_real(drawn, "high", 1) == 1 &&
+           (*samples || has_shape_of(im, drawn->inputs[0], x));
+}
+
+/* Whether a tensor is 1 for each of these with a probability: if the number is less than that, or floor(number +
+ * probability). */
 static bool is_mask(struct ghp_onnx_import *im, const char *name, const char *x, double *kept,
                     bool *samples, struct along *one)
 {
     const struct ghp_onnx_node *less = ghp_onnx_made_by(im, name, "Less", 2);
-    const struct ghp_onnx_node *drawn =
-        less != NULL ? ghp_onnx_made_by(im, less->inputs[0], "RandomUniformLike", 1) : NULL;
+    const struct ghp_onnx_node *floor = ghp_onnx_made_by(im, name, "Floor", 1);
+    const struct ghp_onnx_node *add =
+        floor != NULL ? ghp_onnx_made_by(im, floor->inputs[0], "Add", 2) : NULL;
+    const char *number;
 
-    *samples = drawn != NULL && is_by_sample(im, drawn->inputs[0], one);
-    return drawn != NULL && ghp_onnx_real(drawn, "low", 0) == 0 &&
-           ghp_onnx_real(drawn, "high", 1) == 1 && ghp_onnx_scalar(im, less->inputs[1], kept) &&
-           (*samples || has_shape_of(im, drawn->inputs[0], x));
+    if (add != NULL)
+        return ghp_onnx_with_scalar(im, add, &number, kept) &&
+               is_drawn(im, number, x, samples, one);
+    return less != NULL && ghp_onnx_scalar(im, less->inputs[1], kept) &&
+           is_drawn(im, less->inputs[0], x, samples, one);
 }
 
 /* As ghp writes it: a dropout of ones, one a sample. */
@@ -85,14 +101,15 @@ static bool match_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node
                           struct ghp_onnx_found *found)
 {
     for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
-        const char *x = node->inputs[1 - k], *mask;
+        const char *x = node->inputs[1 - k], *mask = node->inputs[k], **scaled = &mask;
         double by, kept;
         struct along one = {.axis = 0};
-        bool samples = is_dropped_one(im, node->inputs[k], &kept, &one);
+        bool samples = is_dropped_one(im, mask, &kept, &one);
 
+        if (!samples && !ghp_onnx_scaled(im, mask, scaled, &by)) scaled = &x;
+        if (!samples && scaled == &x && !ghp_onnx_scaled(im, x, scaled, &by)) continue;
         if (!samples &&
-            (!ghp_onnx_scaled(im, node->inputs[k], &mask, &by) ||
-             !is_mask(im, mask, x, &kept, &samples, &one) || !ghp_onnx_near(by * kept, 1)))
+            (!is_mask(im, mask, x, &kept, &samples, &one) || !ghp_onnx_near(by * kept, 1)))
             continue;
         *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {x}, .n_attributes = 4};
         found->attributes[0] = (struct ghp_onnx_attribute){

@@ -197,8 +197,8 @@ static void begin_dropout(float share, float kept, const char *shape)
     node("Mul", "y", "x", "scaled");
 }
 
-/* The mask has the sizes of the batch and a list: by ones, one element a sample. */
-static void begin_depth(int size)
+/* Random numbers of the sizes of the batch and a list: by ones, one element a sample. */
+static void begin_drawn(int size)
 {
     static const int64_t sizes[] = {1, 2, 3, 4}, one = 1;
     struct ghp_onnx_node *whole;
@@ -213,23 +213,47 @@ static void begin_depth(int size)
     number(node("Concat", "sizes", "whole", "size"), "axis", 0);
     node("Expand", "empty", "zero", "sizes");
     node("RandomUniformLike", "drawn", "empty", NULL);
+}
+
+static void begin_depth(int size)
+{
+    begin_drawn(size);
     node("Less", "sampled", "drawn", "kept");
     number(node("Cast", "mask", "sampled", NULL), "to", GHP_ONNX_FLOAT);
     node("Div", "scaled", "mask", "kept");
     node("Mul", "y", "x", "scaled");
 }
 
-static void check_depth(void)
+/* The same as transformers writes it: x over `kept` times the floor of that and a number. */
+static void begin_floor(float kept)
+{
+    begin_drawn(1);
+    number_of("share", kept);
+    node("Add", "raised", "drawn", "kept");
+    node("Floor", "mask", "raised", NULL);
+    node("Div", "scaled", "x", "share");
+    node("Mul", "y", "scaled", "mask");
+}
+
+static void drops_samples(void)
 {
     struct ghp_model model;
 
-    begin_depth(1);
     means("y", GHP_OP_DROPOUT, 1, same); /* outside of training */
-    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
-        CHECK(model.layers[1].norm.drop == GHP_DROP_SAMPLES);
-        CHECK_NEAR(model.layers[1].norm.ratio, 0.3, 1e-7);
-        ghp_model_release(&model);
-    }
+    if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) return;
+    CHECK(model.layers[1].norm.drop == GHP_DROP_SAMPLES);
+    CHECK_NEAR(model.layers[1].norm.ratio, 0.3, 1e-7);
+    ghp_model_release(&model);
+}
+
+static void check_depth(void)
+{
+    begin_depth(1);
+    drops_samples();
+    begin_floor(0.7f);
+    drops_samples();
+    begin_floor(0.6f); /* x is divided by something else */
+    refused(path, "y", GHP_ERR_INPUT, "(RandomUniformLike, opset 20)");
     begin_depth(2); /* of parts of a sample */
     refused(path, "y", GHP_ERR_INPUT, "has a mask of another size than its input");
     begin_depth(WIDE); /* of its channels */

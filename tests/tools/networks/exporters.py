@@ -128,8 +128,10 @@ def dropouts(net, shape):
         twin(torch.zeros(2, *shape))
     kinds = ((torch.nn.modules.dropout._DropoutNd, "p"), (torchvision.ops.StochasticDepth, "p"),
              (torch.nn.MultiheadAttention, "dropout"))
-    return [(mine, name) for mine, other in zip(net.modules(), twin.modules()) if other in called
-            for kind, name in kinds if isinstance(mine, kind) and getattr(mine, name) > 0]
+    called = [mine for mine, other in zip(net.modules(), twin.modules()) if other in called]
+    return [(mine, name) for mine in called
+            for kind, name in kinds if isinstance(mine, kind) and getattr(mine, name) > 0] + \
+        [(mine, "drop_prob") for mine in called if type(mine).__name__.endswith("DropPath") and mine.drop_prob]
 
 
 def share_of(layer):
