@@ -130,7 +130,7 @@ struct ghp_program {
     const struct ghp_rate_rule *rates; /* by which learning rates follow norms; NULL: by none */
     int micro_batches;
     int replicas; /* workers whose weights differ between two steps; 1: none do */
-    /* All workers have the same layers and as many samples, and all steps are alike: a device may record them. */
+    /* All steps are alike: a device may record them. */
     bool is_recordable;
     int servers;                           /* ranks that have weights; 0: there are none */
     const struct ghp_mixing_facts *mixing; /* NULL: weights do not mix */

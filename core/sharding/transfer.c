@@ -57,6 +57,16 @@ bool ghp_transfer_joins(const struct ghp_transfer *t)
     return wants_all || t->to.tp_size < t->from.tp_size || t->to.tp_size % t->from.tp_size != 0;
 }
 
+/* Workers of a group that stand before those of a stage. */
+static int workers_before(const struct ghp_transfer *t, int stage)
+{
+    int sum = 0;
+
+    for (int i = 0; i < stage; i++)
+        sum += t->staging->stage[i].workers;
+    return sum;
+}
+
 /* The workers of a stage, in a placement's group, whose subgroups of `tp_size` hold any of the samples. */
 static struct ghp_peers workers_with(const struct ghp_transfer *t,
                                      const struct ghp_placement *placement, int stage, int tp_size,
@@ -64,11 +74,9 @@ static struct ghp_peers workers_with(const struct ghp_transfer *t,
 {
     int size = ghp_staging_group(t->staging, t->whole.workers),
         group = placement->number / placement->held;
-    int first = group * size, last, from = 0;
+    int first = group * size, last, from = workers_before(t, stage);
     int64_t start; /* the group's first sample */
 
-    for (int i = 0; i < stage; i++)
-        from += t->staging->stage[i].workers;
     start = ghp_placement_of(t->staging, t->n_layers, t->whole, first).first_sample;
     last = ghp_stage_worker_of(t->staging, stage, group, t->whole,
                                at.first_sample + at.samples - 1 - start);
@@ -88,6 +96,23 @@ struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *t,
                                       const struct ghp_placement *receiver)
 {
     return workers_with(t, receiver, t->from_stage, t->from.tp_size, region_of(t, receiver, false));
+}
+
+struct ghp_ranks ghp_transfer_ranks(const struct ghp_transfer *t, int rank)
+{
+    bool forward = t->from_stage < t->to_stage;
+    int a = forward ? t->from_stage : t->to_stage, b = forward ? t->to_stage : t->from_stage;
+    int group = ghp_staging_group(t->staging, t->whole.workers);
+    int front = t->staging->stage[a].workers, held = front + t->staging->stage[b].workers;
+
+    return (struct ghp_ranks){.first = rank / group * held,
+                              .count = held,
+                              .stride = 1,
+                              .held = held,
+                              .group = group,
+                              .from = workers_before(t, a),
+                              .part = front,
+                              .skip = workers_before(t, b) - workers_before(t, a) - front};
 }
 
 static struct ghp_placement placement_of(const struct ghp_transfer *t, int rank)

@@ -51,6 +51,9 @@ struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *transfer,
 struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *transfer,
                                       const struct ghp_placement *receiver);
 
+/* The workers of both stages in a rank's group; those of the earlier stage first. */
+struct ghp_ranks ghp_transfer_ranks(const struct ghp_transfer *transfer, int rank);
+
 /* Whether the receiver needs a buffer to join or add slices in, or to put them next to padding. */
 bool ghp_transfer_joins(const struct ghp_transfer *transfer);
 

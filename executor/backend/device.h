@@ -19,12 +19,15 @@
 
 struct ghp_backend;
 
+enum { GHP_DEVICE_MAX_LANES = 32 };
+
 enum ghp_device_stream {
     GHP_DEVICE_STREAM_COMPUTE,  /* as GHP_STREAM_COMPUTE */
     GHP_DEVICE_STREAM_COMM,     /* as GHP_STREAM_COMM */
     GHP_DEVICE_STREAM_COPY,     /* samples on their way in */
-    GHP_DEVICE_STREAM_TRANSFER, /* as GHP_STREAM_TRANSFER: between stages */
-    GHP_DEVICE_STREAM_COUNT
+    GHP_DEVICE_STREAM_TRANSFER, /* as GHP_STREAM_TRANSFER: between stages, through host memory */
+    GHP_DEVICE_STREAM_LANES,    /* the first of those between stages without it, one a lane */
+    GHP_DEVICE_STREAM_COUNT = GHP_DEVICE_STREAM_LANES + GHP_DEVICE_MAX_LANES
 };
 
 enum ghp_copy_direction {

@@ -287,6 +287,11 @@ void ghp_in_flight_idle(struct ghp_in_flight *f, int instr)
     ghp_timeline_idle(f->timeline, f->half, instr);
 }
 
+void ghp_in_flight_divert(struct ghp_in_flight *f, int instr, enum ghp_device_stream stream)
+{
+    ghp_timeline_divert(f->timeline, instr, stream);
+}
+
 enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *f, int instr)
 {
     return ghp_timeline_posted(f->timeline, f->half, instr);

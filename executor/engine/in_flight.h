@@ -67,6 +67,9 @@ enum { GHP_WHOLE_STEP = -1 };
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int half, int instr);
 enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int half, int instr);
 void ghp_in_flight_idle(struct ghp_in_flight *in_flight, int instr);
+/* As ghp_timeline_divert. */
+void ghp_in_flight_divert(struct ghp_in_flight *in_flight, int instr,
+                          enum ghp_device_stream stream);
 enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *in_flight, int instr);
 /* The metrics are complete in this stream: on their way to the host. */
 enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int half,

@@ -70,6 +70,10 @@ enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank,
 
     *message = (struct ghp_message){.receives = instr->kind == GHP_INSTR_RECEIVE,
                                     .tag = 2 * instr->edge + (instr->backward ? 1 : 0),
+                                    .micro = instr->micro,
+                                    .from_stage = t->from_stage,
+                                    .to_stage = t->to_stage,
+                                    .ranks = ghp_transfer_ranks(t, rank),
                                     .element_bytes = t->element_bytes};
     return add_slices(message, t, &own);
 }
@@ -115,19 +119,41 @@ enum ghp_status ghp_message_bounce(struct ghp_message *message, struct ghp_devic
     return GHP_OK;
 }
 
-void ghp_message_pack(const struct ghp_message *message)
+/* Between a slice's place in the tensor and in scratch. */
+static struct ghp_move move_of(const struct ghp_message *message, const struct ghp_message_slice *p,
+                               enum ghp_move_kind kind)
+{
+    char *tensor = message->tensor + p->offset, *scratch = message->scratch + p->scratch;
+    bool takes = kind == GHP_MOVE_TAKE;
+
+    return (struct ghp_move){.kind = kind,
+                             .pack = {.rows = p->rows,
+                                      .block_bytes = p->block_bytes,
+                                      .parts = 1,
+                                      .row_bytes = p->stride},
+                             .from = takes ? tensor : scratch,
+                             .to = takes ? scratch : tensor};
+}
+
+enum ghp_status ghp_message_pack_on(const struct ghp_message *message, struct ghp_device device,
+                                    enum ghp_device_stream stream)
 {
     for (int i = 0; i < message->n; i++) {
         const struct ghp_message_slice *p = &message->slices[i];
-        const char *from;
-        char *to;
 
         if (p->scratch < 0) continue;
-        from = message->tensor + p->offset;
-        to = message->scratch + p->scratch;
-        for (int64_t row = 0; row < p->rows; row++)
-            memcpy(to + row * p->block_bytes, from + row * p->stride, (size_t)p->block_bytes);
+        const struct ghp_move takes = move_of(message, p, GHP_MOVE_TAKE);
+
+        GHP_TRY(ghp_device_move(device, stream, &takes));
     }
+    return GHP_OK;
+}
+
+void ghp_message_pack(const struct ghp_message *message)
+{
+    const struct ghp_device host = {0};
+
+    ghp_message_pack_on(message, host, GHP_DEVICE_STREAM_COMPUTE); /* cannot fail there */
 }
 
 /* Slices that are added to each other follow the one that they are added to: how many there are with it. */
@@ -162,24 +188,45 @@ static void join_sum(const struct ghp_message *message, int first, int count)
     }
 }
 
-static void join_copy(const struct ghp_message *message, const struct ghp_message_slice *p)
+static enum ghp_status join_copy(const struct ghp_message *message,
+                                 const struct ghp_message_slice *p, struct ghp_device device)
 {
-    const char *from = message->scratch + p->scratch;
-    char *to = message->tensor + p->offset;
+    const struct ghp_move puts = move_of(message, p, GHP_MOVE_PUT);
 
-    for (int64_t row = 0; row < p->rows; row++)
-        memcpy(to + row * p->stride, from + row * p->block_bytes, (size_t)p->block_bytes);
+    return p->scratch < 0 ? GHP_OK : ghp_device_move(device, GHP_DEVICE_STREAM_COMPUTE, &puts);
 }
 
 void ghp_message_join(const struct ghp_message *message)
 {
+    const struct ghp_device host = {0};
+
     for (int i = 0, count; i < message->n; i += count) {
         count = summands_from(message, i);
         if (count > 1)
             join_sum(message, i, count);
-        else if (message->slices[i].scratch >= 0)
-            join_copy(message, &message->slices[i]);
+        else
+            join_copy(message, &message->slices[i], host); /* cannot fail there */
     }
+}
+
+/* Sums are made in the scratch of the first of their slices. */
+enum ghp_status ghp_message_join_on(const struct ghp_message *message,
+                                    const struct ghp_exec_context *exec)
+{
+    for (int i = 0, count; i < message->n; i += count) {
+        const struct ghp_message_slice *p = &message->slices[i];
+        int64_t bytes = p->rows * p->block_bytes;
+        char *sum = message->scratch + p->scratch;
+
+        count = summands_from(message, i);
+        for (int k = 1; k < count; k++)
+            GHP_TRY(exec->backend_ops->accumulate(
+                exec->backend, sum, sum + k * bytes,
+                (struct ghp_buffer_extent){bytes / message->element_bytes,
+                                           message->element_bytes}));
+        GHP_TRY(join_copy(message, p, ghp_exec_context_device(exec)));
+    }
+    return GHP_OK;
 }
 
 struct ghp_p2p_message ghp_message_of_slice(const struct ghp_message *message, int slice)

@@ -3,7 +3,8 @@
  *
  * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in
  * memory. A slice whose samples are whole is sent from and received into the tensor itself, any other through scratch.
- * If the tensor is on a device, both are in its bounce buffer (engine/bounce.h).
+ * If the tensor is on a device, both are there too and a lane carries them (engine/lanes.h), or they are in its bounce
+ * buffer (engine/bounce.h).
  *
  * Call order: ghp_message_open -> ghp_message_place (-> ghp_message_bounce) -> pack | messages | join, any number of
  * times -> ghp_message_close.
@@ -13,7 +14,7 @@
 
 #include "core/program/program.h"
 #include "executor/engine/bounce.h"
-#include "executor/transport/transport.h"
+#include "executor/transport/exec_context.h"
 
 struct ghp_message_slice {
     int peer;            /* rank */
@@ -27,12 +28,14 @@ struct ghp_message_slice {
 
 struct ghp_message {
     bool receives;
-    int tag;
+    int tag, micro;
+    int from_stage, to_stage;
+    struct ghp_ranks ranks; /* the workers of both in its group */
     int element_bytes;
     int n;
     struct ghp_message_slice *slices; /* in the order of the peers; owned */
-    char *tensor, *scratch;           /* in host memory; borrowed */
-    struct ghp_bounce *bounce;        /* of a tensor on a device, else NULL; owned */
+    char *tensor, *scratch;           /* where it was placed, or bounces; borrowed */
+    struct ghp_bounce *bounce;        /* of a tensor on a device that bounces, else NULL; owned */
 };
 
 /* The slices of a SEND or RECEIVE on `rank`.
@@ -50,9 +53,15 @@ void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch)
  * Local */
 enum ghp_status ghp_message_bounce(struct ghp_message *message, struct ghp_device device);
 
-/* A send's strided slices into scratch; a receive's from scratch into the tensor. */
+/* A send's strided slices into scratch; a receive's from scratch into the tensor. Both in host memory. */
 void ghp_message_pack(const struct ghp_message *message);
 void ghp_message_join(const struct ghp_message *message);
+/* The same on a device, packed in a stream of it, joined in its compute stream. There sums of more than two slices in
+ * bfloat16 are rounded at each addition. */
+enum ghp_status ghp_message_pack_on(const struct ghp_message *message, struct ghp_device device,
+                                    enum ghp_device_stream stream);
+enum ghp_status ghp_message_join_on(const struct ghp_message *message,
+                                    const struct ghp_exec_context *exec);
 
 struct ghp_p2p_message ghp_message_of_slice(const struct ghp_message *message, int slice);
 

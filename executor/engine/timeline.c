@@ -22,24 +22,23 @@ struct half {
 struct ghp_timeline {
     struct ghp_device device;
     const struct ghp_program *program; /* borrowed */
+    enum ghp_device_stream *streams;   /* [n_instrs] in which they finish */
     struct half halves[GHP_HALVES];
 };
 
-static enum ghp_device_stream stream_of(const struct ghp_timeline *t, int i)
+static enum ghp_device_stream stream_of(const struct ghp_instr *instr)
 {
-    switch (t->program->instrs[i].stream) {
+    switch (instr->stream) {
     case GHP_STREAM_COMM: return GHP_DEVICE_STREAM_COMM;
     case GHP_STREAM_TRANSFER: return GHP_DEVICE_STREAM_TRANSFER;
     default: return GHP_DEVICE_STREAM_COMPUTE;
     }
 }
 
-/* The transfer stream may have nothing to do for a message that is under way. */
+/* A transfer's may have nothing to do for a message that is under way. */
 static enum ghp_device_stream start_stream_of(const struct ghp_timeline *t, int i)
 {
-    enum ghp_device_stream stream = stream_of(t, i);
-
-    return stream == GHP_DEVICE_STREAM_TRANSFER ? GHP_DEVICE_STREAM_COMPUTE : stream;
+    return t->streams[i] >= GHP_DEVICE_STREAM_TRANSFER ? GHP_DEVICE_STREAM_COMPUTE : t->streams[i];
 }
 
 static bool is_posted(const struct ghp_timeline *t, int i)
@@ -81,6 +80,10 @@ enum ghp_status ghp_timeline_open(struct ghp_device device, const struct ghp_pro
     if (t == NULL) return GHP_NO_MEMORY();
     t->device = device;
     t->program = program;
+    t->streams = ghp_alloc((size_t)program->n_instrs, sizeof *t->streams);
+    if (t->streams == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    for (int i = 0; i < program->n_instrs; i++)
+        t->streams[i] = stream_of(&program->instrs[i]);
     for (int b = 0; b < GHP_HALVES; b++)
         GHP_TRY_GOTO(status, open_half(t, &t->halves[b]), fail);
     *timeline = t;
@@ -106,7 +109,13 @@ void ghp_timeline_close(struct ghp_timeline *t)
         free(half->of);
         free(half->ran);
     }
+    free(t->streams);
     free(t);
+}
+
+void ghp_timeline_divert(struct ghp_timeline *t, int i, enum ghp_device_stream stream)
+{
+    t->streams[i] = stream;
 }
 
 enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b, bool timed)
@@ -150,7 +159,7 @@ enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
     if (!t->halves[b].timed) return GHP_OK;
     m->finished = true;
     if (!is_posted(t, i)) t->halves[b].ran[t->halves[b].n_ran++] = i;
-    return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->finish);
+    return t->device.ops->record_event(t->device.backend, t->streams[i], m->finish);
 }
 
 void ghp_timeline_idle(struct ghp_timeline *t, int b, int i)

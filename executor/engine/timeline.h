@@ -22,6 +22,9 @@ enum ghp_status ghp_timeline_open(struct ghp_device device, const struct ghp_pro
                                   struct ghp_timeline **timeline);
 void ghp_timeline_close(struct ghp_timeline *timeline); /* accepts NULL */
 
+/* Instruction i, of the transfer stream, runs in this one instead. */
+void ghp_timeline_divert(struct ghp_timeline *timeline, int i, enum ghp_device_stream stream);
+
 /* Begin and end of the compute stream's step. timed: with its instructions; else the calls for these do nothing. */
 enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int half, bool timed);
 enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int half);

@@ -231,6 +231,7 @@ void ghp_worker_close(struct ghp_worker *w)
     if (w == NULL) return;
     if (w->mixer != NULL) w->run.mixing->close(w->mixer);
     ghp_p2p_thread_close(w->p2p_thread);
+    ghp_lanes_close(w->lanes);
     ghp_comm_stream_close(w->comm_stream);
     ghp_in_flight_close(w->in_flight);
     for (int p = 0; p < w->n_messages; p++)

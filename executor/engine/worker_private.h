@@ -3,6 +3,7 @@
 #ifndef GHP_EXECUTOR_ENGINE_WORKER_PRIVATE_H
 #define GHP_EXECUTOR_ENGINE_WORKER_PRIVATE_H
 
+#include "executor/engine/lanes.h"
 #include "executor/engine/p2p_thread.h"
 #include "executor/engine/in_flight.h"
 #include "executor/engine/comm_stream.h"
@@ -39,7 +40,7 @@ struct ghp_worker {
     int *update_of;                          /* of each of these: its gradient's buffer */
     struct ghp_squares *squares;             /* what a NORM squares */
     struct ghp_tensor_rates rates;           /* of learning rates by norms; no rule: none */
-    struct ghp_channel *channel;             /* NULL: no other stages */
+    struct ghp_channel *channel;             /* NULL: no other stages, or lanes to them */
     struct ghp_channel *servers;             /* NULL: no servers */
     struct ghp_p2p_message *server_messages; /* one a server */
     int first_push;                          /* instruction; -1: none */
@@ -51,6 +52,7 @@ struct ghp_worker {
     double ema_decay;
     char *saved_states; /* running statistics of its own, while the mean of all is in their place */
     struct ghp_p2p_thread *p2p_thread;
+    struct ghp_lanes *lanes;      /* in place of channel and thread; or NULL */
     struct ghp_message *messages; /* sends and receives, in list order */
     int n_messages;
     int *message_instr;   /* of each message */
@@ -194,7 +196,8 @@ enum ghp_status ghp_worker_post(struct ghp_worker *w, int i, const struct ghp_st
 /* Sums `bytes` of buffer `data`, or at an address, over the ranks of instruction i. */
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes);
 enum ghp_status ghp_worker_sum_at(struct ghp_worker *w, int i, void *data, int64_t bytes);
-/* The channel between stages; the messages at their addresses, and the thread that carries them. */
+/* The lanes between stages, or a channel; the messages at their addresses, and the thread that carries those of a
+ * channel. */
 enum ghp_status ghp_worker_open_channel(struct ghp_worker *w);
 enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w);
 

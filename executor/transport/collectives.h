@@ -23,6 +23,9 @@
 #define GHP_EXECUTOR_TRANSPORT_COLLECTIVES_H
 
 #include "core/program/program.h"
+#include "executor/backend/device.h"
+
+struct ghp_p2p_message; /* transport/p2p.h */
 
 struct ghp_collectives {
     const struct ghp_collectives_ops *ops;
@@ -37,7 +40,8 @@ struct ghp_comm { /* a communicator; released with what made it */
     const struct ghp_collectives_ops *ops;
     struct ghp_ranks ranks;
     enum ghp_stream stream;
-    const char *label; /* what the watchdog says is awaited; borrowed */
+    enum ghp_device_stream device_stream; /* on which it enqueues, if it does */
+    const char *label;                    /* what the watchdog says is awaited; borrowed */
 };
 
 struct ghp_reduction { /* sums; data and scratch where the collectives' tensors lie */
@@ -68,6 +72,15 @@ struct ghp_collectives_ops {
                                   int64_t bytes_each);
     /* out = what the rank before this one had in `in`; the first one's is the last one. */
     enum ghp_status (*shift)(struct ghp_comm *comm, const void *in, void *out, int64_t bytes);
+    /* The communicator of lane `number` among `ranks`, for `exchange` alone, with a stream of its own. NULL: messages
+     * of two workers go by the transport's p2p, in host memory. Collective over all workers: those that take no part
+     * give no ranks, and get NULL. */
+    enum ghp_status (*lane)(struct ghp_collectives *collectives, struct ghp_ranks ranks, int number,
+                            struct ghp_comm **comm);
+    /* n messages on their way at once; tags mean nothing. What one rank sends another comes in the order of the calls,
+     * so both call in one order. */
+    enum ghp_status (*exchange)(struct ghp_comm *comm, const struct ghp_p2p_message *messages,
+                                int n);
     /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.
      * GHP_OK if nothing is enqueued. Local. */
     enum ghp_status (*check)(struct ghp_collectives *collectives, double waited_s,

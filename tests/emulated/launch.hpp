@@ -10,6 +10,11 @@
 
 // Puts a kernel's work into a stream's order. `name` is what it is called where launches are counted.
 void emulated_enqueue(cudaStream_t stream, const std::string &name, std::function<void()> work);
+// The same of work that waits for other processes: other streams continue meanwhile.
+void emulated_enqueue_waiting(cudaStream_t stream, const std::string &name,
+                              std::function<void()> work);
+// Does what can be done of all streams' work: while the host waits for other processes.
+void emulated_progress();
 
 static inline float widened(uint16_t number)
 {

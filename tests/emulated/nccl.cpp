@@ -2,12 +2,14 @@
 //
 // Built as a library of NCCL's name, which ghp opens like the real one. Ranks meet in shared memory that the unique
 // identity names; a collective goes through it in pieces when its stream comes to it (GHP_EMULATED=eager: at once), and
-// sums are made in rank order. As in NCCL, making a communicator and ending it wait for all its ranks.
+// sums are made in rank order. As in NCCL, making a communicator, its first collective and ending it make the host wait
+// for all its ranks, and the first message to or from a rank for that one. A send ends when all of it was received.
 // GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when it is asked about.
 // GHP_EMULATED_NCCL=start:R, first:R or end:R: rank R never comes to make its communicators, to its first collective or
-// to their end.
+// to their end. exchange:R: an exchange of rank R's ends in a remote error, after some that did not.
 #include "tests/emulated/launch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -27,11 +29,20 @@ struct meeting { // in shared memory; zeroed at first
     std::atomic<int> arrived, generation, present;
 };
 
+struct box {                          // what one rank sends another, a piece at a time
+    std::atomic<int> sends, receives; // that side has come
+    std::atomic<int> full;
+    size_t bytes, now; // of the message, of the piece
+    char piece[kPiece];
+};
+
 struct transfer { // of a group
     bool sends;
     void *at;
     size_t bytes;
     int peer;
+    size_t done = 0;
+    bool taken = false; // all that was sent
 };
 
 } // namespace
@@ -40,8 +51,11 @@ struct ncclComm {
     int rank, size;
     meeting *shared;
     char *pieces; // [size][size][kPiece]: from, for
+    box *boxes;   // [size][size]
     size_t bytes;
-    ncclResult_t error;
+    std::atomic<ncclResult_t> error;
+    std::atomic<bool> aborted;
+    bool met; // at its first collective
     std::vector<transfer> transfers;
 };
 
@@ -58,7 +72,8 @@ void pause_process()
     nanosleep(&some, nullptr);
 }
 
-void meet(ncclComm *c)
+// host: it is the host that waits.
+void meet(ncclComm *c, bool host = false)
 {
     int generation = c->shared->generation.load();
 
@@ -67,8 +82,10 @@ void meet(ncclComm *c)
         c->shared->generation.fetch_add(1);
         return;
     }
-    while (c->shared->generation.load() == generation)
+    while (c->shared->generation.load() == generation && !c->aborted) {
+        if (host) emulated_progress();
         pause_process();
+    }
 }
 
 char *piece(ncclComm *c, int from, int to)
@@ -130,20 +147,69 @@ void gather_pieces(ncclComm *c, const char *mine, char *all, size_t bytes)
     }
 }
 
-// Every rank sends as much to each as it receives.
-void exchange_pieces(ncclComm *c, const std::vector<transfer> &transfers)
+box &box_of(ncclComm *c, const transfer &t)
 {
-    size_t bytes = transfers.empty() ? 0 : transfers[0].bytes;
+    int from = t.sends ? c->rank : t.peer, to = t.sends ? t.peer : c->rank;
 
-    for (size_t done = 0; done < bytes; done += kPiece) {
-        size_t now = bytes - done < kPiece ? bytes - done : kPiece;
+    return c->boxes[from * c->size + to];
+}
 
-        for (auto &t : transfers)
-            if (t.sends) std::memcpy(piece(c, c->rank, t.peer), (char *)t.at + done, now);
-        meet(c);
-        for (auto &t : transfers)
-            if (!t.sends) std::memcpy((char *)t.at + done, piece(c, t.peer, c->rank), now);
-        meet(c);
+// The host waits for the other sides that it meets for the first time.
+void connect(ncclComm *c)
+{
+    for (auto &t : c->transfers)
+        (t.sends ? box_of(c, t).sends : box_of(c, t).receives) = 1;
+    for (auto &t : c->transfers)
+        while ((t.sends ? box_of(c, t).receives : box_of(c, t).sends) == 0) {
+            emulated_progress();
+            pause_process();
+        }
+}
+
+// Sends or receives a piece, if the other side lets it.
+bool step(ncclComm *c, transfer &t)
+{
+    box &b = box_of(c, t);
+
+    if (b.full == t.sends) return false;
+    if (t.sends) {
+        b.bytes = t.bytes;
+        b.now = t.bytes - t.done < kPiece ? t.bytes - t.done : kPiece;
+        std::memcpy(b.piece, (char *)t.at + t.done, b.now);
+    } else {
+        if (b.bytes != t.bytes) {
+            std::fprintf(stderr, "emulated NCCL: rank %d sends %zu bytes where rank %d takes %zu\n",
+                         t.peer, b.bytes, c->rank, t.bytes);
+            std::abort();
+        }
+        std::memcpy((char *)t.at + t.done, b.piece, b.now);
+    }
+    t.done += b.now;
+    b.full = t.sends;
+    return true;
+}
+
+// All continue at the same time, but those of one pair and direction one after the other.
+void exchange(ncclComm *c, std::vector<transfer> transfers)
+{
+    for (bool over = false; !over && !c->aborted;) {
+        std::vector<std::pair<box *, bool>> busy;
+        bool moved = false;
+
+        over = true;
+        for (auto &t : transfers) {
+            std::pair<box *, bool> side(&box_of(c, t), t.sends);
+
+            if (t.sends ? t.taken : t.done == t.bytes) continue;
+            over = false;
+            if (std::find(busy.begin(), busy.end(), side) != busy.end()) continue;
+            busy.push_back(side);
+            if (t.done < t.bytes)
+                moved = step(c, t) || moved;
+            else
+                moved = t.taken = side.first->full == 0;
+        }
+        if (!over && !moved) pause_process();
     }
 }
 
@@ -158,15 +224,30 @@ void hang_if(const char *where, int rank)
         pause_process();
 }
 
+// Whether this exchange is the one that ends in an error.
+bool fails(ncclComm *c)
+{
+    static int exchanges;
+    const char *fault = std::getenv("GHP_EMULATED_NCCL");
+    int rank = -1;
+
+    if (fault == nullptr) return false;
+    if (std::strcmp(fault, "error") == 0) return true;
+    return std::sscanf(fault, "exchange:%d", &rank) == 1 && rank == c->rank && ++exchanges == 12;
+}
+
 ncclResult_t start(ncclComm *c, cudaStream_t stream, const char *name, std::function<void()> work)
 {
     hang_if("first", c->rank);
     const char *fault = std::getenv("GHP_EMULATED_NCCL");
 
-    if (fault != nullptr && std::strcmp(fault, "error") == 0)
+    if (fault != nullptr && std::strcmp(fault, "error") == 0) {
         c->error = ncclRemoteError;
-    else
-        emulated_enqueue(stream, name, std::move(work));
+        return ncclSuccess;
+    }
+    if (!c->met) meet(c, true);
+    c->met = true;
+    emulated_enqueue_waiting(stream, name, std::move(work));
     return ncclSuccess;
 }
 
@@ -202,9 +283,10 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank)
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t *)
 {
-    size_t bytes = sizeof(meeting) + 64 + (size_t)size * (size_t)size * kPiece;
+    size_t pairs = (size_t)size * (size_t)size, bytes = 64 + pairs * (kPiece + sizeof(box));
     hang_if("start", rank);
     int file = shm_open(id.internal, O_RDWR | O_CREAT, 0600);
 
@@ -213,7 +295,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
     void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (at == MAP_FAILED) return ncclSystemError;
-    *comm = new ncclComm{rank, size, (meeting *)at, (char *)at + 64, bytes, ncclSuccess, {}};
+    *comm = new ncclComm{rank,  size,          (meeting *)at, (char *)at + 64, nullptr,
+                         bytes, {ncclSuccess}, {false},       false,           {}};
+    (*comm)->boxes = (box *)((*comm)->pieces + pairs * kPiece);
     (*comm)->shared->present.fetch_add(1);
     while ((*comm)->shared->present.load() < size)
         pause_process();
@@ -231,7 +315,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *result)
 ncclResult_t ncclCommFinalize(ncclComm_t c)
 {
     hang_if("end", c->rank);
-    meet(c);
+    meet(c, true);
     return ncclSuccess;
 }
 
@@ -242,9 +326,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
     return ncclSuccess;
 }
 
+// What of it is in streams still asks whether it was.
 ncclResult_t ncclCommAbort(ncclComm_t c)
 {
-    return ncclCommDestroy(c);
+    c->aborted = true;
+    return ncclSuccess;
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t n, ncclDataType_t type, ncclRedOp_t,
@@ -282,7 +368,7 @@ static ncclResult_t add(bool sends, void *at, size_t bytes, int peer, ncclComm_t
 {
     if (depth == 0) return ncclInvalidUsage; // alone it would wait for the other side
     if (c->transfers.empty()) grouped.push_back({c, stream});
-    c->transfers.push_back({sends, at, bytes, peer});
+    c->transfers.push_back({sends, at, bytes, peer, 0, false});
     return ncclSuccess;
 }
 
@@ -309,10 +395,21 @@ ncclResult_t ncclGroupEnd()
     if (--depth > 0) return ncclSuccess;
     for (auto &[comm, stream] : grouped) {
         ncclComm *c = comm;
-        std::vector<transfer> transfers = std::move(c->transfers);
 
+        hang_if("first", c->rank);
+        bool well = !fails(c);
+
+        if (well)
+            connect(c);
+        else
+            c->error = ncclRemoteError;
+        emulated_enqueue_waiting(stream, "ncclSend and ncclRecv",
+                                 [c, well, transfers = c->transfers] {
+                                     while (!well && !c->aborted)
+                                         pause_process();
+                                     exchange(c, transfers);
+                                 });
         c->transfers.clear();
-        start(c, stream, "ncclSend and ncclRecv", [=] { exchange_pieces(c, transfers); });
     }
     grouped.clear();
     return ncclSuccess;

@@ -1,7 +1,8 @@
 // tests/emulated/runtime.cpp - as much of CUDA's run-time as ghp uses, on a processor, for tests without a GPU.
 //
 // Streams are as late as CUDA allows: work is done only when something waits for it - a synchronisation, or the second
-// question whether an event is passed - and then no more of it than that needs. So a missing wait shows. What would be
+// question whether an event is passed - and then no more of it than that needs, unless it waits for other processes:
+// then all streams continue, each by itself, also inside of graphs. So a missing wait shows. What would be
 // wrong on a GPU fails here too: waiting or allocating while a stream is captured, a capture whose streams do not come
 // together again, device memory that is freed twice. New memory holds rubbish.
 //
@@ -14,6 +15,7 @@
 // graphs that were launched, and their kernels, copies and timed events, and a line for each kernel with how often.
 #include "tests/emulated/grid.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cxxabi.h>
@@ -21,12 +23,20 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
+#include <unistd.h>
 #include <vector>
+
+// At some work; false: it waits for others, and is tried again.
+typedef std::function<bool()> attempt;
+// The first one of each time that the work is done: graphs do it again.
+typedef std::function<attempt()> attempts;
 
 struct CUstream_st {
     int number = 0;
     int64_t enqueued = 0, done = 0;
-    std::deque<std::function<void()>> stream;
+    bool busy = false; // its first work is being tried
+    std::deque<attempt> stream;
 };
 
 typedef std::map<int, int64_t> clocks; // of streams by their numbers: how far something has come
@@ -41,8 +51,16 @@ struct CUevent_st {
     clocks seen;
 };
 
+// One of a graph: its work, what has to be done before, and how far its stream has come with it.
+struct node {
+    attempts work;
+    clocks after;
+    int number;
+    int64_t clock;
+};
+
 struct CUgraph_st {
-    std::vector<std::function<void()>> works;
+    std::vector<node> nodes;
     std::vector<CUevent_st *> events; // recorded each time it is launched
     int64_t kernels = 0, copies = 0;
     counts by_name; // of kernels
@@ -131,27 +149,85 @@ bool captured(CUstream_st *stream)
     return recording.number > 0 && recording.streams.count(stream) > 0;
 }
 
-void drain(CUstream_st *stream, int64_t position)
+std::vector<CUstream_st *> all_streams;
+
+// Does a stream's work up to a position; false: some of it waits for others.
+bool advance(CUstream_st *stream, int64_t position)
 {
     while (stream->done < position) {
-        std::function<void()> work = std::move(stream->stream.front());
+        if (stream->busy) return false;
+        stream->busy = true;
+        bool over = stream->stream.front()();
 
+        stream->busy = false;
+        if (!over) return false;
         stream->stream.pop_front();
-        work();
         stream->done++;
+    }
+    return true;
+}
+
+void progress()
+{
+    for (CUstream_st *stream : all_streams)
+        advance(stream, stream->enqueued);
+}
+
+// Under the lock, which others get meanwhile.
+void drain(CUstream_st *stream, int64_t position)
+{
+    while (!advance(stream, position)) {
+        progress();
+        lock.unlock();
+        usleep(20);
+        lock.lock();
     }
 }
 
-void put(CUstream_st *stream, std::function<void()> work)
+void put(CUstream_st *stream, attempts work)
 {
     if (captured(stream)) {
-        recording.streams[stream][stream->number] = ++recording.issued[stream->number];
-        recording.graph->works.push_back(std::move(work));
+        clocks after = recording.streams[stream];
+        int64_t clock = ++recording.issued[stream->number];
+
+        recording.streams[stream][stream->number] = clock;
+        recording.graph->nodes.push_back({std::move(work), after, stream->number, clock});
         return;
     }
-    stream->stream.push_back(std::move(work));
+    stream->stream.push_back(work());
     stream->enqueued++;
-    if (eager()) drain(stream, stream->enqueued);
+    if (eager()) progress();
+}
+
+// Work that waits for nobody.
+attempts simply(std::function<void()> work)
+{
+    return [=]() -> attempt {
+        return [=] {
+            work();
+            return true;
+        };
+    };
+}
+
+// Work on a thread of its own.
+attempts waiting(std::function<void()> work)
+{
+    return [=]() -> attempt {
+        enum { NEW, BEGUN, OVER };
+        auto state = std::make_shared<std::atomic<int>>(NEW);
+
+        return [=] {
+            if (*state == NEW) {
+                *state = BEGUN;
+                std::thread([=] {
+                    work();
+                    *state = OVER;
+                }).detach();
+            }
+            return *state == OVER;
+        };
+    };
 }
 
 void merge(clocks &into, const clocks &from)
@@ -159,8 +235,6 @@ void merge(clocks &into, const clocks &from)
     for (auto &[number, clock] : from)
         if (into[number] < clock) into[number] = clock;
 }
-
-std::vector<CUstream_st *> all_streams;
 
 void drain_all()
 {
@@ -194,18 +268,70 @@ std::string emulated_name(const char *call, const std::type_info *function)
     return name + " " + of;
 }
 
+static void note_kernel(cudaStream_t stream, const std::string &name)
+{
+    if (!captured(stream)) return;
+    recording.graph->kernels++;
+    recording.graph->by_name[name]++;
+}
+
 void emulated_enqueue(cudaStream_t stream, const std::string &name, std::function<void()> work)
 {
     guard g(lock);
 
-    if (captured(stream)) {
-        recording.graph->kernels++;
-        recording.graph->by_name[name]++;
-    }
-    if (count_path != nullptr)
-        put(stream, [] {});
-    else
-        put(stream, std::move(work));
+    note_kernel(stream, name);
+    put(stream, simply(count_path != nullptr ? [] {} : std::move(work)));
+}
+
+void emulated_enqueue_waiting(cudaStream_t stream, const std::string &name,
+                              std::function<void()> work)
+{
+    guard g(lock);
+
+    note_kernel(stream, name);
+    put(stream, count_path != nullptr ? simply([] {}) : waiting(std::move(work)));
+}
+
+void emulated_progress()
+{
+    guard g(lock);
+
+    progress();
+}
+
+// A graph's nodes, in the order of their recording as far as none waits.
+static attempts launch_of(const CUgraph_st *graph)
+{
+    return [=]() -> attempt {
+        struct launch {
+            std::vector<attempt> left; // empty: done
+            clocks done;
+            size_t first = 0; // that is not done
+        };
+        auto l = std::make_shared<launch>();
+
+        for (auto &n : graph->nodes)
+            l->left.push_back(n.work());
+        return [=] {
+            for (bool moved = true; moved;) {
+                moved = false;
+                for (size_t i = l->first; i < l->left.size(); i++) {
+                    const node &n = graph->nodes[i];
+                    bool may = l->left[i] != nullptr;
+
+                    for (auto &[number, clock] : n.after)
+                        may = may && l->done[number] >= clock;
+                    if (!may || !l->left[i]()) continue;
+                    l->left[i] = nullptr;
+                    l->done[n.number] = n.clock;
+                    moved = true;
+                }
+                while (l->first < l->left.size() && l->left[l->first] == nullptr)
+                    l->first++;
+            }
+            return l->first == l->left.size();
+        };
+    };
 }
 
 extern "C" {
@@ -344,7 +470,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
         return result(cudaErrorInvalidValue);
     if (captured(stream)) recording.graph->copies++;
     if (kind == cudaMemcpyDeviceToDevice || inside(host_blocks, host, bytes)) {
-        put(stream, [=] { std::memmove(to, from, bytes); });
+        put(stream, simply([=] { std::memmove(to, from, bytes); }));
         return cudaSuccess;
     }
     if (captured(stream)) return result(cudaErrorStreamCaptureUnsupported);
@@ -359,9 +485,9 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 
     if (!inside(device_blocks, to, bytes)) return result(cudaErrorInvalidValue);
     if (captured(stream)) recording.graph->copies++;
-    put(stream, [=] {
-        if (count_path == nullptr) std::memset(to, value, bytes);
-    });
+    put(stream, simply([=] {
+            if (count_path == nullptr) std::memset(to, value, bytes);
+        }));
     return cudaSuccess;
 }
 
@@ -434,7 +560,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         return cudaSuccess;
     }
     event->capture = 0;
-    put(stream, [=] { event->at_s = now_s(); });
+    put(stream, simply([=] { event->at_s = now_s(); }));
     event->position = stream->enqueued;
     return cudaSuccess;
 }
@@ -445,7 +571,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
     if (flags != cudaEventRecordExternal) return cudaEventRecord(event, stream);
     if (!captured(stream)) return result(cudaErrorIllegalState);
-    put(stream, [=] { event->at_s = now_s(); });
+    put(stream, simply([=] { event->at_s = now_s(); }));
     recording.graph->events.push_back(event);
     return cudaSuccess;
 }
@@ -456,7 +582,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
     if (event->stream == nullptr) return cudaSuccess;
     if (event->capture != 0) return result(cudaErrorCapturedEvent);
-    if (event->asked) drain(event->stream, event->position);
+    if (event->asked && !advance(event->stream, event->position)) progress();
     event->asked = true;
     return event->stream->done >= event->position ? cudaSuccess : result(cudaErrorNotReady);
 }
@@ -487,7 +613,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         return cudaSuccess;
     }
     if (captured(stream)) return result(cudaErrorStreamCaptureIsolation);
-    put(stream, [=] { drain(other, position); });
+    put(stream, [=]() -> attempt { return [=] { return advance(other, position); }; });
     return cudaSuccess;
 }
 
@@ -556,10 +682,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
     launched.events += (int64_t)graph->graph.events.size();
     for (auto &[name, n] : graph->graph.by_name)
         launched.by_name[name] += n;
-    put(stream, [=] {
-        for (auto &work : graph->graph.works)
-            work();
-    });
+    put(stream, launch_of(&graph->graph));
     for (CUevent_st *event : graph->graph.events) {
         event->stream = stream;
         event->position = stream->enqueued;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=emulated
 # tests/emulated/test_graphs.sh - steps of several micro-batches are recorded as graphs and played, by one worker and by
-# two over NCCL, with parameters sharded too. They train to the loss that a processor reaches by the same plan, of
-# samples with two labels. Weights that are gathered in bf16 are those that products would have rounded. Workers
-# on MIG instances go by MPI.
+# two over NCCL, with layers recomputed or parameters sharded too. They train to the loss that a processor reaches by
+# the same plan, of samples with two labels. Weights that are gathered in bf16 are those that products would have
+# rounded. Workers on MIG instances go by MPI.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 cat >small.json <<'JSON'
@@ -65,6 +65,8 @@ gathered() {
 }
 
 same 1 micro-batches --micro-batches 2
+same 1 "layers recomputed" --micro-batches 2 --memory 24704
+grep -q '"recompute"' plan.json || fail "$what: nothing is"
 same 2 "sharded for each pass" --micro-batches 2 --shard pass --strategy data
 # two instances of one GPU: NCCL would call it a duplicate
 what="MIG instances"

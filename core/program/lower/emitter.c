@@ -145,12 +145,6 @@ static struct ghp_mix_terms mix_of(struct ghp_sync sync)
                                   .graph = sync.graph};
 }
 
-/* Whether workers have other layers, or other numbers of samples, than each other. */
-static bool differs(const struct ghp_staging *staging)
-{
-    return staging != NULL && (staging->n > 1 || staging->shares != NULL);
-}
-
 struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct ghp_split *splits)
 {
     const struct ghp_lowering *lowering = e->lowering;
@@ -169,7 +163,7 @@ struct ghp_program ghp_emitter_program(const struct ghp_emitter *e, const struct
         .rates = method->scaling != NULL ? method->scaling->rule : NULL,
         .micro_batches = ghp_staging_micro_batches(lowering->staging),
         .replicas = ghp_sync_replicas(method->sync, lowering->problem.workers),
-        .is_recordable = !differs(lowering->staging) && method->sync.servers == 0 &&
+        .is_recordable = method->sync.servers == 0 &&
                          ghp_sync_replicas(method->sync, lowering->problem.workers) == 1,
         .servers = method->sync.servers,
         .mixing = ghp_lowering_sync(lowering)->mixing,

@@ -47,16 +47,16 @@ static void cuda_close(struct ghp_backend *backend)
 }
 
 /* Communication comes first if both have work: what waits for it is longer. */
-static enum ghp_status open_streams(struct ghp_cuda *cuda)
+enum ghp_status ghp_cuda_open_stream(struct ghp_backend *backend, enum ghp_device_stream stream)
 {
+    bool first = stream == GHP_DEVICE_STREAM_COMM || stream >= GHP_DEVICE_STREAM_LANES;
+    cudaStream_t *opened = &ghp_cuda_of(backend)->streams[stream];
     int least = 0, greatest = 0;
 
+    if (*opened != NULL) return GHP_OK;
     GHP_TRY(GHP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest)));
-    for (int i = 0; i < GHP_DEVICE_STREAM_COUNT; i++)
-        GHP_TRY(
-            GHP_CUDA(cudaStreamCreateWithPriority(&cuda->streams[i], cudaStreamNonBlocking,
-                                                  i == GHP_DEVICE_STREAM_COMM ? greatest : least)));
-    return GHP_OK;
+    return GHP_CUDA(
+        cudaStreamCreateWithPriority(opened, cudaStreamNonBlocking, first ? greatest : least));
 }
 
 /* bfloat16 and what else the kernels are written for came with Ampere. */
@@ -94,7 +94,8 @@ static enum ghp_status cuda_open(const struct ghp_backend_config *config,
     if (opened->library == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     ghp_cuda_of(opened)->device = config->local_rank % count;
     GHP_TRY_GOTO(status, ghp_cuda_enter(opened), fail);
-    GHP_TRY_GOTO(status, open_streams(ghp_cuda_of(opened)), fail);
+    for (int i = 0; i < GHP_DEVICE_STREAM_LANES; i++)
+        GHP_TRY_GOTO(status, ghp_cuda_open_stream(opened, (enum ghp_device_stream)i), fail);
     *backend = opened;
     return GHP_OK;
 fail:

@@ -23,8 +23,8 @@ enum { GHP_CUDA_ALIGN_BYTES = 256, GHP_CUDA_CANDIDATES = 8 };
 
 struct ghp_cuda { /* ghp_backend.library */
     int device;
-    cudaStream_t streams[GHP_DEVICE_STREAM_COUNT];
-    const struct ghp_cudnn *cudnn; /* NULL until a convolution needs it */
+    cudaStream_t streams[GHP_DEVICE_STREAM_COUNT]; /* of lanes those that are used */
+    const struct ghp_cudnn *cudnn;                 /* NULL until a convolution needs it */
     cudnnHandle_t cudnn_handle;
     const struct ghp_cublaslt *cublaslt; /* NULL until a linear layer needs it */
     cublasLtHandle_t cublaslt_handle;
@@ -41,6 +41,9 @@ static inline struct ghp_cuda *ghp_cuda_of(struct ghp_backend *backend)
 
 /* Makes the backend's GPU this thread's. */
 enum ghp_status ghp_cuda_enter(struct ghp_backend *backend);
+
+/* Opens the stream of a lane, once. */
+enum ghp_status ghp_cuda_open_stream(struct ghp_backend *backend, enum ghp_device_stream stream);
 
 /* struct ghp_backend_ops: square, update, update_all (update.c) */
 enum ghp_status ghp_cuda_square(struct ghp_backend *backend, const struct ghp_square_sum *sum);

@@ -53,7 +53,7 @@
     X(ncclGetErrorString)                                                                          \
     X(ncclGetLastError)                                                                            \
     X(ncclGetUniqueId)                                                                             \
-    X(ncclCommInitRank)                                                                            \
+    X(ncclCommInitRankConfig)                                                                      \
     X(ncclCommFinalize)                                                                            \
     X(ncclCommDestroy)                                                                             \
     X(ncclCommAbort)                                                                               \

@@ -1,5 +1,5 @@
 /* executor/engine/worker/concurrent.c - what runs at the same time as the compute stream: reductions on the
- * communication stream, messages with the point-to-point thread. */
+ * communication stream, messages on lanes or with the point-to-point thread. */
 #include "executor/engine/worker_private.h"
 
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes)
@@ -98,6 +98,12 @@ static enum ghp_status post_message(struct ghp_worker *w, int i, const struct gh
     (void)previous;
     p->half = ghp_in_flight_half(w->in_flight);
     GHP_TRY(ghp_in_flight_start(w->in_flight, p->half, i));
+    if (w->lanes != NULL) {
+        GHP_TRY(ghp_lanes_start(w->lanes, p->message));
+        GHP_TRY(ghp_in_flight_finish(w->in_flight, p->half, i));
+        GHP_TRY(ghp_lanes_finish(w->lanes, p->message));
+        return ghp_in_flight_posted(w->in_flight, i);
+    }
     GHP_TRY(ghp_bounce_posted(w->messages[p->message].bounce));
     ghp_p2p_thread_post(w->p2p_thread, p->message);
     return ghp_in_flight_posted(w->in_flight, i);
@@ -140,8 +146,14 @@ static const char *message_name(void *context, int message)
 
 enum ghp_status ghp_worker_open_channel(struct ghp_worker *w)
 {
+    const struct ghp_lanes_job job = {.exec = &w->exec,
+                                      .messages = w->messages,
+                                      .n = w->n_messages,
+                                      .name = message_name,
+                                      .context = w};
     int slots = 0;
 
+    if (w->exec.collectives->ops->lane != NULL) return ghp_lanes_open(&job, &w->lanes);
     for (int p = 0; p < w->n_messages; p++)
         slots += w->messages[p].n;
     return w->exec.transport->p2p->ops->open(w->exec.transport->p2p, slots, &w->channel);
@@ -164,7 +176,11 @@ enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w)
         void *scratch = instr->at.scratch >= 0 ? w->address[instr->at.scratch] : NULL;
 
         ghp_message_place(&w->messages[p], w->address[tensor], scratch);
-        GHP_TRY(ghp_message_bounce(&w->messages[p], w->arena.device));
+        if (w->lanes != NULL)
+            ghp_in_flight_divert(w->in_flight, w->message_instr[p], ghp_lanes_stream(w->lanes, p));
+        else
+            GHP_TRY(ghp_message_bounce(&w->messages[p], w->arena.device));
     }
-    return w->n_messages > 0 ? ghp_p2p_thread_open(&job, &w->p2p_thread) : GHP_OK;
+    return w->n_messages > 0 && w->lanes == NULL ? ghp_p2p_thread_open(&job, &w->p2p_thread)
+                                                 : GHP_OK;
 }

@@ -382,6 +382,7 @@ static enum ghp_status run_wait(struct ghp_worker *w, int i, const struct ghp_st
     (void)previous;
     if (ghp_worker_instr(w, after)->stream == GHP_STREAM_COMM)
         return ghp_comm_stream_wait(w->comm_stream, after);
+    if (w->lanes != NULL) return ghp_lanes_wait(w->lanes, message);
     GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, message));
     return ghp_bounce_await(w->messages[message].bounce);
 }

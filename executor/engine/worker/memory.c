@@ -68,10 +68,12 @@ static bool communicates(const struct ghp_worker *w)
     return false;
 }
 
-/* Whether every collective of a step only enqueues: else none of its work can be recorded. */
+/* Whether all that a step exchanges is only enqueued: else none of its work can be recorded. */
 static bool enqueues(const struct ghp_worker *w)
 {
     bool carries = communicates(w);
+
+    if (w->n_messages > 0 && w->lanes == NULL) return false;
 
     for (int i = 0; i < w->program.n_instrs; i++)
         carries = carries || w->prepared[i].comm != NULL;

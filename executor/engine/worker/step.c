@@ -232,7 +232,7 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
 {
     GHP_TRY(finish_reductions(w));
     GHP_TRY(ghp_worker_reduce_results(w));
-    for (int m = 0; m < w->n_messages; m++)
+    for (int m = 0; m < w->n_messages && w->lanes == NULL; m++)
         GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, m));
     ghp_arena_visit(&w->arena, &w->program, -1);
     GHP_TRY(collect(w, true));

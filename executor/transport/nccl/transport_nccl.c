@@ -17,6 +17,7 @@ struct nccl_comm {
     ncclComm_t nccl; /* NULL: not made, or aborted */
     bool taped;      /* a collective of it was recorded */
     bool connected;  /* its first collective was enqueued */
+    int lane;        /* its number, -1: it has collectives */
 };
 
 struct nccl {
@@ -25,15 +26,16 @@ struct nccl {
     struct ghp_device device;
     const struct ghp_nccl *nccl;
     struct nccl_comm *comms; /* owned */
-    int n_comms;
+    int n_comms, n_lanes;
 };
+
+/* A lane's receives wait on multiprocessors until their senders come, next to products. With all lanes in use they leave
+ * most of a GPU to these. */
+enum { LANE_BLOCKS = 4 };
 
 static cudaStream_t stream_of(const struct nccl_comm *c)
 {
-    enum ghp_device_stream stream =
-        c->base.stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE;
-
-    return ghp_cuda_of(c->all->device.backend)->streams[stream];
+    return ghp_cuda_of(c->all->device.backend)->streams[c->base.device_stream];
 }
 
 static int rank_of(const struct nccl *t)
@@ -113,71 +115,128 @@ static enum ghp_status enter(struct nccl_comm *c)
 
 /* ---- communicators ---- */
 
-/* The first rank's identity, to all of the group. */
-static enum ghp_status share_identity(struct nccl_comm *c, bool first, ncclUniqueId *id)
+/* An identity of the rank that is place `first` among some ranks, to all of these that are in its communicator. */
+static enum ghp_status share_identity(struct nccl *t, struct ghp_ranks among,
+                                      enum ghp_stream stream, int first, ncclUniqueId *id)
 {
-    struct nccl *t = c->all;
     struct ghp_control *control = t->transport->control;
     struct ghp_collectives *host = t->transport->host;
     struct ghp_comm *host_comm = NULL;
-    ncclUniqueId *all = ghp_alloc((size_t)c->base.ranks.count, sizeof *all);
+    ncclUniqueId *all = ghp_alloc((size_t)among.count, sizeof *all);
     enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
     ncclResult_t made = ncclSuccess;
 
-    if (first) made = t->nccl->ncclGetUniqueId(id);
-    GHP_TRY_GOTO(status, ghp_collectives_group(host, c->base.ranks, c->base.stream, &host_comm),
-                 done);
+    memset(id, 0, sizeof *id);
+    if (first == ghp_ranks_index(among, rank_of(t))) made = t->nccl->ncclGetUniqueId(id);
+    GHP_TRY_GOTO(status, ghp_collectives_group(host, among, stream, &host_comm), done);
     host_comm->label = "bringing NCCL together";
     if (status == GHP_OK && made != ncclSuccess)
         status = GHP_FAIL(GHP_ERR_COMM, "NCCL cannot start: %s; NCCL_DEBUG=WARN says why",
                           t->nccl->ncclGetErrorString(made));
     GHP_TRY_GOTO(status, ghp_control_agree(control, host_comm, status), done);
     GHP_TRY_GOTO(status, host_comm->ops->all_gather(host_comm, id, all, (int64_t)sizeof *id), done);
-    *id = all[0];
+    if (first >= 0) *id = all[first];
 done:
     free(all);
     return status;
 }
 
-static enum ghp_status make_comm(struct nccl_comm *c)
+static enum ghp_status make_comm(struct nccl_comm *c, ncclUniqueId id)
 {
     struct nccl *t = c->all;
     int rank = ghp_ranks_index(c->base.ranks, rank_of(t));
-    ncclUniqueId id;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclResult_t made;
 
-    memset(&id, 0, sizeof id);
-    GHP_TRY(ghp_cuda_enter(t->device.backend));
-    GHP_TRY(share_identity(c, rank == 0, &id));
+    if (c->lane >= 0) {
+        config.minCTAs = 1;
+        config.maxCTAs = LANE_BLOCKS;
+    }
     c->base.label = "bringing NCCL together";
     guard(t, c->base.label);
-    made = t->nccl->ncclCommInitRank(&c->nccl, c->base.ranks.count, id, rank);
+    made = t->nccl->ncclCommInitRankConfig(&c->nccl, c->base.ranks.count, id, rank, &config);
     guard(t, NULL);
     return made == ncclSuccess ? GHP_OK : fail(t, c, made, c->base.label);
+}
+
+/* A communicator that is in the list, and not made yet. */
+static struct nccl_comm *add_comm(struct nccl *t, struct ghp_ranks ranks, enum ghp_stream stream)
+{
+    struct nccl_comm *c = ghp_alloc(1, sizeof *c);
+
+    if (c == NULL) return NULL;
+    c->base.ops = &ghp_nccl_collectives;
+    c->base.ranks = ranks;
+    c->base.stream = stream;
+    c->base.device_stream =
+        stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE;
+    c->all = t;
+    c->next = t->comms;
+    c->lane = -1;
+    t->comms = c;
+    t->n_comms++;
+    return c;
+}
+
+static struct nccl_comm *find_comm(const struct nccl *t, struct ghp_ranks ranks,
+                                   enum ghp_stream stream, int lane)
+{
+    for (struct nccl_comm *c = t->comms; c != NULL; c = c->next)
+        if (ghp_ranks_same(c->base.ranks, ranks) && c->base.stream == stream && c->lane == lane)
+            return c;
+    return NULL;
 }
 
 static enum ghp_status nccl_group(struct ghp_collectives *nccl, struct ghp_ranks ranks,
                                   enum ghp_stream stream, struct ghp_comm **comm)
 {
     struct nccl *t = (struct nccl *)nccl;
-    struct nccl_comm *c;
+    struct nccl_comm *c = find_comm(t, ranks, stream, -1);
+    ncclUniqueId id;
 
-    for (c = t->comms; c != NULL; c = c->next)
-        if (ghp_ranks_same(c->base.ranks, ranks) && c->base.stream == stream) {
-            *comm = &c->base;
-            return GHP_OK;
-        }
-    c = ghp_alloc(1, sizeof *c);
-    *comm = NULL;
+    *comm = c != NULL ? &c->base : NULL;
+    if (c != NULL) return GHP_OK;
+    c = add_comm(t, ranks, stream);
     if (c == NULL) return GHP_NO_MEMORY();
-    *c =
-        (struct nccl_comm){.base = {.ops = &ghp_nccl_collectives, .ranks = ranks, .stream = stream},
-                           .all = t,
-                           .next = t->comms};
-    t->comms = c;
-    t->n_comms++;
     *comm = &c->base;
-    return make_comm(c);
+    GHP_TRY(ghp_cuda_enter(t->device.backend));
+    GHP_TRY(share_identity(t, ranks, stream, 0, &id));
+    return make_comm(c, id);
+}
+
+/* A lane's stream: the next one. */
+static enum ghp_status open_lane(struct nccl *t, struct nccl_comm *c)
+{
+    if (t->n_lanes == GHP_DEVICE_MAX_LANES)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "worker %d exchanges tensors with other stages in more than %d orders; use "
+                        "--transport mpi, or fewer stages",
+                        rank_of(t), GHP_DEVICE_MAX_LANES);
+    c->base.device_stream = (enum ghp_device_stream)(GHP_DEVICE_STREAM_LANES + t->n_lanes++);
+    return ghp_cuda_open_stream(t->device.backend, c->base.device_stream);
+}
+
+/* All workers find a lane, or none: those that take no part know no better, so they always share identities. */
+static enum ghp_status nccl_lane(struct ghp_collectives *nccl, struct ghp_ranks ranks, int number,
+                                 struct ghp_comm **comm)
+{
+    struct nccl *t = (struct nccl *)nccl;
+    struct ghp_ranks all = {.count = t->transport->control->size, .stride = 1};
+    bool takes_part = ranks.count > 0;
+    struct nccl_comm *c = takes_part ? find_comm(t, ranks, GHP_STREAM_TRANSFER, number) : NULL;
+    ncclUniqueId id;
+
+    *comm = c != NULL ? &c->base : NULL;
+    GHP_TRY(ghp_cuda_enter(t->device.backend));
+    GHP_TRY(
+        share_identity(t, all, GHP_STREAM_COMPUTE, takes_part ? ghp_ranks_at(ranks, 0) : -1, &id));
+    if (!takes_part || c != NULL) return GHP_OK;
+    c = add_comm(t, ranks, GHP_STREAM_TRANSFER);
+    if (c == NULL) return GHP_NO_MEMORY();
+    c->lane = number;
+    *comm = &c->base;
+    GHP_TRY(open_lane(t, c));
+    return make_comm(c, id);
 }
 
 enum ghp_status ghp_nccl_open(const struct ghp_transport *transport, struct ghp_device device,
@@ -268,6 +327,30 @@ static enum ghp_status nccl_all_gather(struct ghp_comm *comm, const void *mine, 
                                                stream_of(c)));
 }
 
+/* Messages on their way at once, as one call. */
+static enum ghp_status nccl_exchange(struct ghp_comm *comm, const struct ghp_p2p_message *messages,
+                                     int n)
+{
+    struct nccl_comm *c = (struct nccl_comm *)comm;
+    const struct ghp_nccl *nccl = c->all->nccl;
+    ncclResult_t result, ended;
+
+    GHP_TRY(enter(c));
+    result = nccl->ncclGroupStart();
+    if (result != ncclSuccess) return done(c, result);
+    for (int i = 0; i < n && result == ncclSuccess; i++) {
+        const struct ghp_p2p_message *m = &messages[i];
+        int peer = ghp_ranks_index(c->base.ranks, m->peer);
+
+        result =
+            m->receives
+                ? nccl->ncclRecv(m->data, (size_t)m->bytes, ncclInt8, peer, c->nccl, stream_of(c))
+                : nccl->ncclSend(m->data, (size_t)m->bytes, ncclInt8, peer, c->nccl, stream_of(c));
+    }
+    ended = nccl->ncclGroupEnd();
+    return done(c, result == ncclSuccess ? ended : result);
+}
+
 /* One send and one receive with each rank, as one call. */
 static enum ghp_status nccl_all_to_all(struct ghp_comm *comm, const void *in, void *out,
                                        int64_t bytes_each)
@@ -292,21 +375,17 @@ static enum ghp_status nccl_all_to_all(struct ghp_comm *comm, const void *in, vo
 
 static enum ghp_status nccl_shift(struct ghp_comm *comm, const void *in, void *out, int64_t bytes)
 {
-    struct nccl_comm *c = (struct nccl_comm *)comm;
-    const struct ghp_nccl *nccl = c->all->nccl;
-    int p = c->base.ranks.count;
-    int me = ghp_ranks_index(c->base.ranks, c->all->transport->control->rank);
-    ncclResult_t result, ended;
+    int p = comm->ranks.count;
+    int me = ghp_ranks_index(comm->ranks, rank_of(((struct nccl_comm *)comm)->all));
+    const struct ghp_p2p_message both[2] = {{.data = (void *)(uintptr_t)in,
+                                             .bytes = bytes,
+                                             .peer = ghp_ranks_at(comm->ranks, (me + 1) % p)},
+                                            {.data = out,
+                                             .bytes = bytes,
+                                             .peer = ghp_ranks_at(comm->ranks, (me + p - 1) % p),
+                                             .receives = true}};
 
-    GHP_TRY(enter(c));
-    result = nccl->ncclGroupStart();
-    if (result != ncclSuccess) return done(c, result);
-    result = nccl->ncclSend(in, (size_t)bytes, ncclInt8, (me + 1) % p, c->nccl, stream_of(c));
-    if (result == ncclSuccess)
-        result =
-            nccl->ncclRecv(out, (size_t)bytes, ncclInt8, (me + p - 1) % p, c->nccl, stream_of(c));
-    ended = nccl->ncclGroupEnd();
-    return done(c, result == ncclSuccess ? ended : result);
+    return nccl_exchange(comm, both, 2);
 }
 
 static enum ghp_status nccl_check(struct ghp_collectives *nccl, double waited_s, const char *label)
@@ -333,4 +412,6 @@ const struct ghp_collectives_ops ghp_nccl_collectives = {.name = "nccl",
                                                          .all_gather = nccl_all_gather,
                                                          .all_to_all = nccl_all_to_all,
                                                          .shift = nccl_shift,
+                                                         .lane = nccl_lane,
+                                                         .exchange = nccl_exchange,
                                                          .check = nccl_check};

@@ -1,6 +1,6 @@
 /* executor/transport/nccl/transport_nccl.h - carries tensors that lie on GPUs directly from one to the other, by NCCL.
  *
- * One communicator for each distinct (ranks, stream), made once; its collectives are enqueued on the device's stream
+ * One communicator for each distinct (ranks, stream), and for each lane between two stages, made once; its collectives are enqueued on the device's stream
  * of the stream, in the order of the calls, and the host continues. Whether they went well the host asks in `check`: an
  * error that NCCL found meanwhile, or a wait beyond the watchdog's limit, aborts every communicator and fails. Each
  * rank needs a GPU of its own. Sums are NCCL's: in an order of its choice, the same in every run on the same machine.

@@ -114,6 +114,43 @@ static void check_traffic(const struct ghp_transfer *t)
     CHECK_EQ(sent.bytes, received.bytes);
 }
 
+/* A rank of the transfer finds the workers of both stages of its group, and itself, in the order of the ranks. */
+static void check_ranks(const struct ghp_transfer *t, int rank)
+{
+    struct ghp_ranks both = ghp_transfer_ranks(t, rank);
+    int group = ghp_staging_group(t->staging, t->whole.workers), found = 0;
+
+    for (int r = 0; r < t->whole.workers; r++) {
+        int stage = ghp_placement_of(t->staging, t->n_layers, t->whole, r).stage;
+        bool is_in = r / group == rank / group && (stage == t->from_stage || stage == t->to_stage);
+
+        CHECK_EQ(ghp_ranks_index(both, r), is_in ? found : -1);
+        if (is_in) CHECK_EQ(ghp_ranks_at(both, found++), r);
+    }
+    CHECK_EQ(both.count, found);
+}
+
+/* Stages next to each other, and with another between them. */
+static void check_both_stages(void)
+{
+    struct ghp_staging s = {.n = 3, .stage = {{0, 2, 2}, {2, 1, 1}, {4, 3, 3}}};
+
+    for (int from = 0; from < 3; from++)
+        for (int to = 0; to < 3; to++) {
+            struct ghp_transfer t = {.staging = &s,
+                                     .n_layers = LAYERS,
+                                     .whole = {.workers = 12, .global_batch = 24},
+                                     .from_stage = from,
+                                     .to_stage = to};
+
+            for (int r = 0; r < 12 && from != to; r++) {
+                int stage = ghp_placement_of(&s, LAYERS, t.whole, r).stage;
+
+                if (stage == from || stage == to) check_ranks(&t, r);
+            }
+        }
+}
+
 static void check_random(void)
 {
     for (int k = 0; k < 500; k++) {
@@ -183,6 +220,7 @@ static void check_costs(void)
 CHECK_TEST(transfer)
 {
     check_random();
+    check_both_stages();
     check_costs();
     return check_end();
 }

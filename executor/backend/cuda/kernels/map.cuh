@@ -4,12 +4,12 @@
 
 #include "executor/backend/cuda/kernels/common.cuh"
 
-// out, a and b may be the same: each number is read before it is written, by one thread.
+// out, a and b may be the same: each number is read before it is written, by one thread. The first groups * full_width
+// numbers are read in vectors.
 template <typename F, typename T>
-__global__ void map_kernel(int64_t n, const T *a, const T *b, T *out, F f)
+__global__ void map_kernel(int64_t n, int64_t groups, const T *a, const T *b, T *out, F f)
 {
     constexpr int V = full_width<T>;
-    int64_t groups = n / V;
 
     for (int64_t g = first_item(); g < groups; g += item_stride()) {
         float x[V], y[V], z[V];
@@ -32,9 +32,10 @@ cudaError_t map(struct ghp_launch launch, int64_t n, const void *a, const void *
     if (n == 0) return cudaSuccess;
     return by_type(launch, [&](auto type) {
         typedef decltype(type) T;
+        int64_t groups = ((uintptr_t)a | (uintptr_t)b | (uintptr_t)out) % 16 == 0 ? n / full_width<T> : 0;
 
-        enqueue(map_kernel<F, T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0, launch.stream,
-                n, (const T *)a, (const T *)b, (T *)out, f);
+        enqueue(map_kernel<F, T>, blocks_for(groups > 0 ? ceil_div(n, full_width<T>) : n), kThreads, 0,
+                launch.stream, n, groups, (const T *)a, (const T *)b, (T *)out, f);
     });
 }
 

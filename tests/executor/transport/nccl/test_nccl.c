@@ -1,7 +1,8 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120 emulated=yes
  *
  * NCCL's transport: every collective in every precision on both streams against sums made on the host, pieces and in
- * place; one communicator for each distinct (ranks, stream), however often it is asked for; marks order the streams;
+ * place; messages both ways at once, by a lane each way, whatever is posted first; one communicator for each distinct
+ * (ranks, stream) and lane, however often it is asked for; marks order the streams;
  * the watchdog and an error of NCCL's end it with the label and the remedy. Skipped where ranks have no GPU each,
  * unless NCCL_HOSTID, different on each, says that they are apart. */
 #include "tests/check.h"
@@ -148,6 +149,52 @@ static void check_moves(struct ghp_ranks ranks, enum ghp_stream stream)
     pair_close(&p);
 }
 
+/* Exchanges with the neighbour in both directions. receives_first: both sides post what they receive first. */
+static void exchange(struct ghp_comm *const lanes[2], struct pair *p, bool receives_first)
+{
+    int64_t wrong = 0;
+
+    fill(p, 4, 0);
+    for (int k = 0; k < 2; k++) {
+        int lane = receives_first && rank % 2 == 0 ? 1 - k : k; /* 0: to the odd rank */
+        bool receives = (lane == 0) == (rank % 2 == 1);
+        struct ghp_p2p_message m = {.data = receives ? p->out : p->in,
+                                    .bytes = p->bytes,
+                                    .peer = rank ^ 1,
+                                    .receives = receives};
+
+        CHECK_STATUS(lanes[lane]->ops->exchange(lanes[lane], &m, 1), GHP_OK);
+    }
+    for (int lane = 0; lane < 2; lane++)
+        CHECK_STATUS(ghp_device_finish(device_of(), lanes[lane]->device_stream), GHP_OK);
+    CHECK_STATUS(ghp_device_read(device_of(), p->host, p->out, p->bytes), GHP_OK);
+    for (int64_t i = 0; i < ELEMENTS; i++)
+        wrong += get(p->host, 4, i) != value(rank ^ 1, i);
+    CHECK_EQ(wrong, 0);
+}
+
+/* Lanes of neighbours, 0 and 1, 2 and 3; a last one alone takes no part. */
+static void check_lanes(void)
+{
+    struct ghp_ranks pair = {.first = rank / 2 * 2, .count = 2, .stride = 1}, none = {0};
+    bool alone = (rank ^ 1) >= workers;
+    struct ghp_comm *lanes[2] = {NULL}, *again = NULL;
+    struct pair p;
+
+    for (int lane = 0; lane < 2; lane++) {
+        CHECK_STATUS(nccl->ops->lane(nccl, alone ? none : pair, lane, &lanes[lane]), GHP_OK);
+        CHECK_STATUS(nccl->ops->lane(nccl, alone ? none : pair, lane, &again), GHP_OK);
+        CHECK(again == lanes[lane] && (again == NULL) == alone);
+        if (again != NULL) again->label = "a message";
+    }
+    if (alone) return;
+    CHECK(lanes[0] != lanes[1] && lanes[0]->device_stream != lanes[1]->device_stream);
+    pair_open(&p, (int64_t)ELEMENTS * 4);
+    for (int round = 0; round < 4; round++)
+        exchange(lanes, &p, round > 0); /* in the first, they meet */
+    pair_close(&p);
+}
+
 static void check_reuse(void)
 {
     struct ghp_ranks all = {.count = workers, .stride = 1},
@@ -282,6 +329,7 @@ CHECK_TEST(nccl)
     }
     open_nccl(60);
     check_all();
+    check_lanes();
     check_reuse();
     nccl->ops->close(nccl);
     check_choice(about.count < workers); /* seats are ranks: one node */
