@@ -151,10 +151,43 @@ static const char *choose_output(const struct ghp_onnx_file *file)
     return chosen;
 }
 
-static enum ghp_status walk(struct ghp_onnx_import *im)
+struct end { /* of the network */
+    struct ghp_layer loss;
+    char name[GHP_ONNX_LOSS_NAME];
+    int n; /* outputs that have a loss */
+    const char *outputs[GHP_MAX_INPUTS];
+};
+
+/* One output, or all in their order if the file's loss has weights of them. A single one may have them side by side. */
+static enum ghp_status choose_outputs(const struct ghp_onnx_import *im, struct end *end)
 {
     const struct ghp_onnx_file *file = im->file;
-    const char *output;
+    int weights, there = 0;
+    enum ghp_status status = ghp_onnx_loss_read(file, &end->loss, end->name);
+
+    if (status != GHP_OK) ghp_status_prefix("%s", file->path);
+    GHP_TRY(status);
+    weights = end->loss.loss.outputs;
+    for (int i = 0; i < file->n_outputs && im->options.output == NULL; i++) {
+        if (ghp_onnx_is_cache(file->outputs[i].name)) continue;
+        if (there < weights) end->outputs[there] = file->outputs[i].name;
+        there++;
+    }
+    end->n = there > 1 && weights > 0 ? weights : 1;
+    if (end->n == 1) {
+        end->outputs[0] = im->options.output != NULL ? im->options.output : choose_output(file);
+        return GHP_OK;
+    }
+    if (there == weights) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "%s: there are %d outputs, and the metadata 'ghp.loss' has output_weights of "
+                    "%d; give one for each, or export the module without the others",
+                    file->path, there, weights);
+}
+
+static enum ghp_status walk(struct ghp_onnx_import *im, struct end *end)
+{
+    const struct ghp_onnx_file *file = im->file;
 
     if (file->opset < FIRST_OPSET || file->opset > LAST_OPSET)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -164,14 +197,15 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
     if (file->n_outputs == 0)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has no output; name one", file->path);
     GHP_TRY(ghp_onnx_reserve_names(im));
-    output = im->options.output != NULL ? im->options.output : choose_output(file);
+    GHP_TRY(choose_outputs(im, end));
     for (int i = 0; i < im->options.n_bindings; i++)
         GHP_TRY(add_constant(im, im->options.bindings[i].file,
                              im->options.bindings[i].file->tensors, im->options.bindings[i].input));
     for (int i = 0; i < file->n_tensors; i++)
         GHP_TRY(add_constant(im, file, &file->tensors[i], file->tensors[i].name));
     GHP_TRY(ghp_onnx_pattern_apply(im));
-    mark_wanted(im, output);
+    for (int i = 0; i < end->n; i++)
+        mark_wanted(im, end->outputs[i]);
     GHP_TRY(ghp_onnx_input_add(im));
     for (int i = 0; i < file->n_nodes; i++) {
         const struct ghp_onnx_node *node = &im->nodes[i];
@@ -181,10 +215,10 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
             wanted = wanted || ghp_onnx_wanted(im, node, o);
         if (wanted) GHP_TRY(run_node(im, node));
     }
-    im->output = *ghp_onnx_named(im, output);
-    if (im->output.name == NULL)
-        return GHP_FAIL(GHP_ERR_FORMAT, "%s: no node makes the output '%.96s'; repair the file",
-                        file->path, output);
+    for (int i = 0; i < end->n; i++)
+        if (ghp_onnx_named(im, end->outputs[i])->name == NULL)
+            return GHP_FAIL(GHP_ERR_FORMAT, "%s: no node makes the output '%.96s'; repair the file",
+                            file->path, end->outputs[i]);
     return GHP_OK;
 }
 
@@ -254,15 +288,6 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
                        : "pool or flatten it to batch and classes");
 }
 
-static enum ghp_status read_loss(const struct ghp_onnx_import *im, struct ghp_layer *loss,
-                                 char name[GHP_ONNX_LOSS_NAME])
-{
-    enum ghp_status status = ghp_onnx_loss_read(im->file, loss, name);
-
-    if (status != GHP_OK) ghp_status_prefix("%s", im->file->path);
-    return status;
-}
-
 /* The loss on layer *last, unless a softmax that is the loss is there already. */
 static enum ghp_status put_loss(struct ghp_onnx_import *im, const struct ghp_layer *loss,
                                 const char *name, int *last)
@@ -270,9 +295,8 @@ static enum ghp_status put_loss(struct ghp_onnx_import *im, const struct ghp_lay
     struct ghp_layer like = *loss, *end = &im->model.layers[*last];
 
     like.inputs[0] = *last;
-    if (end->op != GHP_OP_SOFTMAX_CE) GHP_TRY(check_classes(im, *last, &like));
     if (end->op != GHP_OP_SOFTMAX_CE) return ghp_onnx_emit(im, &like, ghp_onnx_called(name), last);
-    if (like.op != end->op)
+    if (like.op != end->op || like.loss.outputs > 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "it is what a softmax made, and the metadata 'ghp.loss' asks for the loss "
                         "%s, which takes logits; export the module without the softmax",
@@ -319,42 +343,89 @@ static bool is_image(const struct ghp_onnx_import *im, const struct ghp_layer *l
             (x->n == 3 && x->dims[1] == out.c && out.h == 1));
 }
 
-/* The output as a vector or a sequence, and the loss on it if there is none. */
-static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
+/* The output as a vector, a sequence or, of numbers, an image. */
+static enum ghp_status put_output(struct ghp_onnx_import *im, const struct ghp_layer *loss,
+                                  int *last)
 {
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
-    char name[GHP_ONNX_LOSS_NAME];
-    struct ghp_layer loss;
 
+    if (im->output.base != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT, "it does not depend on the input; give a network");
     if (im->output.scores != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "it is scores of an attention; give what comes of them");
-    GHP_TRY(read_loss(im, &loss, name));
-    GHP_TRY(find_places(im, &loss));
+    GHP_TRY(find_places(im, loss));
     vector.c = ghp_onnx_elements(&im->output);
-    if (is_image(im, &loss) ||
+    if (is_image(im, loss) ||
         (im->output.base == NULL && im->output.lead == 0 && ghp_onnx_are_rows(im, &im->output))) {
         *last = im->output.layer;
     } else {
         GHP_TRY(ghp_onnx_part_axes(im, &im->output));
         GHP_TRY(ghp_onnx_settle(im, &im->output, vector, last));
     }
-    return im->options.open_end ? GHP_OK : put_loss(im, &loss, name, last);
+    if (im->options.open_end || im->model.layers[*last].op == GHP_OP_SOFTMAX_CE) return GHP_OK;
+    return check_classes(im, *last, loss);
 }
 
-static enum ghp_status finish(struct ghp_onnx_import *im)
+/* Logits of fewer classes get more, of probability 0. */
+static enum ghp_status widen(struct ghp_onnx_import *im, int64_t classes, int *layer)
 {
-    const char *name = im->output.name;
+    struct ghp_layer like = {.op = GHP_OP_PAD, .n_inputs = 1, .inputs = {*layer}},
+                     *from = &im->model.layers[*layer];
+
+    if (from->out.c == classes || from->out.axes != GHP_AXES_VECTOR) return GHP_OK;
+    like.border.after[0] = classes - from->out.c;
+    like.border.value = -1e30;
+    return ghp_onnx_emit(im, &like, ghp_onnx_part(ghp_onnx_called(from->name), ".padded"), layer);
+}
+
+/* Several outputs side by side, in place of the last. */
+static enum ghp_status join_outputs(struct ghp_onnx_import *im, const struct end *end,
+                                    const int *layers, int *last)
+{
+    const struct ghp_layer *loss = &end->loss;
+    struct ghp_layer like = {.op = GHP_OP_CONCAT, .n_inputs = end->n};
+    int64_t most = 0;
+
+    for (int i = 0; i < end->n; i++) {
+        const struct ghp_layer *from = &im->model.layers[layers[i]];
+
+        like.inputs[i] = layers[i];
+        most = from->out.c > most ? from->out.c : most;
+        if (from->op == GHP_OP_SOFTMAX_CE)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "a softmax made one of several, and their loss takes logits; export "
+                            "the module without it");
+    }
+    for (int i = 0; i < end->n && loss->op == GHP_OP_SOFTMAX_CE && !(loss->loss.smoothing > 0); i++)
+        GHP_TRY(widen(im, most, &like.inputs[i]));
+    return ghp_onnx_emit(im, &like, ghp_onnx_called("outputs"), last);
+}
+
+/* The outputs, and the loss on them if there is none. */
+static enum ghp_status put_end(struct ghp_onnx_import *im, const struct end *end, int *last)
+{
+    int layers[GHP_MAX_INPUTS];
+
+    for (int i = 0; i < end->n; i++) {
+        im->output = *ghp_onnx_named(im, end->outputs[i]);
+        GHP_TRY(put_output(im, &end->loss, last));
+        layers[i] = *last;
+    }
+    if (end->n > 1) GHP_TRY(join_outputs(im, end, layers, last));
+    return im->options.open_end ? GHP_OK : put_loss(im, &end->loss, end->name, last);
+}
+
+static enum ghp_status finish(struct ghp_onnx_import *im, const struct end *end)
+{
     enum ghp_status status;
     int last;
 
+    im->output = *ghp_onnx_named(im, end->outputs[0]);
     if (im->output.base != NULL && im->options.open_end) return GHP_OK;
-    if (im->output.base != NULL)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "%s: the output '%.96s' does not depend on the input; give a network",
-                        im->file->path, name);
-    status = put_end(im, &last);
+    status = put_end(im, end, &last);
     if (status == GHP_ERR_INPUT)
-        ghp_status_prefix("%s: the output '%.96s' cannot be the network's", im->file->path, name);
+        ghp_status_prefix("%s: the output '%.96s' cannot be the network's", im->file->path,
+                          im->output.name);
     GHP_TRY(status);
     GHP_TRY(drop_dead(im, last));
     GHP_TRY(ghp_onnx_role_check_held(im));
@@ -404,10 +475,12 @@ enum ghp_status ghp_onnx_import_graph(const struct ghp_onnx_file *file,
                                       const struct ghp_onnx_options *options,
                                       struct ghp_onnx_import *im)
 {
+    struct end end = {0};
+
     *im = (struct ghp_onnx_import){.file = file, .options = *options};
     im->model.name = name_of(file);
     if (im->model.name == NULL) return GHP_NO_MEMORY();
     make_text(im->model.name);
-    GHP_TRY(walk(im));
-    return finish(im);
+    GHP_TRY(walk(im, &end));
+    return finish(im, &end);
 }

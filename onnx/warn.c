@@ -2,7 +2,6 @@
 #include "onnx/warn.h"
 
 #include "core/base/log.h"
-#include "core/base/text.h"
 #include "onnx/read/attribute.h"
 
 #include <math.h>
@@ -26,19 +25,19 @@ static void warn_of_pixels(const struct ghp_onnx_import *import)
             import->file->path, import->output.name);
 }
 
-/* Warns if there are several outputs, such as those of auxiliary classifiers and heads: one is trained. Keys and values
- * that a language model hands to its next call do not count. */
+/* Warns if there are several outputs, such as those of auxiliary classifiers and heads, of which one is trained. */
 static void warn_of_outputs(const struct ghp_onnx_import *import)
 {
     const struct ghp_onnx_file *file = import->file;
+    const struct ghp_model *model = &import->model;
     int heads = 0;
 
     for (int i = 0; i < file->n_outputs; i++)
-        heads += !ghp_text_begins(file->outputs[i].name, "present") &&
-                 !ghp_text_begins(file->outputs[i].name, "past");
-    if (heads > 1)
+        heads += !ghp_onnx_is_cache(file->outputs[i].name);
+    if (heads > 1 && model->layers[model->n_layers - 1].loss.outputs == 0)
         ghp_warn("%s: of %d outputs '%.96s' is trained, and what only others need is left out; "
-                 "export the module with the one that is meant",
+                 "export the module with the one that is meant, or give each a weight: "
+                 "output_weights of the metadata 'ghp.loss' (docs/reference/several-outputs.md)",
                  file->path, heads, import->output.name);
 }
 

@@ -50,6 +50,8 @@ static bool draw_table(struct drawing *d, const struct ghp_attribute *table, int
     for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
         if (a->kind == GHP_ATTRIBUTE_REAL) {
             draw_real(d, a);
+        } else if (a->kind == GHP_ATTRIBUTE_REALS) {
+            append(d, a->key, "[0.75,0.5]");
         } else if (a->kind == GHP_ATTRIBUTE_BOOL) {
             append(d, a->key, a->usual > 0 ? "false" : "true");
         } else if (a->kind == GHP_ATTRIBUTE_CHOICE) {

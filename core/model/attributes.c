@@ -111,6 +111,28 @@ static enum ghp_status read_list(const struct ghp_node *object, const char *key,
     return GHP_OK;
 }
 
+static enum ghp_status read_reals(const struct ghp_node *object, const struct ghp_attribute *a,
+                                  double *out, int *n)
+{
+    struct ghp_node at, item;
+    size_t items;
+
+    if (!ghp_json_has(object, a->key)) return GHP_OK;
+    GHP_TRY(ghp_json_array(object, a->key, &at, &items));
+    if (items < 2 || items > GHP_MAX_INPUTS)
+        return ghp_json_fail(&at, GHP_ERR_INPUT, "there are %zu numbers; give 2 to %d", items,
+                             GHP_MAX_INPUTS);
+    for (size_t i = 0; i < items; i++) {
+        GHP_TRY(ghp_json_item(&at, i, &item));
+        out[i] = json_number_value(item.value);
+        if (!json_is_number(item.value) || !(out[i] >= a->least && out[i] <= a->most))
+            return ghp_json_fail(&item, GHP_ERR_INPUT, "this is not a number from %g to %g; use one",
+                                 a->least, a->most);
+    }
+    *n = (int)items;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_attribute *a,
                                    struct ghp_layer *layer)
 {
@@ -131,6 +153,7 @@ enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_a
         return a->required ? ghp_json_choice(at, a->key, a->choices, to)
                            : ghp_json_opt_choice(at, a->key, a->choices, to);
     case GHP_ATTRIBUTE_LIST: return read_list(at, a->key, to, field(layer, a, 1));
+    case GHP_ATTRIBUTE_REALS: return read_reals(at, a, to, field(layer, a, 1));
     case GHP_ATTRIBUTE_SIZES: break;
     case GHP_ATTRIBUTE_OTHER: return GHP_OK;
     }
@@ -160,6 +183,7 @@ static void set_usual(struct ghp_layer *layer, const struct ghp_attribute *a)
         }
         return;
     case GHP_ATTRIBUTE_LIST:
+    case GHP_ATTRIBUTE_REALS:
     case GHP_ATTRIBUTE_OTHER: return;
     }
 }
@@ -238,6 +262,15 @@ static void put_list(struct ghp_json_object at, const char *key, const int64_t *
     ghp_attribute_put(at, key, array);
 }
 
+static void put_reals(struct ghp_json_object at, const char *key, const double *values, int n)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < n; i++)
+        if (json_array_append_new(array, json_real(values[i])) != 0) *at.whole = false;
+    ghp_attribute_put(at, key, array);
+}
+
 /* Writes one number if all are equal, and two if those after an axis equal those before it. */
 static void put_sizes(const struct ghp_layer *layer, const struct ghp_attribute *a,
                       struct ghp_json_object at)
@@ -289,6 +322,10 @@ static void put(const struct ghp_layer *layer, const struct ghp_attribute *a,
         memcpy(&choice, (const char *)layer + a->at[1], sizeof choice);
         put_list(at, a->key, (const int64_t *)(const void *)from, choice);
         return;
+    case GHP_ATTRIBUTE_REALS:
+        memcpy(&choice, (const char *)layer + a->at[1], sizeof choice);
+        if (choice > 0) put_reals(at, a->key, (const double *)(const void *)from, choice);
+        return;
     case GHP_ATTRIBUTE_OTHER: return;
     }
 }
@@ -310,14 +347,15 @@ void ghp_attributes_write(const struct ghp_layer *layer, const struct ghp_op_fac
 
 /* ---- comparing ---- */
 
-/* Bytes of each of a kind's fields; LIST: of a number of the array. 0: OTHER. */
+/* Bytes of each of a kind's fields; of arrays: of a number of the array. 0: OTHER. */
 static size_t field_bytes(enum ghp_attribute_kind kind)
 {
     switch (kind) {
     case GHP_ATTRIBUTE_INT:
     case GHP_ATTRIBUTE_SIZES:
     case GHP_ATTRIBUTE_LIST: return sizeof(int64_t);
-    case GHP_ATTRIBUTE_REAL: return sizeof(double);
+    case GHP_ATTRIBUTE_REAL:
+    case GHP_ATTRIBUTE_REALS: return sizeof(double);
     case GHP_ATTRIBUTE_BOOL: return sizeof(bool);
     case GHP_ATTRIBUTE_CHOICE: return sizeof(int);
     case GHP_ATTRIBUTE_OTHER: break;
@@ -340,7 +378,7 @@ static bool same_value(const struct ghp_layer *x, const struct ghp_layer *y,
     size_t bytes = field_bytes(a->kind);
     int n = 0;
 
-    if (a->kind == GHP_ATTRIBUTE_LIST) {
+    if (a->kind == GHP_ATTRIBUTE_LIST || a->kind == GHP_ATTRIBUTE_REALS) {
         memcpy(&n, (const char *)x + a->at[1], sizeof n);
         return same_field(x, y, a->at[1], sizeof n) &&
                same_field(x, y, a->at[0], (size_t)n * bytes);

@@ -19,8 +19,9 @@ enum ghp_attribute_kind {
     GHP_ATTRIBUTE_BOOL,   /* bool */
     GHP_ATTRIBUTE_CHOICE, /* int or enum: index of the text in `choices` */
     GHP_ATTRIBUTE_SIZES, /* 2 or 4 int64_t: [height, width], or [top, left, bottom, right]; one number is all of them */
-    GHP_ATTRIBUTE_LIST, /* int64_t [GHP_MAX_VIEW], and an int: how many there are */
-    GHP_ATTRIBUTE_OTHER /* `read` and `write` alone know; without `write` it is never written */
+    GHP_ATTRIBUTE_LIST,  /* int64_t [GHP_MAX_VIEW], and an int: how many there are */
+    GHP_ATTRIBUTE_REALS, /* 2 to GHP_MAX_INPUTS doubles, and an int: how many; 0: there is no key */
+    GHP_ATTRIBUTE_OTHER  /* `read` and `write` alone know; without `write` it is never written */
 };
 
 struct ghp_json_object; /* an object being written */
@@ -32,8 +33,8 @@ struct ghp_attribute {
     bool required;
     double least, most; /* of each number */
     double usual;       /* what is not written: the value if the key is left out */
-    size_t
-        at[4]; /* offsets in struct ghp_layer: of SIZES one each, of LIST the array and the count */
+    /* Offsets in struct ghp_layer: of SIZES one each, of arrays the array and the count. */
+    size_t at[4];
     size_t usual_at;            /* SIZES: `usual` is what is there already; 0: `usual` */
     const char *const *choices; /* NULL-terminated */
     const char *pattern;        /* OTHER: of a text, a regular expression; NULL: true or false */
@@ -65,6 +66,18 @@ struct ghp_attribute {
         .key = "deviation", .kind = GHP_ATTRIBUTE_REAL, .least = 1e-9, .most = 1e3, .usual = 0.02, \
         .at = {                                                                                    \
             offsetof(struct ghp_layer, deviation)                                                  \
+        }                                                                                          \
+    }
+
+/* What each of a loss's outputs counts, and whether each has labels of its own. */
+#define GHP_ATTRIBUTES_OUTPUTS                                                                     \
+    {.key = "output_weights",                                                                      \
+     .kind = GHP_ATTRIBUTE_REALS,                                                                  \
+     .most = 1e6,                                                                                  \
+     .at = {offsetof(struct ghp_layer, loss.weights), offsetof(struct ghp_layer, loss.outputs)}},  \
+    {                                                                                              \
+        .key = "own_labels", .kind = GHP_ATTRIBUTE_BOOL, .at = {                                   \
+            offsetof(struct ghp_layer, loss.own_labels)                                            \
         }                                                                                          \
     }
 

@@ -109,7 +109,7 @@ static void mark_logits(struct ghp_model *model)
                       (ghp_op_of(reader->op)->pads >> GHP_SPLIT_CHANNEL & 1u) != 0;
 
         layer->logits = ghp_op_of(layer->op)->pads != 0 && layer->in.axes == GHP_AXES_SEQUENCE &&
-                        (ghp_op_of(layer->op)->is_loss || passes);
+                        layer->loss.outputs == 0 && (ghp_op_of(layer->op)->is_loss || passes);
     }
 }
 
@@ -148,28 +148,42 @@ static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
 
     model->classes = 0;
     if (ghp_op_of(loss->op)->takes_numbers) return GHP_OK;
-    if (loss->in.c > GHP_MAX_CLASSES) {
+    if (ghp_loss_columns(loss) > GHP_MAX_CLASSES) {
         *wrong = model->n_layers - 1;
         return ghp_model_fail(
             loss, "takes at most 2^24 outputs; put a linear or global_avg_pool layer before it");
     }
-    model->classes = loss->in.c == 1 || loss->loss.multi_label ? 2 : (int)loss->in.c;
+    model->classes =
+        ghp_loss_columns(loss) == 1 || loss->loss.multi_label ? 2 : (int)ghp_loss_columns(loss);
     return GHP_OK;
 }
 
 int64_t ghp_model_labels(const struct ghp_model *model)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+    struct ghp_label_outputs outputs = ghp_model_label_outputs(model);
 
-    if (ghp_op_of(loss->op)->takes_numbers) return ghp_shape_elements(loss->in);
-    return loss->loss.multi_label ? loss->in.c : loss->in.h;
+    return loss->in.h * (ghp_op_of(loss->op)->takes_numbers ? loss->in.w : 1) * outputs.n *
+           outputs.width;
+}
+
+struct ghp_label_outputs ghp_model_label_outputs(const struct ghp_model *model)
+{
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+    bool each = ghp_op_of(loss->op)->takes_numbers || loss->loss.multi_label;
+
+    return (struct ghp_label_outputs){loss->loss.own_labels ? loss->loss.outputs : 1,
+                                      each ? ghp_loss_columns(loss) : 1};
 }
 
 struct ghp_shape ghp_model_targets(const struct ghp_model *model)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+    struct ghp_shape targets = loss->in;
 
-    return ghp_op_of(loss->op)->takes_numbers ? loss->in : (struct ghp_shape){0};
+    if (!ghp_op_of(loss->op)->takes_numbers) return (struct ghp_shape){0};
+    if (!loss->loss.own_labels) targets.c = ghp_loss_columns(loss);
+    return targets;
 }
 
 enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)

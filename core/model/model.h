@@ -260,9 +260,19 @@ struct ghp_drawn { /* random_features: what its matrix is drawn by */
 struct ghp_loss {
     /* softmax_cross_entropy: share of a target that all classes get alike, [0, 1] */
     double smoothing;
-    bool multi_label; /* binary_cross_entropy: each output has a label of its own, 0 or 1 */
+    bool multi_label;     /* binary_cross_entropy: each output has a label of its own, 0 or 1 */
     enum ghp_error error; /* regression */
     double delta;         /* HUBER, SMOOTH_L1 */
+    /* Several outputs lie one after the other in its channels, each as wide as the others; 0: there is one. */
+    int outputs;
+    double weights[GHP_MAX_INPUTS]; /* of each output's loss in their sum */
+    bool own_labels;                /* each output has labels of its own; else all have the same */
+};
+
+/* Whose loss each of a sample's labels is: label i is of output i / width mod n. */
+struct ghp_label_outputs {
+    int n;
+    int64_t width;
 };
 
 struct ghp_border { /* pad: elements added, by channel, row and column */
@@ -416,8 +426,14 @@ enum { GHP_SHAPE_TEXT = 72 };
 const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
 /* The layer whose parameters a layer uses: itself, or the one that it is tied to. */
 int ghp_model_owner(const struct ghp_model *model, int layer);
+/* Channels of each of a loss's outputs. */
+static inline int64_t ghp_loss_columns(const struct ghp_layer *loss)
+{
+    return loss->loss.outputs > 1 ? loss->in.c / loss->loss.outputs : loss->in.c;
+}
 /* Labels of a sample: one for each position, or one for each output if the loss says so. */
 int64_t ghp_model_labels(const struct ghp_model *model);
+struct ghp_label_outputs ghp_model_label_outputs(const struct ghp_model *model);
 /* The shape of a sample's labels, if they are numbers, one an output; zeroed: they are classes. */
 struct ghp_shape ghp_model_targets(const struct ghp_model *model);
 /* Tokens of a sample; 0 if the network's input is not token ids. */

@@ -141,10 +141,17 @@ int ghp_op_params(enum ghp_op op)
     return n;
 }
 
-int64_t ghp_local_labels(const struct ghp_local *local)
+int64_t ghp_local_losses(const struct ghp_local *local)
 {
     if (ghp_op_of(local->op)->takes_numbers) return local->n * local->h * local->w * local->c;
     return local->n * local->h * (local->loss.multi_label ? local->c : 1);
+}
+
+int64_t ghp_local_labels(const struct ghp_local *local)
+{
+    bool shares = local->loss.outputs > 1 && !local->loss.own_labels;
+
+    return ghp_local_losses(local) / (shares ? local->loss.outputs : 1);
 }
 
 int64_t ghp_local_weight_elements(const struct ghp_local *local)

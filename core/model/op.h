@@ -258,7 +258,8 @@ static inline int64_t ghp_local_head(const struct ghp_local *local)
 int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_param *param,
                          int64_t dims[GHP_MAX_DIMS]);
 int64_t ghp_local_param_elements(const struct ghp_local *local, int param);
-/* Labels of a loss: one a row, or one an output. */
+/* What a loss has a loss of, one a row, or one an output; and its labels, which several outputs may share. */
+int64_t ghp_local_losses(const struct ghp_local *local);
 int64_t ghp_local_labels(const struct ghp_local *local);
 int64_t ghp_local_weight_elements(const struct ghp_local *local); /* of all parameters */
 int ghp_op_params(enum ghp_op op);
@@ -279,6 +280,11 @@ int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind ki
 enum { GHP_CONV_TILE = 6 };
 bool ghp_conv_has_tiles(const struct ghp_local *local);
 bool ghp_conv_tiles_pay(const struct ghp_local *local, enum ghp_pass pass);
+/* A loss's outputs: refuses channels that are not theirs, and makes each output a position of its own. */
+enum ghp_status ghp_loss_check_outputs(const struct ghp_model *model,
+                                       const struct ghp_layer *layer);
+void ghp_loss_localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                       struct ghp_local *local);
 /* Channels depend on each other: only data, or every worker does the same. */
 int64_t ghp_divides_samples(const struct ghp_layer *layer, enum ghp_split_kind kind);
 bool ghp_in_place_always(struct ghp_shape in);

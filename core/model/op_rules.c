@@ -91,3 +91,48 @@ int32_t ghp_local_place(const struct ghp_local *local, const int64_t at[3])
 {
     return (int32_t)((at[1] * local->w + at[2]) * local->c + at[0]);
 }
+
+/* ---- losses ---- */
+
+/* Whether what the loss reads is that many of equal width: if it joins others by channel, these are they. */
+static bool has_outputs(const struct ghp_model *model, const struct ghp_layer *loss)
+{
+    const struct ghp_layer *from = &model->layers[loss->inputs[0]];
+    int64_t width = loss->in.c / loss->loss.outputs, sum = 0;
+    bool equal = from->n_inputs == loss->loss.outputs;
+
+    for (int i = 0; i < from->n_inputs; i++) {
+        sum += model->layers[from->inputs[i]].out.c;
+        equal = equal && model->layers[from->inputs[i]].out.c == width;
+    }
+    return loss->in.c % loss->loss.outputs == 0 &&
+           (equal || from->n_inputs < 2 || sum != loss->in.c);
+}
+
+enum ghp_status ghp_loss_check_outputs(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    char text[GHP_SHAPE_TEXT];
+
+    if (layer->loss.outputs == 0 && layer->loss.own_labels)
+        return ghp_model_fail(layer, "has own_labels of several outputs, but no output_weights; "
+                                     "add these or leave it out");
+    if (layer->loss.outputs == 0 || has_outputs(model, layer)) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "layer '%s' (%s) has output_weights of %d outputs, but its input %s is not that "
+        "many of equal width; join as many by one concat, those of fewer classes "
+        "padded before it (pad_channels, value -1e30)",
+        layer->name, ghp_op_name(layer->op), layer->loss.outputs,
+        ghp_shape_format(layer->in, text));
+}
+
+void ghp_loss_localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                       struct ghp_local *local)
+{
+    (void)model;
+    (void)parts;
+    if (layer->loss.outputs == 0) return;
+    local->c = local->k = local->c / layer->loss.outputs;
+    local->h = local->p = local->h * local->w * layer->loss.outputs;
+    local->w = local->q = 1;
+}

@@ -18,6 +18,11 @@ static json_t *whole_schema(const struct ghp_attribute *a)
                      "maximum", (json_int_t)a->most);
 }
 
+static json_t *real_schema(const struct ghp_attribute *a)
+{
+    return json_pack("{s:s, s:f, s:f}", "type", "number", "minimum", a->least, "maximum", a->most);
+}
+
 static json_t *array_schema(json_t *items, int least, int most)
 {
     return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", items, "minItems", least,
@@ -50,9 +55,8 @@ static json_t *key_schema(const struct ghp_attribute *a)
 {
     switch (a->kind) {
     case GHP_ATTRIBUTE_INT: return whole_schema(a);
-    case GHP_ATTRIBUTE_REAL:
-        return json_pack("{s:s, s:f, s:f}", "type", "number", "minimum", a->least, "maximum",
-                         a->most);
+    case GHP_ATTRIBUTE_REAL: return real_schema(a);
+    case GHP_ATTRIBUTE_REALS: return array_schema(real_schema(a), 2, GHP_MAX_INPUTS);
     case GHP_ATTRIBUTE_CHOICE: return choice_schema(a);
     case GHP_ATTRIBUTE_SIZES: return sizes_schema(a);
     case GHP_ATTRIBUTE_LIST:

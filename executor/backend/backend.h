@@ -25,8 +25,10 @@ struct ghp_backend_config {
 
 /* What changes from step to step, where kernels of a recorded step read it: in device memory. */
 struct ghp_step_hyperparameters {
-    uint64_t step;                     /* as ghp_kernel_arguments.step */
-    double loss_scale;                 /* as ghp_kernel_arguments.loss_scale */
+    uint64_t step;     /* as ghp_kernel_arguments.step */
+    double loss_scale; /* as ghp_kernel_arguments.loss_scale */
+    /* as these there */
+    double mean_weight, output_weights[GHP_MAX_INPUTS];
     struct ghp_hyperparameters update; /* of the updates that run in the step */
     uint64_t update_step;              /* whose gradients those take */
 };
@@ -77,9 +79,10 @@ struct ghp_tensors { /* NULL if the pass does not use it */
     void *saved; /* ghp_local_saved_bytes */
     /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
     double *stats;
-    const int32_t *
-        labels; /* [n][h]; negative: ignored. A loss of numbers: in the shape of x (ghp_label_number) */
-    /* softmax_cross_entropy of undivided classes: [n][h], in the tensors' memory; NULL: no row has one */
+    /* [n][h]; negative: ignored. A loss of numbers: in the shape of x (ghp_label_number). Several outputs that share
+     * them: as of one output */
+    const int32_t *labels;
+    /* softmax_cross_entropy of undivided classes: as labels, in the tensors' memory; NULL: no row has one */
     const struct ghp_second_label *seconds;
     double *metrics; /* GHP_METRIC_COUNT, added to */
     void *scratch;
@@ -91,9 +94,11 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     /* 1 / labels of the global batch that are not ignored: gradient of their mean loss */
     double loss_scale;
     /* softmax_cross_entropy: of each class, and their mean over the global batch's labels; loss_scale is then 1 / their
-     * sum. NULL: all are 1 */
+     * sum. In the tensors' memory; NULL: all are 1 */
     const double *class_weights;
     double mean_weight;
+    /* a loss of several outputs: what each counts in metrics and gradients; NULL: as the layer says */
+    const double *output_weights;
     int64_t stat_count;       /* batch_norm: values that each (reduced) sum is over */
     double stats_delta_share; /* of these samples in the global batch */
     /* to what the step's earlier samples left in drift; false: the first of the step */
@@ -109,7 +114,7 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     int64_t global_channels;
     int64_t first_row; /* embedding: of the whole table, of local row 0 */
     bool adds_weight;  /* embedding: dw is added to what is there */
-    /* in device memory, in place of `step` and `loss_scale`; or NULL */
+    /* in device memory, in place of `step`, `loss_scale`, `mean_weight` and `output_weights`; or NULL */
     const struct ghp_step_hyperparameters *hyperparameters;
 };
 

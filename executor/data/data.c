@@ -450,13 +450,15 @@ enum ghp_status ghp_data_blend_labels(struct ghp_data *data, const struct ghp_ba
 }
 
 enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set set,
-                                      const int64_t *samples, int64_t n, int64_t *labels)
+                                      const int64_t *samples, int64_t n,
+                                      struct ghp_label_outputs outputs, int64_t *labels)
 {
-    *labels = n * data->sample_labels;
+    for (int output = 0; output < outputs.n; output++)
+        labels[output] = n * (data->sample_labels / outputs.n);
     for (int64_t i = 0; data->ignores && i < n; i++) {
         GHP_TRY(ghp_data_labels(data, set, &samples[i], 1, data->labels_of_one));
         for (int64_t at = 0; at < data->sample_labels; at++)
-            *labels -= data->labels_of_one[at] < 0;
+            labels[at / outputs.width % outputs.n] -= data->labels_of_one[at] < 0;
     }
     return GHP_OK;
 }

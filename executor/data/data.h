@@ -33,8 +33,9 @@ struct ghp_data_request {
     struct ghp_shape shape; /* what the model takes */
     int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
-    struct ghp_shape targets; /* ghp_model_targets: labels are numbers of this shape; zeroed: classes */
-    bool ignores;             /* labels that are `ignored_label` are ignored */
+    struct ghp_shape
+        targets;  /* ghp_model_targets: labels are numbers of this shape; zeroed: classes */
+    bool ignores; /* labels that are `ignored_label` are ignored */
     int64_t ignored_label;
     enum ghp_labels labels;
     const char *augment;   /* NULL: crop-flip of folders, none of others; "none"; image/augment.h */
@@ -91,9 +92,10 @@ bool ghp_data_blends(const struct ghp_data *data); /* accepts NULL */
  * is then in `labels`. No share is above 0 where both are the same, and in a test set. */
 enum ghp_status ghp_data_blend_labels(struct ghp_data *data, const struct ghp_batch *batch,
                                       int32_t *labels, struct ghp_second_label *seconds);
-/* How many labels of n samples are not ignored. */
+/* How many labels of n samples are not ignored, of each output: labels [outputs.n]. */
 enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set set,
-                                      const int64_t *samples, int64_t n, int64_t *labels);
+                                      const int64_t *samples, int64_t n,
+                                      struct ghp_label_outputs outputs, int64_t *labels);
 /* The sum of those labels' weights, by class. */
 enum ghp_status ghp_data_weigh_labels(struct ghp_data *data, enum ghp_data_set set,
                                       const int64_t *samples, int64_t n, const double *weights,

@@ -60,7 +60,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *pr
                                         .first_channel = at.first_channel,
                                         .first_row = instr->first_row,
                                         .adds_weight = instr->adds_weight,
-                                        .global_channels = layer->in.c};
+                                        .global_channels = ghp_loss_columns(layer)};
 
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = step->first_sample + at.first_sample;

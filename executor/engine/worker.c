@@ -238,6 +238,7 @@ void ghp_worker_close(struct ghp_worker *w)
         ghp_message_close(&w->messages[p]);
     if (w->channel != NULL) w->channel->ops->close(w->channel);
     ghp_worker_close_servers(w);
+    ghp_device_release(w->arena.device, w->class_weights);
     ghp_arena_close(&w->arena);
     ghp_step_timer_close(w->timer);
     ghp_pace_close(w->pace);

@@ -70,11 +70,13 @@ struct ghp_worker {
     uint64_t kept_last; /* the last one */
     bool sums_metrics;
     bool updates_pending;
-    struct ghp_step step; /* whose updates or result are pending, or that runs */
-    uint64_t updating;    /* the step by whose gradients weights are updated now */
-    double mean_weight;   /* of the classes of that step's labels, if they have weights */
-    double loss_scale;    /* of that step, weight / its labels that are not ignored; 0: none is */
-    double own_squares;   /* of that step, of this worker's own gradients; below 0: not taken */
+    struct ghp_step step;  /* whose updates or result are pending, or that runs */
+    uint64_t updating;     /* the step by whose gradients weights are updated now */
+    double mean_weight;    /* of the classes of that step's labels, if they have weights */
+    double *class_weights; /* the run's, in the tensors' memory; NULL: none */
+    double output_weights[GHP_MAX_INPUTS]; /* of a loss of several outputs, in that step */
+    double loss_scale;  /* of that step, weight / its labels that are not ignored; 0: none is */
+    double own_squares; /* of that step, of this worker's own gradients; below 0: not taken */
     struct ghp_result *results; /* [most_results], of the latest steps, in turn */
     int most_results;
     int64_t n_results;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static enum ghp_status check(const struct ghp_model *model, const struct ghp_exec_context *exec)
+static enum ghp_status check(const struct ghp_model *model)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
 
@@ -13,11 +13,11 @@ static enum ghp_status check(const struct ghp_model *model, const struct ghp_exe
                         "--class-weights is for softmax_cross_entropy without smoothing, and the "
                         "loss '%s' is another; leave it out",
                         loss->name);
-    if (ghp_device_is_host(ghp_exec_context_device(exec))) return GHP_OK;
+    if (!loss->loss.own_labels) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "--class-weights has no kernel of backend '%s'; leave it out, or give "
-                    "--backend onednn",
-                    exec->backend_ops->name);
+                    "--class-weights is for one label, and each output of the loss '%s' has its "
+                    "own (own_labels); leave it out",
+                    loss->name);
 }
 
 /* Returns how many the text has; -1 if one of them is not a number above 0. */
@@ -39,13 +39,13 @@ static int64_t read_weights(const char *text, int64_t most, double *weights)
 }
 
 enum ghp_status ghp_class_weights_open(const char *text, const struct ghp_model *model,
-                                       const struct ghp_exec_context *exec, double **weights)
+                                       double **weights)
 {
     int64_t n;
 
     *weights = NULL;
     if (text == NULL) return GHP_OK;
-    GHP_TRY(check(model, exec));
+    GHP_TRY(check(model));
     *weights = ghp_alloc((size_t)model->classes, sizeof **weights);
     if (*weights == NULL) return GHP_NO_MEMORY();
     n = read_weights(text, model->classes, *weights);

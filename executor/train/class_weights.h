@@ -4,17 +4,16 @@
 #define GHP_EXECUTOR_TRAIN_CLASS_WEIGHTS_H
 
 #include "core/model/model.h"
-#include "executor/transport/exec_context.h"
 
 /* Reads "W0,W1,...", one weight above 0 for each class.
  *
  * weights   receives [classes], owned by the caller; NULL: `text` is NULL
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (another number of weights, or a text that is not one); GHP_ERR_INPUT (another loss
- *           than softmax_cross_entropy without smoothing, a GPU); GHP_ERR_NO_MEMORY
+ *           than softmax_cross_entropy without smoothing of one label); GHP_ERR_NO_MEMORY
  * Local
  * Tested    tests/tools/learn/test_losses_torch.sh */
 enum ghp_status ghp_class_weights_open(const char *text, const struct ghp_model *model,
-                                       const struct ghp_exec_context *exec, double **weights);
+                                       double **weights);
 
 #endif

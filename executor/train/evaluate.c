@@ -7,16 +7,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* All labels of all samples were seen once, but for those that are ignored. */
-static enum ghp_status check_labels(const struct ghp_step *step, int64_t count, double seen)
+/* All labels of all samples were seen once, but for those that are ignored; of several outputs the first's. */
+static enum ghp_status check_labels(const struct ghp_step *step, int64_t count,
+                                    struct ghp_label_outputs outputs, double seen)
 {
     int64_t labels = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        int64_t of_sample;
+        int64_t of_sample[GHP_MAX_INPUTS];
 
-        GHP_TRY(ghp_data_count_labels(step->data, step->set, &i, 1, &of_sample));
-        labels += of_sample;
+        GHP_TRY(ghp_data_count_labels(step->data, step->set, &i, 1, outputs, of_sample));
+        labels += of_sample[0];
     }
     GHP_ASSERT_EQ(llround(seen), labels);
     return GHP_OK;
@@ -59,7 +60,8 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_hits
     *(total->of_numbers ? &total->absolute_error : &total->accuracy) =
         seen > 0 ? correct / seen : 0;
     total->complete = true;
-    return check_labels(step, count, seen);
+    return check_labels(step, count, ghp_model_label_outputs(ghp_worker_program(evaluator)->model),
+                        seen);
 }
 
 enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_evaluation_request request,

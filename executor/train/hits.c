@@ -20,10 +20,11 @@ struct ghp_hits_counter {
     struct ghp_comm *world;
     struct ghp_observer observer;
     const struct ghp_step *step;
-    int64_t batch, labels_each; /* samples; labels of each */
+    int64_t batch, labels_each; /* samples; labels of each, those of several outputs together */
+    int64_t rows_each, outputs; /* rows of classes of a sample; outputs side by side in each */
     int parts;                  /* that the classes of a row are divided into; 1: not */
     int64_t row_numbers;
-    double *rows;    /* [batch * labels_each][row_numbers] */
+    double *rows;    /* [batch * rows_each][row_numbers] */
     int32_t *labels; /* [batch * labels_each] */
     double *logits;  /* [classes], of one row */
     struct ghp_reduction sum;
@@ -34,7 +35,7 @@ enum ghp_status ghp_hits_check(const struct ghp_model *model, enum ghp_hits_deta
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
 
     if (detail == GHP_HITS_TOP1 ||
-        (loss->in.c > 1 && !loss->loss.multi_label && model->classes > 0))
+        (ghp_loss_columns(loss) > 1 && !loss->loss.multi_label && model->classes > 0))
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the outputs of '%s' before its loss '%s' are not one for each class, so none "
@@ -87,12 +88,13 @@ bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *objec
 
 /* ---- what this worker sees ---- */
 
-static void read_row(const struct ghp_observed *o, int64_t row, double *logits)
+/* The row's first n logits. */
+static void read_row(const struct ghp_observed *o, int64_t row, int64_t n, double *logits)
 {
-    int64_t first = row * o->row, n = o->at.channels;
+    int64_t first = row * o->row;
 
     for (int64_t i = 0; i < n && o->nchw16c; i++)
-        logits[i] = ghp_observed_get(o, row * n + i);
+        logits[i] = ghp_observed_get(o, row * o->at.channels + i);
     for (int64_t i = 0; i < n && !o->nchw16c; i++)
         logits[i] = ghp_element_get(o->values, first + i, o->element_bytes);
 }
@@ -129,14 +131,20 @@ static int64_t row_of(const struct ghp_hits_counter *c, const struct ghp_observe
 {
     int64_t each = o->at.positions * o->shape.w, sample = o->at.first_sample + row / each;
 
-    return sample * c->labels_each + o->at.first_position * o->shape.w + row % each;
+    return sample * c->rows_each + o->at.first_position * o->shape.w + row % each;
+}
+
+/* The first output's, if there are several. */
+static int32_t label_of(const struct ghp_hits_counter *c, int64_t row)
+{
+    return c->labels[row * (c->labels_each / c->rows_each)];
 }
 
 static enum ghp_status see(void *context, const struct ghp_observed *o)
 {
     struct ghp_hits_counter *c = context;
     int part = o->row > 0 ? (int)(o->at.first_channel / o->row) : 0;
-    int64_t rows = o->at.samples * o->at.positions * o->shape.w;
+    int64_t rows = o->at.samples * o->at.positions * o->shape.w, n = o->at.channels / c->outputs;
 
     if (o->layout.kind == GHP_LAYOUT_FULL &&
         ghp_worker_placement(c->worker)->number % o->layout.tp_size != 0)
@@ -144,15 +152,15 @@ static enum ghp_status see(void *context, const struct ghp_observed *o)
     for (int64_t r = 0; r < rows; r++) {
         int64_t at = row_of(c, o, r);
         double *to = c->rows + at * c->row_numbers;
-        int64_t label = c->labels[at] < 0 ? -1 : c->labels[at] - o->at.first_channel;
+        int64_t label = label_of(c, at) < 0 ? -1 : label_of(c, at) - o->at.first_channel;
 
-        if (c->labels[at] < 0) continue;
-        read_row(o, r, c->logits);
-        if (c->parts > 1) find_greatest(c->logits, o->at.channels, to + ROW_NUMBERS + part * TOP);
-        if (label < 0 || label >= o->at.channels) continue;
+        if (label_of(c, at) < 0) continue;
+        read_row(o, r, n, c->logits);
+        if (c->parts > 1) find_greatest(c->logits, n, to + ROW_NUMBERS + part * TOP);
+        if (label < 0 || label >= n) continue;
         to[ROW_LOGIT] = c->logits[label];
         to[ROW_PART] = part;
-        to[ROW_AHEAD] = (double)count_ahead(c->logits, o->at.channels, label);
+        to[ROW_AHEAD] = (double)count_ahead(c->logits, n, label);
     }
     return GHP_OK;
 }
@@ -182,7 +190,7 @@ static void count(struct ghp_hits_of *of, int64_t ahead)
 enum ghp_status ghp_hits_batch(struct ghp_hits_counter *c, const struct ghp_step *step)
 {
     c->step = step;
-    memset(c->rows, 0, (size_t)(c->batch * c->labels_each * c->row_numbers) * sizeof *c->rows);
+    memset(c->rows, 0, (size_t)(c->batch * c->rows_each * c->row_numbers) * sizeof *c->rows);
     return ghp_data_labels(step->data, step->set, step->samples, c->batch, c->labels);
 }
 
@@ -190,13 +198,13 @@ enum ghp_status ghp_hits_add(struct ghp_hits_counter *c)
 {
     c->world->label = "counting hits";
     GHP_TRY(c->world->ops->all_reduce(c->world, &c->sum));
-    for (int64_t r = 0; r < c->step->valid * c->labels_each; r++) {
+    for (int64_t r = 0; r < c->step->valid * c->rows_each; r++) {
         int64_t ahead;
 
-        if (c->labels[r] < 0) continue;
+        if (label_of(c, r) < 0) continue;
         ahead = count_others(c, c->rows + r * c->row_numbers);
         count(&c->hits->all, ahead);
-        if (c->hits->of_class != NULL) count(&c->hits->of_class[c->labels[r]], ahead);
+        if (c->hits->of_class != NULL) count(&c->hits->of_class[label_of(c, r)], ahead);
     }
     return GHP_OK;
 }
@@ -205,11 +213,11 @@ enum ghp_status ghp_hits_add(struct ghp_hits_counter *c)
 
 static enum ghp_status allocate(struct ghp_hits_counter *c)
 {
-    int64_t rows = c->batch * c->labels_each, numbers = rows * c->row_numbers;
+    int64_t rows = c->batch * c->rows_each, numbers = rows * c->row_numbers;
     int64_t scratch = ghp_receive_bytes(numbers * (int64_t)sizeof(double), c->world->ranks.count);
 
     c->rows = ghp_alloc((size_t)numbers, sizeof *c->rows);
-    c->labels = ghp_alloc((size_t)rows, sizeof *c->labels);
+    c->labels = ghp_alloc((size_t)(c->batch * c->labels_each), sizeof *c->labels);
     c->logits = ghp_alloc((size_t)c->hits->classes, sizeof *c->logits);
     c->sum = (struct ghp_reduction){.in = c->rows,
                                     .out = c->rows,
@@ -230,6 +238,7 @@ enum ghp_status ghp_hits_begin(struct ghp_worker *worker, struct ghp_hits *hits,
 {
     const struct ghp_program *program = ghp_worker_program(worker);
     const struct ghp_model *model = program->model;
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
     struct ghp_split split = program->splits[model->n_layers - 1];
     struct ghp_layout logits = ghp_split_layouts(split).x;
     struct ghp_hits_counter *c = ghp_alloc(1, sizeof *c);
@@ -241,6 +250,8 @@ enum ghp_status ghp_hits_begin(struct ghp_worker *worker, struct ghp_hits *hits,
     hits->classes = model->classes;
     c->batch = program->problem.global_batch;
     c->labels_each = ghp_model_labels(model);
+    c->rows_each = c->labels_each / ghp_model_label_outputs(model).n;
+    c->outputs = loss->loss.outputs > 1 ? loss->loss.outputs : 1;
     c->parts = logits.kind == GHP_LAYOUT_CHANNEL ? logits.tp_size : 1;
     c->row_numbers = ROW_NUMBERS + (c->parts > 1 ? c->parts * TOP : 0);
     GHP_TRY_GOTO(

@@ -319,7 +319,8 @@ static enum ghp_status check_blending(const struct ghp_setup *s, const struct gh
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
 
     if (!ghp_data_blends(s->training_config.data)) return GHP_OK;
-    if (loss->op != GHP_OP_SOFTMAX_CE || loss->in.axes == GHP_AXES_SEQUENCE)
+    if (loss->op != GHP_OP_SOFTMAX_CE || loss->in.axes == GHP_AXES_SEQUENCE ||
+        loss->loss.own_labels)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--augment mixup and cutmix are for softmax_cross_entropy of one label a "
                         "sample, and the loss '%s' is another; leave them out",
@@ -351,7 +352,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .skip_damaged = o->skip_damaged};
     double whole;
 
-    GHP_TRY(ghp_class_weights_open(o->class_weights, &plan->model, &s->exec, &s->class_weights));
+    GHP_TRY(ghp_class_weights_open(o->class_weights, &plan->model, &s->class_weights));
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     s->training_config.init.except = &o->init_except;
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));

@@ -2,6 +2,7 @@
 #include "onnx/read/import.h"
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,6 +13,11 @@
 const char *ghp_onnx_node_name(const struct ghp_onnx_node *node)
 {
     return node->name[0] != '\0' ? node->name : node->n_outputs > 0 ? node->outputs[0] : "";
+}
+
+bool ghp_onnx_is_cache(const char *output)
+{
+    return ghp_text_begins(output, "present") || ghp_text_begins(output, "past");
 }
 
 enum ghp_status(ghp_onnx_fail)(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,

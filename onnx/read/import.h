@@ -85,6 +85,9 @@ enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp
 #define ghp_onnx_fail(...) GHP_KNOWN_FAILURE(ghp_onnx_fail(__VA_ARGS__))
 #endif
 
+/* Whether an output is keys and values that a language model hands to its next call. */
+bool ghp_onnx_is_cache(const char *output);
+
 /* What a message calls a node: its name, or if it has none its first output. */
 const char *ghp_onnx_node_name(const struct ghp_onnx_node *node);
 

@@ -8,7 +8,7 @@ import struct
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import tools
 
@@ -51,10 +51,17 @@ def _torch() -> Any:
 _ERRORS = {"MSELoss": "squared", "L1Loss": "absolute", "HuberLoss": "huber", "SmoothL1Loss": "smooth_l1"}
 
 
-def _loss_layer(loss: Any) -> Optional[Dict[str, Any]]:
+def _loss_layer(loss: Any, output_weights: Optional[Sequence[float]], own_labels: bool) -> Optional[Dict[str, Any]]:
     """The layer of ghp that a loss module is. None: the cross entropy, as it is read without."""
-    if loss is None:
-        return None
+    if output_weights is None and own_labels:
+        raise tools.UsageError("own_labels is of several outputs; give output_weights too, one for each", 2)
+    if output_weights is None:
+        return None if loss is None else _loss_of(loss)
+    plain = {"op": "softmax_cross_entropy", "smoothing": 0.0} if loss is None else _loss_of(loss)
+    return {**plain, "output_weights": [float(w) for w in output_weights], "own_labels": own_labels}
+
+
+def _loss_of(loss: Any) -> Dict[str, Any]:
     kind = type(loss).__name__
     plain = getattr(loss, "reduction", "mean") == "mean" and getattr(loss, "weight", None) is None
     if kind == "CrossEntropyLoss" and plain and loss.ignore_index < 0:
@@ -114,7 +121,8 @@ def _write(torch: Any, module: Any, inputs: Tuple[Any, ...], loss: Optional[Dict
 
 
 def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any = None,
-           check: Optional[bool] = None) -> Network:
+           check: Optional[bool] = None, output_weights: Optional[Sequence[float]] = None,
+           own_labels: bool = False) -> Network:
     """Writes a PyTorch module as a network that ghp plans and trains.
 
     Parameters keep their names and values. Those with requires_grad=False are not trained.
@@ -126,12 +134,15 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
               nn.CrossEntropyLoss()
     check     whether ghp-run trains one step, with dropout off, and its gradients are compared with PyTorch's in
               double; None: if ghp-run and mpirun are installed
+    output_weights   of a module that returns a tuple or a dictionary of tensors: what the loss of each counts in their
+              sum, the main one first. All have the same loss and as many classes or numbers
+    own_labels       whether each output has labels of its own; else all have the same
 
     Raises Error if the module cannot be exported or read, or if a gradient differs by more than STEP_LIMIT of its
     module's gradients; UsageError if the module's mode, the example or the loss cannot be meant.
     """
     torch = _torch()
-    layer, inputs = _loss_layer(loss), _inputs(torch, example)
+    layer, inputs = _loss_layer(loss, output_weights, own_labels), _inputs(torch, example)
     _refuse_modes(torch, module)
     folder = None if path is not None else tempfile.TemporaryDirectory(prefix="ghp-")
     target = Path(path) if path is not None else Path(folder.name) / "network.onnx"
@@ -150,6 +161,29 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
 # ---- one step of both ----
 
 
+def _outputs(output: Any, layer: Optional[Dict[str, Any]]) -> List[Any]:
+    """Those that are trained."""
+    if layer is None or "output_weights" not in layer:
+        return [output]
+    return list(output.values() if isinstance(output, dict) else output)
+
+
+def _all_labels(torch: Any, outputs: List[Any], layer: Optional[Dict[str, Any]], draw: Any) -> List[Any]:
+    """Of each output; the same ones several times, if they share them."""
+    if layer is not None and layer.get("own_labels"):
+        return [_labels(torch, output, layer, draw) for output in outputs]
+    return [_labels(torch, outputs[0], layer, draw)] * len(outputs)
+
+
+def _label_array(torch: Any, labels: List[Any], outputs: List[Any], layer: Optional[Dict[str, Any]]) -> Any:
+    """What a file has: of own labels those of all outputs, place by place."""
+    if layer is None or not layer.get("own_labels"):
+        return labels[0].flatten(1) if labels[0].dim() > 4 else labels[0]
+    if labels[0].dim() == outputs[0].dim():  # one for each number: next to each other as the outputs are
+        return torch.cat(labels, -1 if labels[0].dim() == 3 else 1)
+    return torch.stack(labels, -1).flatten(1)
+
+
 def _labels(torch: Any, output: Any, layer: Optional[Dict[str, Any]], draw: Any) -> Any:
     if layer is not None and layer["op"] == "binary_cross_entropy":
         return torch.randint(0, 2, tuple(output.shape), generator=draw)
@@ -160,22 +194,26 @@ def _labels(torch: Any, output: Any, layer: Optional[Dict[str, Any]], draw: Any)
     return torch.randint(0, output.shape[-1], tuple(output.shape[:-1]), generator=draw)
 
 
-def _gradients(torch: Any, module: Any, inputs: Tuple[Any, ...], labels: Any,
-               layer: Optional[Dict[str, Any]]) -> Dict[str, Any]:
-    twin, ask = copy.deepcopy(module).double(), torch.nn.functional
-    output = twin(*(x.double() if x.is_floating_point() else x for x in inputs))
+def _loss(torch: Any, output: Any, labels: Any, layer: Optional[Dict[str, Any]]) -> Any:
+    ask = torch.nn.functional
     if layer is not None and layer["op"] == "binary_cross_entropy":
-        loss = ask.binary_cross_entropy_with_logits(output, labels.double())
-    elif layer is not None and layer["op"] == "regression":
+        return ask.binary_cross_entropy_with_logits(output, labels.double())
+    if layer is not None and layer["op"] == "regression":
         error = {"squared": ask.mse_loss, "absolute": ask.l1_loss, "huber": ask.huber_loss,
                  "smooth_l1": ask.smooth_l1_loss}[layer["error"]]
         delta = {"huber": "delta", "smooth_l1": "beta"}.get(layer["error"])
-        loss = error(output, labels.double(), **({delta: layer["delta"]} if delta else {}))
-    else:
-        if output.dim() == 3:
-            output, labels = output.flatten(0, 1), labels.flatten()
-        loss = ask.cross_entropy(output, labels, label_smoothing=layer["smoothing"] if layer else 0.0)
-    loss.backward()
+        return error(output, labels.double(), **({delta: layer["delta"]} if delta else {}))
+    if output.dim() == 3:
+        output, labels = output.flatten(0, 1), labels.flatten()
+    return ask.cross_entropy(output, labels, label_smoothing=layer["smoothing"] if layer else 0.0)
+
+
+def _gradients(torch: Any, module: Any, inputs: Tuple[Any, ...], labels: List[Any],
+               layer: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    twin = copy.deepcopy(module).double()
+    outputs = _outputs(twin(*(x.double() if x.is_floating_point() else x for x in inputs)), layer)
+    weights = layer["output_weights"] if layer is not None and "output_weights" in layer else [1.0]
+    sum(w * _loss(torch, y, t, layer) for w, y, t in zip(weights, outputs, labels)).backward()
     return {name: p.grad for name, p in twin.named_parameters() if p.grad is not None}
 
 
@@ -194,13 +232,14 @@ def _check(torch: Any, module: Any, inputs: Tuple[Any, ...], layer: Optional[Dic
     if x.is_floating_point():
         x = torch.randn(x.shape, generator=draw, dtype=torch.float32)
     with torch.no_grad():
-        labels = _labels(torch, copy.deepcopy(plain)(x), layer, draw)
+        outputs = _outputs(copy.deepcopy(plain)(x), layer)
+        labels = _all_labels(torch, outputs, layer, draw)
     with tempfile.TemporaryDirectory(prefix="ghp-") as folder:
         at = Path(folder)
         _write(torch, plain, inputs, layer, at / "net.onnx")
         (at / "data").mkdir()
         numpy.save(at / "data" / "images.npy", x.numpy())
-        numpy.save(at / "data" / "labels.npy", (labels.flatten(1) if labels.dim() > 4 else labels).numpy())
+        numpy.save(at / "data" / "labels.npy", _label_array(torch, labels, outputs, layer).numpy())
         as_they_are = ["--normalise", "none"] if x.is_floating_point() else []  # token ids always are
         mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "1"]
         tools.run("ghp-profile", ["--analytic", _CHECK_PROFILE, "--model", at / "net.onnx", "-o", at / "profile"])

@@ -69,9 +69,9 @@ static int64_t labels_of(struct bench *b, int worker)
                 b->rank_plan.lowering.problem.global_batch / b->rank_plan.lowering.problem.workers,
             labels = 0;
 
-    CHECK_STATUS(
-        ghp_data_count_labels(b->data, step.set, step.samples + worker * each, each, &labels),
-        GHP_OK);
+    CHECK_STATUS(ghp_data_count_labels(b->data, step.set, step.samples + worker * each, each,
+                                       (struct ghp_label_outputs){1, 1}, &labels),
+                 GHP_OK);
     return labels;
 }
 

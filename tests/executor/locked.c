@@ -149,6 +149,8 @@ static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_kernel_a
     if (args.hyperparameters != NULL) {
         args.step = args.hyperparameters->step;
         args.loss_scale = args.hyperparameters->loss_scale;
+        args.mean_weight = args.hyperparameters->mean_weight;
+        args.output_weights = args.hyperparameters->output_weights;
     }
     if (kernel->local.op == GHP_OP_CONV2D || kernel->local.op == GHP_OP_CONV_TRANSPOSE)
         return run_conv(kernel, args);

@@ -494,8 +494,10 @@ static void add_drawn(void)
                 fprintf(stderr, "%s\n", ghp_status_message());
                 exit(1);
             }
-            struct ghp_local local = ghp_local_whole(&model.layers[ghp_model_find(&model, "it")]);
+            const struct ghp_layer *it = &model.layers[ghp_model_find(&model, "it")];
+            struct ghp_local local = ghp_local_whole(it);
             local.n = 3;
+            if (facts->is_loss) facts->localize(&model, it, 1, &local);
             /* where any size will do, one that no register divides */
             if (facts->shape == NULL && !facts->is_loss) {
                 local.c = local.k = 7;
@@ -536,8 +538,6 @@ static void add_losses(void)
         add((struct ghp_local){.op = (enum ghp_op)op, .n = 7, .c = 33});
         add((struct ghp_local){.op = (enum ghp_op)op, .n = 3, .c = 11, .h = 7});
     }
-    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10});
-    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
     add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
     add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 2, .c = 4099, .h = 3});
     add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 7, .h = 5, .parts = 3});

@@ -46,6 +46,11 @@ void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *
 void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                      int element_bytes, double bound);
 
+/* A loss of several outputs is the sum of each one's by its weight, and so is the gradient; hits are those of the first.
+ * With labels of each and with the same ones, of every loss, within `bound`. */
+void op_case_outputs(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                     int element_bytes, double bound);
+
 /* A row of two labels has the loss and the gradient of both, by their shares, within `bound`. */
 void op_case_two_labels(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
                         int element_bytes, double bound);

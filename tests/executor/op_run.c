@@ -275,3 +275,69 @@ void op_case_two_labels(const struct ghp_backend_ops *ops, struct ghp_backend *b
     check_two_labels(ops, backend, element_bytes, 0, bound);
     check_two_labels(ops, backend, element_bytes, 0.25, bound);
 }
+
+/* ---- several outputs ---- */
+
+enum { OUTPUTS = 3 };
+static const double weights_of_outputs[OUTPUTS] = {1, 0.25, 2};
+
+/* One output of several: its rows of x, and its labels. */
+static void take_output(const struct ghp_operand_set *several, int output,
+                        const struct ghp_local *local, struct ghp_operand_set *one)
+{
+    int64_t labels, rows = local->n * local->h, c = local->c;
+    bool own = several->local.loss.own_labels;
+    must_make(one, local, several->element_bytes);
+    labels = ghp_local_labels(local) / rows;
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t i = 0; i < c; i++)
+            op_case_set(
+                one, (void *)(uintptr_t)one->args.at.x[0], row * c + i,
+                op_case_get(several, several->args.at.x[0], (row * OUTPUTS + output) * c + i));
+        memcpy((int32_t *)(uintptr_t)one->args.at.labels + row * labels,
+               several->args.at.labels + (own ? row * OUTPUTS + output : row) * labels,
+               (size_t)labels * sizeof(int32_t));
+    }
+}
+
+static void check_outputs(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                          int element_bytes, const struct ghp_local *local, double bound)
+{
+    struct ghp_local of_all = *local;
+    struct ghp_operand_set several, one;
+    double loss = 0;
+    of_all.h = of_all.p = local->h * OUTPUTS;
+    of_all.loss.outputs = OUTPUTS;
+    memcpy(of_all.loss.weights, weights_of_outputs, sizeof weights_of_outputs);
+    must_make(&several, &of_all, element_bytes);
+    op_case_arguments(&several);
+    several.args.loss_scale *= OUTPUTS;
+    op_case_run_all(&several, ops, backend);
+    for (int o = 0; o < OUTPUTS; o++) {
+        take_output(&several, o, local, &one);
+        op_case_run_all(&one, ops, backend);
+        loss += weights_of_outputs[o] * one.args.at.metrics[GHP_METRIC_LOSS];
+        for (int m = GHP_METRIC_LOSS + 1; m < GHP_METRIC_COUNT && o == 0; m++)
+            CHECK_NEAR(several.args.at.metrics[m], one.args.at.metrics[m], bound);
+        for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+            CHECK_NEAR(op_case_get(&several, several.args.at.dx[0],
+                                   (i / local->c * OUTPUTS + o) * local->c + i % local->c),
+                       weights_of_outputs[o] * op_case_get(&one, one.args.at.dx[0], i), bound);
+        ghp_operand_set_release(&one);
+    }
+    CHECK_NEAR(several.args.at.metrics[GHP_METRIC_LOSS], loss, bound * loss);
+    ghp_operand_set_release(&several);
+}
+
+void op_case_outputs(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                     int element_bytes, double bound)
+{
+    for (int op = GHP_OP_SOFTMAX_CE; op <= GHP_OP_REGRESSION; op++)
+        for (int own = 0; own < 2; own++)
+            for (int each = 0; each < (op == GHP_OP_BINARY_CE ? 2 : 1); each++) {
+                struct ghp_local local = {(enum ghp_op)op, 3, 5, 2, 1, 5, 2, 1, .n_inputs = 1};
+                local.loss.own_labels = own == 1;
+                local.loss.multi_label = each == 1;
+                check_outputs(ops, backend, element_bytes, &local, bound);
+            }
+}

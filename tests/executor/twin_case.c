@@ -61,8 +61,9 @@ static void list(struct twin_case *c)
         add(c, (struct twin_tensor){"dw", r->dw[i], g->dw[i], n, CASE_WIDE, false});
     }
     add(c, saved_of(c));
-    add(c, (struct twin_tensor){"labels", (void *)(uintptr_t)r->labels,
-                                (void *)(uintptr_t)g->labels, l->n * l->h * 4, CASE_PLAIN, false});
+    add(c,
+        (struct twin_tensor){"labels", (void *)(uintptr_t)r->labels, (void *)(uintptr_t)g->labels,
+                             r->labels != NULL ? ghp_local_labels(l) * 4 : 0, CASE_PLAIN, false});
     add(c, (struct twin_tensor){"stats", r->stats, g->stats, ghp_local_stats_bytes(l), CASE_PLAIN,
                                 false});
     add(c, (struct twin_tensor){"metrics", r->metrics, g->metrics, GHP_METRIC_COUNT * 8, CASE_PLAIN,

@@ -116,12 +116,67 @@ static void check_numbers(void)
     taken(60); /* as the array lies */
 }
 
+/* Outputs a and b of these widths, keys that a language model keeps, and a loss. */
+static void save_two(const int64_t *widths, const char *loss)
+{
+    static struct ghp_onnx_value outputs[3];
+    static struct ghp_onnx_metadatum text;
+    static const char *const names[] = {"a", "b", "present.0"};
+
+    for (int i = 0; i < 3; i++)
+        outputs[i] = (struct ghp_onnx_value){
+            .name = names[i], .type = GHP_ONNX_FLOAT, .n_dims = 2, .dims = {-1, 3}};
+    begin(13, -1, 6, 0, 0);
+    constant("split", GHP_ONNX_INT64, 1, (const int64_t[]){2}, widths);
+    number(node("Split", "a", "x", "split"), "axis", 1);
+    out_names[0][1] = "b";
+    nodes[0].n_outputs = 2;
+    text = (struct ghp_onnx_metadatum){"ghp.loss", loss};
+    graph.texts = &text;
+    graph.n_texts = 1;
+    graph.outputs = outputs;
+    graph.n_outputs = 3;
+    CHECK_STATUS(ghp_onnx_file_save(path, &graph), GHP_OK);
+}
+
+/* Outputs with a weight each lie side by side, logits of fewer classes padded; they come back as they were. */
+static void check_several(void)
+{
+    static const int64_t equal[] = {3, 3}, unequal[] = {2, 4};
+    static const char weights[] =
+        "{\"op\": \"softmax_cross_entropy\", \"output_weights\": [1, 0.25], \"own_labels\": true}";
+    struct ghp_model model, again;
+
+    for (int turn = 0; turn < 2; turn++) {
+        save_two(turn == 0 ? equal : unequal, weights);
+        if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) continue;
+        CHECK_EQ(model.classes, 3 + turn);
+        CHECK_EQ(model.layers[model.n_layers - 1].in.c, 6 + 2 * turn);
+        CHECK_EQ(ghp_model_labels(&model), 2);
+        CHECK_STATUS(ghp_onnx_save(path, &model, NULL), GHP_OK);
+        if (CHECK_STATUS(ghp_onnx_load(path, &again), GHP_OK)) {
+            CHECK(turn > 0 || again.hash == model.hash); /* a view of a view has another name */
+            CHECK_EQ(again.n_layers, model.n_layers);
+            CHECK_EQ(again.classes, model.classes);
+            ghp_model_release(&again);
+        }
+        ghp_model_release(&model);
+    }
+    save_two(unequal, "{\"op\": \"hinge\", \"output_weights\": [1, 1]}");
+    CHECK_STATUS(ghp_onnx_load(path, &model), GHP_ERR_INPUT);
+    CHECK_MESSAGE("is not that many of equal width");
+    save_two(equal, "{\"op\": \"hinge\", \"output_weights\": [1, 0.5, 2]}");
+    CHECK_STATUS(ghp_onnx_load(path, &model), GHP_ERR_INPUT);
+    CHECK_MESSAGE("there are 2 outputs, and the metadata 'ghp.loss' has output_weights of 3");
+}
+
 CHECK_TEST(output)
 {
     snprintf(path, sizeof path, "/tmp/ghp-output-%ld.onnx", (long)getpid());
     check_maps();
     check_multi_label();
     check_numbers();
+    check_several();
     unlink(path);
     return check_end();
 }

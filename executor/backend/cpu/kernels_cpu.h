@@ -82,6 +82,30 @@ int64_t ghp_cpu_kernel_metric_bytes(const struct ghp_local *local, int parts, in
 void ghp_cpu_kernel_add_metrics(const struct ghp_local *local,
                                 const struct ghp_kernel_arguments *args, struct ghp_part part);
 
+/* The output that a loss's row is of, if it has several: rows are [n][h / outputs][outputs]. */
+static inline int ghp_cpu_loss_output(const struct ghp_local *local, int64_t row)
+{
+    return local->loss.outputs > 1 ? (int)(row % local->loss.outputs) : 0;
+}
+
+/* The row of labels that it takes. */
+static inline int64_t ghp_cpu_loss_labels(const struct ghp_local *local, int64_t row)
+{
+    bool shares = local->loss.outputs > 1 && !local->loss.own_labels;
+
+    return shares ? row / local->loss.outputs : row;
+}
+
+/* What it counts. */
+static inline double ghp_cpu_loss_weight(const struct ghp_local *local,
+                                         const struct ghp_kernel_arguments *args, int64_t row)
+{
+    const double *weights =
+        args->output_weights != NULL ? args->output_weights : local->loss.weights;
+
+    return local->loss.outputs > 1 ? weights[ghp_cpu_loss_output(local, row)] : 1;
+}
+
 /* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, struct ghp_kernel **kernel);

@@ -1,5 +1,5 @@
 /* executor/backend/cpu/margin_losses.c - the losses hinge, squared_error and binary_cross_entropy: outputs with a
- * target of 1 or -1 each. A row has a label; if each output has its own (multi_label), each is a row.
+ * target of 1 or -1 each. A row has a label; if each of its columns has its own (multi_label), each is a row here.
  *
  * ghp-options: -O3 */
 #ifndef KERNEL
@@ -39,6 +39,20 @@ static float slope_of(enum ghp_op op, float x, float t)
     return x - t;
 }
 
+/* With multi_label: the row of c columns, of whose outputs there may be several, and the row's place in its labels. */
+static int64_t whole_row(const struct ghp_local *local, int64_t row)
+{
+    return local->loss.multi_label ? row / local->c : row;
+}
+
+static int64_t label_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                        int64_t row)
+{
+    int64_t labels = ghp_cpu_loss_labels(local, whole_row(local, row));
+
+    return args->at.labels[local->loss.multi_label ? labels * local->c + row % local->c : labels];
+}
+
 #define BODY "executor/backend/cpu/margin_losses.c"
 #include "executor/backend/cpu/precisions.h"
 
@@ -66,20 +80,22 @@ static bool KERNEL(is_right)(int64_t columns, const SCALAR *x, int64_t label)
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                             struct ghp_part part)
 {
-    int64_t columns = columns_of(local), all = ghp_local_labels(local);
+    int64_t columns = columns_of(local), all = ghp_local_losses(local);
     struct ghp_range rows = ghp_part_range(part, all, 1);
-    double weight = weight_of(local);
     double *sum = ghp_cpu_kernel_part_metrics(args, part.index);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * columns;
-        int64_t label = row < args->valid_samples * all / local->n ? args->at.labels[row] : -1;
+        int64_t label =
+            row < args->valid_samples * all / local->n ? label_of(local, args, row) : -1;
+        double weight = weight_of(local) * ghp_cpu_loss_weight(local, args, whole_row(local, row));
         memmove((SCALAR *)args->at.y + row * columns, x, (size_t)columns * sizeof *x);
         if (label < 0) continue;
         for (int64_t i = 0; i < columns; i++)
             sum[GHP_METRIC_LOSS] +=
                 weight * loss_of(local->op, GET(x[i]), target(columns, label, i));
+        if (ghp_cpu_loss_output(local, whole_row(local, row)) > 0) continue;
         sum[GHP_METRIC_CORRECT] += KERNEL(is_right)(columns, x, label) ? 1.0 : 0.0;
         sum[GHP_METRIC_SAMPLES] += 1.0;
     }
@@ -89,12 +105,13 @@ static void KERNEL(backward_data)(const struct ghp_local *local,
                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
     int64_t columns = columns_of(local);
-    struct ghp_range rows = ghp_part_range(part, ghp_local_labels(local), 1);
-    float scale = (float)(args->loss_scale * weight_of(local));
+    struct ghp_range rows = ghp_part_range(part, ghp_local_losses(local), 1);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * columns;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * columns;
-        int64_t label = args->at.labels[row];
+        int64_t label = label_of(local, args, row);
+        float scale = (float)(args->loss_scale * weight_of(local) *
+                              ghp_cpu_loss_weight(local, args, whole_row(local, row)));
         for (int64_t i = 0; i < columns; i++)
             dx[i] =
                 PUT(label < 0 ? 0.0f

@@ -41,6 +41,23 @@ static float slope_of(struct curve by, float d)
     return (fabsf(d) <= by.delta ? d : by.delta * sign) * by.factor;
 }
 
+/* The end of the losses from `first` on, before `end`, that are of one output in a row: all, if there is one. */
+static int64_t row_end(const struct ghp_local *local, int64_t first, int64_t end)
+{
+    int64_t next = (first / local->c + 1) * local->c;
+
+    return local->loss.outputs > 1 && next < end ? next : end;
+}
+
+/* The labels of the row that loss i is in; label i - first is that of loss i. */
+static const int32_t *labels_of(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, int64_t first)
+{
+    int64_t row = first / local->c;
+
+    return args->at.labels + first + (ghp_cpu_loss_labels(local, row) - row) * local->c;
+}
+
 #define BODY "executor/backend/cpu/regression.c"
 #include "executor/backend/cpu/precisions.h"
 
@@ -56,38 +73,52 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_regression[] = {
 static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                             struct ghp_part part)
 {
-    int64_t all = ghp_local_labels(local);
+    int64_t all = ghp_local_losses(local);
     int64_t counted = local->n > 0 ? all / local->n * args->valid_samples : 0;
-    struct ghp_range at = ghp_part_range(part, all, 1);
+    struct ghp_range own = ghp_part_range(part, all, 1);
     const SCALAR *x = args->at.x[0];
     struct curve curve = curve_of(&local->loss);
     double *sum = ghp_cpu_kernel_part_metrics(args, part.index);
-    double loss = 0, absolute = 0;
 
-    memmove((SCALAR *)args->at.y + at.first, x + at.first, (size_t)(at.end - at.first) * sizeof *x);
-    if (at.end > counted) at.end = counted;
-    for (int64_t i = at.first; i < at.end; i++) {
-        double d = (double)GET(x[i]) - (double)ghp_label_number(args->at.labels[i]);
+    memmove((SCALAR *)args->at.y + own.first, x + own.first,
+            (size_t)(own.end - own.first) * sizeof *x);
+    for (int i = 0; i < GHP_METRIC_COUNT; i++)
+        sum[i] = 0;
+    if (own.end > counted) own.end = counted;
+    for (int64_t at = own.first, next; at < own.end; at = next) {
+        const int32_t *labels = labels_of(local, args, at);
+        double loss = 0, absolute = 0;
 
-        loss += error_of(curve, d);
-        absolute += fabs(d);
+        next = row_end(local, at, own.end);
+        for (int64_t i = at; i < next; i++) {
+            double d = (double)GET(x[i]) - (double)ghp_label_number(labels[i - at]);
+
+            loss += error_of(curve, d);
+            absolute += fabs(d);
+        }
+        sum[GHP_METRIC_LOSS] += loss * ghp_cpu_loss_weight(local, args, at / local->c);
+        if (ghp_cpu_loss_output(local, at / local->c) > 0) continue;
+        sum[GHP_METRIC_CORRECT] += absolute;
+        sum[GHP_METRIC_SAMPLES] += (double)(next - at);
     }
-    sum[GHP_METRIC_LOSS] = loss;
-    sum[GHP_METRIC_CORRECT] = absolute;
-    sum[GHP_METRIC_SAMPLES] = at.end > at.first ? (double)(at.end - at.first) : 0;
 }
 
 static void KERNEL(backward_data)(const struct ghp_local *local,
                                   const struct ghp_kernel_arguments *args, struct ghp_part part)
 {
-    struct ghp_range at = ghp_part_range(part, ghp_local_labels(local), 1);
+    struct ghp_range own = ghp_part_range(part, ghp_local_losses(local), 1);
     struct curve curve = curve_of(&local->loss);
-    float scale = (float)args->loss_scale;
     const SCALAR *y = args->at.y;
     SCALAR *dx = args->at.dx[0];
 
-    for (int64_t i = at.first; i < at.end; i++)
-        dx[i] = PUT(scale * slope_of(curve, GET(y[i]) - ghp_label_number(args->at.labels[i])));
+    for (int64_t at = own.first, next; at < own.end; at = next) {
+        const int32_t *labels = labels_of(local, args, at);
+        float scale = (float)(args->loss_scale * ghp_cpu_loss_weight(local, args, at / local->c));
+
+        next = row_end(local, at, own.end);
+        for (int64_t i = at; i < next; i++)
+            dx[i] = PUT(scale * slope_of(curve, GET(y[i]) - ghp_label_number(labels[i - at])));
+    }
 }
 
 #endif

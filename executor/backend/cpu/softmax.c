@@ -267,11 +267,12 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
         return;
     }
     for (int64_t row = rows.first; row < rows.end; row++) {
-        int64_t label = row < args->valid_samples * local->h ? args->at.labels[row] : -1;
+        int64_t of = ghp_cpu_loss_labels(local, row);
+        int64_t label = row < args->valid_samples * local->h ? args->at.labels[of] : -1;
         const SCALAR *logits = x + row * columns;
         SCALAR *to = y + row * columns;
         double targeted = KERNEL(targeted)(target, classes, logits, label);
-        const struct ghp_second_label *second = label >= 0 ? second_of(args, row) : NULL;
+        const struct ghp_second_label *second = label >= 0 ? second_of(args, of) : NULL;
         if (second != NULL)
             targeted += target.label * second->share *
                         ((double)GET(logits[second->label]) - (double)GET(logits[label]));
@@ -279,7 +280,9 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
                                    : KERNEL(softmax_row)(classes, logits, to, targeted);
         memset(to + classes, 0, (size_t)(columns - classes) * sizeof *to);
         if (label < 0) continue;
-        sum[GHP_METRIC_LOSS] += loss * weight_of(args, (int32_t)label);
+        sum[GHP_METRIC_LOSS] +=
+            loss * weight_of(args, (int32_t)label) * ghp_cpu_loss_weight(local, args, row);
+        if (ghp_cpu_loss_output(local, row) > 0) continue;
         sum[GHP_METRIC_CORRECT] += KERNEL(is_greatest)(classes, logits, label) ? 1.0 : 0.0;
         sum[GHP_METRIC_SAMPLES] += 1.0;
     }
@@ -317,18 +320,19 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * columns;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * columns;
-        int64_t label = args->at.labels[row] - args->first_channel;
-        if (args->at.labels[row] < 0) {
+        int64_t of = ghp_cpu_loss_labels(local, row);
+        int64_t label = args->at.labels[of] - args->first_channel;
+        if (args->at.labels[of] < 0) {
             memset(dx, 0, (size_t)columns * sizeof *dx);
             continue;
         }
         bool has_label = label >= 0 && label < classes;
-        float scale = (float)args->loss_scale;
-        if (args->class_weights != NULL)
-            scale = (float)(args->loss_scale * args->class_weights[args->at.labels[row]]);
+        double weight = ghp_cpu_loss_weight(local, args, row);
+        if (args->class_weights != NULL) weight *= args->class_weights[args->at.labels[of]];
+        float scale = (float)(args->loss_scale * weight);
         float own = has_label ? KERNEL(softmax_label)(local, args, row, label) : 0;
         own += (float)(1 - target.label - target.every);
-        const struct ghp_second_label *second = second_of(args, row);
+        const struct ghp_second_label *second = second_of(args, of);
         float moved = second != NULL ? (float)(target.label * second->share) : 0;
         float other = second != NULL ? GET(y[second->label]) - every - moved : 0; /* dx may be y */
 #pragma omp simd

@@ -44,35 +44,36 @@ static double slope(enum ghp_op op, int64_t columns, double x, double t)
 
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t rows = ghp_local_labels(local), columns = columns_of(local);
+    int64_t rows = ghp_local_losses(local), columns = columns_of(local);
 
     for (int64_t n = 0; n < rows; n++) {
         const double *x = (const double *)args->at.x[0] + n * columns;
-        int32_t label = n < args->valid_samples * rows / local->n ? args->at.labels[n] : -1;
+        int32_t label = n < args->valid_samples * rows / local->n
+                            ? args->at.labels[ghp_reference_label(local, n)]
+                            : -1;
+        double sum = 0;
 
         memmove((double *)args->at.y + n * columns, x, (size_t)columns * sizeof *x);
         if (label < 0) continue;
         for (int64_t i = 0; i < columns; i++)
-            args->at.metrics[GHP_METRIC_LOSS] +=
-                loss(local->op, columns, x[i], target(columns, label, i));
-        args->at.metrics[GHP_METRIC_CORRECT] += is_right(columns, x, label) ? 1.0 : 0.0;
-        args->at.metrics[GHP_METRIC_SAMPLES] += 1.0;
+            sum += loss(local->op, columns, x[i], target(columns, label, i));
+        ghp_reference_add_metrics(local, args, n, sum, is_right(columns, x, label) ? 1.0 : 0.0);
     }
 }
 
 static void backward_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t rows = ghp_local_labels(local), columns = columns_of(local);
+    int64_t rows = ghp_local_losses(local), columns = columns_of(local);
     const double *y = args->at.y;
     double *dx = args->at.dx[0];
 
     for (int64_t n = 0; n < rows; n++)
         for (int64_t i = 0; i < columns; i++) {
             int64_t at = n * columns + i;
-            int32_t label = args->at.labels[n];
+            int32_t label = args->at.labels[ghp_reference_label(local, n)];
 
             dx[at] = label < 0 ? 0.0
-                               : args->loss_scale *
+                               : args->loss_scale * ghp_reference_output_weight(local, args, n) *
                                      slope(local->op, columns, y[at], target(columns, label, i));
         }
 }

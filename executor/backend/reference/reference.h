@@ -73,6 +73,46 @@ static inline int64_t ghp_reference_pixels(const struct ghp_local *local)
     return local->n * local->h * local->w;
 }
 
+/* ---- losses of several outputs, whose rows are [n][h / outputs][outputs] ---- */
+
+/* The output that loss i (ghp_local_losses) is of, and its label. */
+static inline int ghp_reference_output(const struct ghp_local *local, int64_t i)
+{
+    bool each = ghp_op_of(local->op)->takes_numbers || local->loss.multi_label;
+
+    return local->loss.outputs > 1 ? (int)(i / (each ? local->c : 1) % local->loss.outputs) : 0;
+}
+
+static inline int64_t ghp_reference_label(const struct ghp_local *local, int64_t i)
+{
+    bool each = ghp_op_of(local->op)->takes_numbers || local->loss.multi_label;
+    int64_t width = each ? local->c : 1;
+
+    if (local->loss.outputs < 2 || local->loss.own_labels) return i;
+    return i / width / local->loss.outputs * width + i % width;
+}
+
+/* What it counts. */
+static inline double ghp_reference_output_weight(const struct ghp_local *local,
+                                                 const struct ghp_kernel_arguments *args, int64_t i)
+{
+    const double *weights =
+        args->output_weights != NULL ? args->output_weights : local->loss.weights;
+
+    return local->loss.outputs > 1 ? weights[ghp_reference_output(local, i)] : 1;
+}
+
+/* Adds a loss, and a hit or the like of the first output, to the metrics. */
+static inline void ghp_reference_add_metrics(const struct ghp_local *local,
+                                             const struct ghp_kernel_arguments *args, int64_t i,
+                                             double loss, double correct)
+{
+    args->at.metrics[GHP_METRIC_LOSS] += ghp_reference_output_weight(local, args, i) * loss;
+    if (ghp_reference_output(local, i) > 0) return;
+    args->at.metrics[GHP_METRIC_CORRECT] += correct;
+    args->at.metrics[GHP_METRIC_SAMPLES] += 1.0;
+}
+
 /* sum[i] += factor x[i], i < n; neither overlaps the other. */
 static inline void ghp_reference_add_scaled(int64_t n, double factor, const double *restrict x,
                                             double *restrict sum)

@@ -34,28 +34,29 @@ static double slope(const struct ghp_loss *of, double d)
 
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t all = ghp_local_labels(local);
+    int64_t all = ghp_local_losses(local);
     const double *x = args->at.x[0];
 
     memmove(args->at.y, x, (size_t)all * sizeof *x);
     for (int64_t i = 0; i < all / local->n * args->valid_samples; i++) {
-        double d = x[i] - (double)ghp_label_number(args->at.labels[i]);
+        double d = x[i] - (double)ghp_label_number(args->at.labels[ghp_reference_label(local, i)]);
 
-        args->at.metrics[GHP_METRIC_LOSS] += error(&local->loss, d);
-        args->at.metrics[GHP_METRIC_CORRECT] += fabs(d);
-        args->at.metrics[GHP_METRIC_SAMPLES] += 1.0;
+        ghp_reference_add_metrics(local, args, i, error(&local->loss, d), fabs(d));
     }
 }
 
 static void backward_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t all = ghp_local_labels(local);
+    int64_t all = ghp_local_losses(local);
     const double *y = args->at.y;
     double *dx = args->at.dx[0];
 
-    for (int64_t i = 0; i < all; i++)
-        dx[i] = args->loss_scale *
-                slope(&local->loss, y[i] - (double)ghp_label_number(args->at.labels[i]));
+    for (int64_t i = 0; i < all; i++) {
+        double label = (double)ghp_label_number(args->at.labels[ghp_reference_label(local, i)]);
+
+        dx[i] = args->loss_scale * ghp_reference_output_weight(local, args, i) *
+                slope(&local->loss, y[i] - label);
+    }
 }
 
 const struct ghp_reference_kernel ghp_reference_regression[] = {

@@ -3,7 +3,7 @@
  * `smoothing` s of K classes 1 - s there and s / K more at each; its loss is then the mean of -log y by it. Classes
  * may have weights, which loss and dx of their labels' rows are multiplied by. A row is a position of a sample; if
  * its label is negative it is left out, and dx is 0. If it has a second label, both have their shares of what a label
- * has more than every class.
+ * has more than every class. Rows of several outputs count by their output's weight, and hits are those of the first.
  *
  * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward
  * pass puts together what all parts said. Columns after the last class are padding: no pass reads them, y and dx are 0
@@ -25,7 +25,7 @@ static struct target target_of(const struct ghp_local *local,
     struct ghp_second_label second = {0, 0};
     double label = 1 - local->loss.smoothing;
 
-    if (args->at.seconds != NULL) second = args->at.seconds[row];
+    if (args->at.seconds != NULL) second = args->at.seconds[ghp_reference_label(local, row)];
     return (struct target){label * (1 - second.share),
                            local->loss.smoothing / (double)args->global_channels,
                            second.share > 0 ? second.label : -1, label * second.share};
@@ -104,7 +104,9 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
     for (int64_t n = 0; n < rows; n++) {
         const double *x = (const double *)args->at.x[0] + n * local->c;
         double *y = (double *)args->at.y + n * local->c, row[GHP_ROW_COUNT];
-        int32_t label = n < args->valid_samples * local->h ? args->at.labels[n] : -1;
+        int32_t label = n < args->valid_samples * local->h
+                            ? args->at.labels[ghp_reference_label(local, n)]
+                            : -1;
 
         if (local->parts > 0)
             put_together(local, args, n, row);
@@ -114,9 +116,7 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
             double loss = log(row[GHP_ROW_SUM]) - (row[GHP_ROW_LABEL] - row[GHP_ROW_MAX]);
 
             if (args->class_weights != NULL) loss *= weight_of(args, label) / args->mean_weight;
-            args->at.metrics[GHP_METRIC_LOSS] += loss;
-            args->at.metrics[GHP_METRIC_CORRECT] += row[GHP_ROW_CORRECT];
-            args->at.metrics[GHP_METRIC_SAMPLES] += 1.0;
+            ghp_reference_add_metrics(local, args, n, loss, row[GHP_ROW_CORRECT]);
         }
         for (int64_t i = 0; i < local->c; i++)
             y[i] = i < classes ? exp(x[i] - row[GHP_ROW_MAX]) / row[GHP_ROW_SUM] : 0.0;
@@ -131,7 +131,8 @@ static void backward_data(const struct ghp_local *local, const struct ghp_kernel
 
     for (int64_t n = 0; n < rows; n++) {
         struct target of = target_of(local, args, n);
-        int32_t label = args->at.labels[n];
+        int32_t label = args->at.labels[ghp_reference_label(local, n)];
+        double scale = args->loss_scale * ghp_reference_output_weight(local, args, n);
 
         for (int64_t i = 0; i < local->c; i++) {
             bool pads = i >= classes;
@@ -139,10 +140,9 @@ static void backward_data(const struct ghp_local *local, const struct ghp_kernel
 
             if (args->first_channel + i == label) target += of.label;
             if (args->first_channel + i == of.second) target += of.second_label;
-            dx[n * local->c + i] =
-                label < 0 || pads
-                    ? 0.0
-                    : (y[n * local->c + i] - target) * (args->loss_scale * weight_of(args, label));
+            dx[n * local->c + i] = label < 0 || pads ? 0.0
+                                                     : (y[n * local->c + i] - target) *
+                                                           (scale * weight_of(args, label));
         }
     }
 }

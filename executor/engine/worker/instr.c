@@ -224,8 +224,9 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
     args.loss_scale = w->loss_scale;
     if (args.training) args.at.seconds = ghp_in_flight_seconds(w->in_flight, instr->micro);
-    args.class_weights = args.training ? w->run.class_weights : NULL;
+    args.class_weights = w->class_weights;
     args.mean_weight = w->mean_weight;
+    args.output_weights = w->output_weights;
     if (p->fuses && does->bias >= 0) take_bias(w, does->bias, &args);
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
     if (p->fuses && does->relu >= 0) take_mask(w, i, &args);

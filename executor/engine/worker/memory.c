@@ -110,6 +110,17 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
     return ghp_in_flight_open(&plan, &w->in_flight);
 }
 
+static enum ghp_status place_class_weights(struct ghp_worker *w)
+{
+    int64_t bytes = w->program.model->classes * (int64_t)sizeof(double);
+    void *copy = NULL;
+
+    if (w->run.class_weights == NULL || w->run.weight_owner != NULL) return GHP_OK;
+    GHP_TRY(ghp_device_allocate(w->arena.device, bytes, &copy));
+    w->class_weights = copy;
+    return ghp_device_write(w->arena.device, copy, w->run.class_weights, bytes);
+}
+
 enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 {
     struct ghp_comm_stream_work comm_stream = {.jobs = w->program.n_instrs + 1,
@@ -118,6 +129,7 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
                                                .late = w->run.reduces_late};
 
     GHP_TRY(open_arena(w));
+    GHP_TRY(place_class_weights(w));
     GHP_TRY(open_in_flight(w));
     if (w->mixer != NULL) GHP_TRY(w->run.mixing->begin(w->mixer, w->address));
     if (communicates(w)) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));

@@ -123,8 +123,31 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
 static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worker *w,
                                                           const struct ghp_step *update)
 {
-    return (struct ghp_step_hyperparameters){w->step.index, w->loss_scale, update->hyperparameters,
-                                             update->index};
+    struct ghp_step_hyperparameters given = {.step = w->step.index,
+                                             .loss_scale = w->loss_scale,
+                                             .mean_weight = w->mean_weight,
+                                             .update = update->hyperparameters,
+                                             .update_step = update->index};
+
+    memcpy(given.output_weights, w->output_weights, sizeof given.output_weights);
+    return given;
+}
+
+/* What each output of a loss counts next to the first, of whose labels `base` are not ignored: by its weight, and over
+ * its own labels if it has some. Outputs that share their labels are left out of evaluations but for the first, as
+ * modules leave them out. */
+static void weigh_outputs(struct ghp_worker *w, const int64_t *labels, int64_t base)
+{
+    const struct ghp_model *model = w->program.model;
+    const struct ghp_loss *loss = &model->layers[model->n_layers - 1].loss;
+
+    for (int i = 0; i < loss->outputs; i++) {
+        w->output_weights[i] = loss->weights[i];
+        if (loss->own_labels)
+            w->output_weights[i] *= labels[i] > 0 ? (double)base / (double)labels[i] : 0;
+        else if (w->run.weight_owner != NULL)
+            w->output_weights[i] = i == 0;
+    }
 }
 
 /* The loss is the mean over all labels of the step that are not ignored, by the weights of their classes, on
@@ -132,13 +155,19 @@ static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worke
 static enum ghp_status scale_loss(struct ghp_worker *w)
 {
     const struct ghp_step *step = &w->step;
+    const struct ghp_label_outputs outputs = ghp_model_label_outputs(w->program.model);
     int replicas = w->program.replicas;
-    int64_t labels, own = w->program.problem.global_batch / replicas;
+    bool evaluates = w->run.weight_owner != NULL; /* no gradients */
+    int64_t of[GHP_MAX_INPUTS] = {0}, own = w->program.problem.global_batch / replicas, labels;
     const int64_t *samples = step->samples + (replicas > 1 ? w->program.rank * own : 0);
     double weight;
 
-    if (w->run.weight_owner != NULL) return GHP_OK; /* no gradients */
-    GHP_TRY(ghp_data_count_labels(step->data, step->set, samples, own, &labels));
+    if (!evaluates || outputs.n > 1)
+        GHP_TRY(ghp_data_count_labels(step->data, step->set, samples, evaluates ? step->valid : own,
+                                      outputs, of));
+    labels = outputs.n > 1 && of[0] == 0 ? 1 : of[0];
+    weigh_outputs(w, of, labels);
+    if (evaluates) return GHP_OK;
     weight = (double)labels;
     if (w->run.class_weights != NULL)
         GHP_TRY(ghp_data_weigh_labels(step->data, step->set, samples, own, w->run.class_weights,

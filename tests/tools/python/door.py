@@ -60,6 +60,21 @@ class Tokens(nn.Module):
         return self.head(x + y.transpose(1, 2).reshape(x.shape))
 
 
+class Auxiliary(nn.Module):
+    """Two outputs, of classes for each sample, or for each pixel, by names."""
+
+    def __init__(self, classes=(5, 5), maps=False):
+        super().__init__()
+        self.stem, self.maps = nn.Conv2d(3, 8, 3, padding=1), maps
+        self.out, self.aux = nn.Conv2d(8, classes[0], 1), nn.Conv2d(8, classes[1], 1)
+
+    def forward(self, x):
+        x = self.stem(x).relu()
+        if self.maps:
+            return {"out": self.out(x), "aux": self.aux(x)}
+        return self.out(x).mean((2, 3)), self.aux(x).mean((2, 3))
+
+
 def pixels():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3),
                          nn.Conv2d(8, 5, 1))
@@ -81,6 +96,16 @@ assert ghp.export(Heads(), torch.zeros(2, 4, 16), loss=nn.HuberLoss(delta=0.5)).
 assert ghp.export(pixels(), example, loss=nn.MSELoss()).checked < 1e-6
 assert ghp.export(Words(), torch.zeros(2, 6, dtype=torch.long)).checked < 1e-10
 assert ghp.export(Tokens(), torch.zeros(2, 4, dtype=torch.long)).checked < 1e-10
+for of, own, loss in ((Auxiliary(), False, nn.CrossEntropyLoss(label_smoothing=0.1)), (Auxiliary(), True, None),
+                      (Auxiliary((5, 3)), True, None), (Auxiliary(), True, nn.BCEWithLogitsLoss()),
+                      (Auxiliary(), False, nn.BCEWithLogitsLoss()), (Auxiliary(maps=True), False, None),
+                      (Auxiliary(maps=True), True, None)):
+    assert ghp.export(of, example, loss=loss, output_weights=[1, 0.3], own_labels=own).checked < 1e-10, (of, own, loss)
+for own in False, True:
+    assert ghp.export(Auxiliary(maps=True), example, loss=nn.L1Loss(), output_weights=[1, 3], own_labels=own).checked < 1e-6
+refused(ghp.Error, "there are 2 outputs, and the metadata 'ghp.loss' has output_weights of 3", ghp.export, Auxiliary(),
+        example, output_weights=[1, 1, 1])
+refused(ghp.UsageError, "give output_weights too", ghp.export, Auxiliary(), example, own_labels=True)
 frozen = pixels()
 frozen[0].weight.requires_grad_(False)
 exported = ghp.export(frozen, example)

@@ -11,12 +11,13 @@ static const struct ghp_attribute attributes[] = {
     {.key = "multi_label",
      .kind = GHP_ATTRIBUTE_BOOL,
      .at = {offsetof(struct ghp_layer, loss.multi_label)}},
+    GHP_ATTRIBUTES_OUTPUTS,
     {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
-    (void)model;
     layer->out = layer->in;
+    GHP_TRY(ghp_loss_check_outputs(model, layer));
     if (!layer->loss.multi_label || layer->in.axes == GHP_AXES_VECTOR) return GHP_OK;
     return ghp_model_fail(layer, "has a label for each output (multi_label) of a vector alone; put "
                                  "flatten before it or leave multi_label out");
@@ -31,6 +32,7 @@ const struct ghp_op_facts ghp_op_facts_binary_cross_entropy = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_LABELS, GHP_AT_Y | GHP_AT_METRICS},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS, GHP_AT_DX}},
     .divides = ghp_divides_samples,
+    .localize = ghp_loss_localize,
     .is_loss = true,
     .runs_once = true,
     .by_position = true,

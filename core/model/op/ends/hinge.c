@@ -2,15 +2,27 @@
  * of every other, summed over the outputs: one machine a class, each against the rest.
  *
  * One output is one machine: t = -1 of label 0 and 1 of label 1. A negative label is ignored. */
+#include "core/model/attributes.h"
 #include "core/model/op.h"
 
+static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTES_OUTPUTS, {0}};
+
+static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
+{
+    layer->out = layer->in;
+    return ghp_loss_check_outputs(model, layer);
+}
+
 const struct ghp_op_facts ghp_op_facts_hinge = {
+    .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,
+    .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_LABELS, GHP_AT_Y | GHP_AT_METRICS},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS, GHP_AT_DX}},
     .divides = ghp_divides_samples,
+    .localize = ghp_loss_localize,
     .is_loss = true,
     .runs_once = true,
     .by_position = true,

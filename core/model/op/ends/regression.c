@@ -21,21 +21,29 @@ static const struct ghp_attribute bend[] = {{.key = "delta",
 static const struct ghp_attribute *const brings[GHP_ERROR_COUNT] = {
     [GHP_ERROR_HUBER] = bend, [GHP_ERROR_SMOOTH_L1] = bend};
 
-static const struct ghp_attribute attributes[] = {
-    {.key = "error",
-     .kind = GHP_ATTRIBUTE_CHOICE,
-     .at = {offsetof(struct ghp_layer, loss.error)},
-     .choices = errors,
-     .brings = brings},
-    {0}};
+static const struct ghp_attribute attributes[] = {{.key = "error",
+                                                   .kind = GHP_ATTRIBUTE_CHOICE,
+                                                   .at = {offsetof(struct ghp_layer, loss.error)},
+                                                   .choices = errors,
+                                                   .brings = brings},
+                                                  GHP_ATTRIBUTES_OUTPUTS,
+                                                  {0}};
+
+static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
+{
+    layer->out = layer->in;
+    return ghp_loss_check_outputs(model, layer);
+}
 
 const struct ghp_op_facts ghp_op_facts_regression = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
+    .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_LABELS, GHP_AT_Y | GHP_AT_METRICS},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS, GHP_AT_DX}},
     .divides = ghp_divides_samples,
+    .localize = ghp_loss_localize,
     .is_loss = true,
     .takes_numbers = true,
     .runs_once = true,

@@ -19,14 +19,15 @@ static const struct ghp_attribute attributes[] = {
      .kind = GHP_ATTRIBUTE_REAL,
      .most = 1,
      .at = {offsetof(struct ghp_layer, loss.smoothing)}},
+    GHP_ATTRIBUTES_OUTPUTS,
     {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     char text[GHP_SHAPE_TEXT];
 
-    (void)model;
-    if (layer->in.c < 2 || layer->in.c > GHP_MAX_CLASSES)
+    GHP_TRY(ghp_loss_check_outputs(model, layer));
+    if (ghp_loss_columns(layer) < 2 || ghp_loss_columns(layer) > GHP_MAX_CLASSES)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (softmax_cross_entropy) takes 2 to 2^24 classes, "
                         "but its input is %s; "
@@ -38,15 +39,16 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 
 static int64_t divides(const struct ghp_layer *layer, enum ghp_split_kind kind)
 {
-    if (kind == GHP_SPLIT_CHANNEL) return layer->in.axes == GHP_AXES_SEQUENCE ? layer->in.c : 0;
+    bool divided = layer->in.axes == GHP_AXES_SEQUENCE && layer->loss.outputs == 0;
+
+    if (kind == GHP_SPLIT_CHANNEL) return divided ? layer->in.c : 0;
     return kind == GHP_SPLIT_FULL ? 1 : 0;
 }
 
 static void localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                      struct ghp_local *local)
 {
-    (void)model;
-    (void)layer;
+    ghp_loss_localize(model, layer, parts, local);
     local->parts = parts > 1 ? parts : 0;
 }
 

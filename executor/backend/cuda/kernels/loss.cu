@@ -104,10 +104,25 @@ __device__ void map_columns(const T *row, T *to, int64_t columns, F f)
 // The row's second label, -1 without one; `moved` is what it takes from the first one's target.
 __device__ int64_t second_of(const loss_work &w, int64_t n, double &moved)
 {
-    bool has = w.seconds != nullptr && w.seconds[n].share > 0;
+    int64_t of = labels_of(w, n);
+    bool has = w.seconds != nullptr && w.seconds[of].share > 0;
 
-    moved = has ? (1 - w.smoothing) * w.seconds[n].share : 0.0;
-    return has ? w.seconds[n].label : -1;
+    moved = has ? (1 - w.smoothing) * w.seconds[of].share : 0.0;
+    return has ? w.seconds[of].label : -1;
+}
+
+__device__ __forceinline__ int64_t label_of(const loss_work &w, int64_t n)
+{
+    return w.labels[labels_of(w, n)];
+}
+
+// The weight of a row's class in the gradient; `mean`: in the metrics, where it is over the mean of all labels'.
+__device__ __forceinline__ double class_weight(const loss_work &w, int64_t n, bool mean)
+{
+    if (w.class_weights == nullptr || label_of(w, n) < 0) return 1;
+    return w.class_weights[label_of(w, n)] / (!mean                ? 1
+                                              : w.given != nullptr ? w.given->mean_weight
+                                                                   : w.mean_weight);
 }
 
 struct loss_row { // what is known of one
@@ -168,7 +183,7 @@ template <typename T>
 __global__ void __launch_bounds__(kMostLossThreads) loss_stats_kernel(loss_work w, const T *x)
 {
     int64_t n = blockIdx.x, step = w.rows * GHP_ROW_COUNT;
-    loss_row mine = look_at(w, x + n * w.columns, w.labels[n] - w.first);
+    loss_row mine = look_at(w, x + n * w.columns, label_of(w, n) - w.first);
     double *to = w.stats + n * GHP_ROW_COUNT;
     int64_t own = w.first / w.columns;
 
@@ -188,7 +203,7 @@ struct row_gradient {
 
     // others   the sum of all probabilities but the label's
     __device__ row_gradient(const loss_work &w, int64_t n, double others)
-        : counts(w.labels[n] >= 0), label(w.labels[n] - w.first)
+        : counts(label_of(w, n) >= 0), label(label_of(w, n) - w.first)
     {
         double moved;
 
@@ -196,7 +211,7 @@ struct row_gradient {
         own = -(float)(others - w.smoothing + w.every - moved);
         other = (float)(w.every + moved);
         every = (float)w.every;
-        scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
+        scale = (float)(scale_of(w, n) * class_weight(w, n, false));
     }
 
     __device__ float at(int64_t i, float probability) const
@@ -221,7 +236,7 @@ template <typename T>
 __global__ void __launch_bounds__(kMostLossThreads)
     loss_forward_kernel(loss_work w, const T *x, T *y, bool gradient, row_result *results)
 {
-    int64_t n = blockIdx.x, label = w.labels[n] - w.first;
+    int64_t n = blockIdx.x, label = label_of(w, n) - w.first;
     const T *logits = x + n * w.columns;
     T *out = y + n * w.columns;
     loss_row of = w.parts > 0 ? put_together(w, n) : look_at(w, logits, label);
@@ -240,8 +255,10 @@ __global__ void __launch_bounds__(kMostLossThreads)
     });
     if (threadIdx.x == 0)
         results[n] = slope.counts && n < w.valid
-                         ? row_result{log(of.sum) - (of.label - of.greatest),
-                                      of.correct ? 1.0 : 0.0, 1}
+                         ? counted(w, n,
+                                   row_result{(log(of.sum) - (of.label - of.greatest)) *
+                                                  class_weight(w, n, true),
+                                              of.correct ? 1.0 : 0.0, 1})
                          : row_result{0, 0, 0};
 }
 
@@ -251,7 +268,7 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w
     int64_t n = blockIdx.x;
     const T *p = y + n * w.columns;
     T *out = dx + n * w.columns;
-    int64_t label = w.labels[n] < 0 ? -1 : w.labels[n] - w.first;
+    int64_t label = label_of(w, n) < 0 ? -1 : label_of(w, n) - w.first;
     double others = 0;
 
     if (w.parts > 0 && w.every > 0) { // the parts say the smoothed target's logit
@@ -268,9 +285,8 @@ __global__ void __launch_bounds__(kMostLossThreads) loss_back_kernel(loss_work w
     }
     __syncthreads(); // dx may be y
     row_gradient slope(w, n, others);
-    map_columns(p, out, w.columns, [&](int64_t i, float value) {
-        return i < w.classes ? slope.at(i, value) : 0.0f;
-    });
+    map_columns(p, out, w.columns,
+                [&](int64_t i, float value) { return i < w.classes ? slope.at(i, value) : 0.0f; });
 }
 
 cudaError_t loss_stats(ghp_launch launch, const ghp_local *local, const ghp_kernel_arguments *args)

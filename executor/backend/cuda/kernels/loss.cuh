@@ -42,13 +42,51 @@ struct loss_work {
     int64_t first;                  // class of the first column
     int64_t valid;                  // rows before the padding of a batch
     int parts;                      // 0: whole rows
+    // several: losses are [samples][outputs][width]
+    int64_t outputs, width;
+    bool shares; // outputs have the same labels
     const int32_t *labels;
     const ghp_second_label *seconds; // of whole rows; or NULL
     double *stats;
-    const double *scale_at; // in device memory, in place of `scale`; or NULL
-    double scale;
-    double smoothing, every; // of a target: what all classes share, and what each has of it
+    const ghp_step_hyperparameters *given; // in device memory, in place of the next three; or NULL
+    double scale, mean_weight;
+    double weights[GHP_MAX_INPUTS];
+    const double *class_weights; // in device memory; NULL: all are 1
+    double smoothing, every;     // of a target: what all classes share, and what each has of it
 };
+
+// The output that a loss is of; which labels it takes.
+__device__ __forceinline__ int64_t output_of(const loss_work &w, int64_t i)
+{
+    return w.outputs > 1 ? i / w.width % w.outputs : 0;
+}
+
+__device__ __forceinline__ int64_t labels_of(const loss_work &w, int64_t i)
+{
+    return w.shares ? i / w.width / w.outputs * w.width + i % w.width : i;
+}
+
+__device__ __forceinline__ double output_weight(const loss_work &w, int64_t i)
+{
+    if (w.outputs < 2) return 1;
+    return w.given != nullptr ? w.given->output_weights[output_of(w, i)]
+                              : w.weights[output_of(w, i)];
+}
+
+// What the gradient of a loss is multiplied by.
+__device__ __forceinline__ double scale_of(const loss_work &w, int64_t i)
+{
+    return (w.given != nullptr ? w.given->loss_scale : w.scale) * output_weight(w, i);
+}
+
+// Losses as the metrics have them: hits are those of the first output.
+__device__ __forceinline__ row_result counted(const loss_work &w, int64_t i, row_result of)
+{
+    bool first = output_of(w, i) == 0;
+
+    return row_result{of.loss * output_weight(w, i), first ? of.correct : 0,
+                      first ? of.counted : 0};
+}
 
 // One block; each thread adds its rows in order, and the threads' sums are added in order.
 __global__ void metrics_kernel(int64_t rows, const row_result *results, double *metrics)
@@ -70,6 +108,23 @@ __global__ void metrics_kernel(int64_t rows, const row_result *results, double *
     }
 }
 
+// What every loss has.
+inline void take_outputs(loss_work &w, const ghp_local *local, const ghp_kernel_arguments *args)
+{
+    const double *weights =
+        args->output_weights != NULL ? args->output_weights : local->loss.weights;
+
+    w.outputs = local->loss.outputs > 1 ? local->loss.outputs : 1;
+    w.width = local->op == GHP_OP_REGRESSION || local->loss.multi_label ? local->c : 1;
+    w.shares = w.outputs > 1 && !local->loss.own_labels;
+    w.labels = args->at.labels;
+    w.scale = args->loss_scale;
+    w.mean_weight = args->mean_weight;
+    w.given = args->hyperparameters;
+    for (int i = 0; i < local->loss.outputs; i++)
+        w.weights[i] = weights[i];
+}
+
 inline loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
 {
     loss_work w = {};
@@ -83,11 +138,10 @@ inline loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments
     w.valid = local->n > 0 ? args->valid_samples * (w.rows / local->n) : 0;
     w.smoothing = local->loss.smoothing;
     w.every = w.smoothing / (double)args->global_channels;
-    w.labels = args->at.labels;
     w.seconds = args->at.seconds;
     w.stats = args->at.stats;
-    w.scale = args->loss_scale;
-    if (args->hyperparameters != NULL) w.scale_at = &args->hyperparameters->loss_scale;
+    w.class_weights = args->class_weights;
+    take_outputs(w, local, args);
     return w;
 }
 

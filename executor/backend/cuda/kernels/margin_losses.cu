@@ -38,7 +38,7 @@ template <typename T>
 __global__ void margin_forward_kernel(loss_work w, ghp_op op, const T *x, T *y, row_result *results)
 {
     for (int64_t n = first_item(); n < w.rows; n += item_stride()) {
-        int64_t label = n < w.valid ? w.labels[n] : -1, greatest = 0;
+        int64_t label = n < w.valid ? w.labels[labels_of(w, n)] : -1, greatest = 0;
         row_result of = {0, 0, label >= 0 ? 1.0 : 0.0};
 
         for (int64_t i = 0; i < w.columns; i++) {
@@ -53,17 +53,15 @@ __global__ void margin_forward_kernel(loss_work w, ghp_op op, const T *x, T *y, 
             of.correct = w.columns == 1 ? (widen(x[n]) > 0) == (label > 0) : greatest == label;
         for (int64_t i = 0; i < w.columns; i++)
             y[n * w.columns + i] = x[n * w.columns + i];
-        results[n] = of;
+        results[n] = counted(w, n, of);
     }
 }
 
 template <typename T> __global__ void margin_back_kernel(loss_work w, ghp_op op, const T *y, T *dx)
 {
-    float scale =
-        (float)((w.scale_at != nullptr ? *w.scale_at : w.scale) * margin_weight(op, w.columns));
-
     for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride()) {
-        int64_t label = w.labels[i / w.columns];
+        int64_t n = i / w.columns, label = w.labels[labels_of(w, n)];
+        float scale = (float)(scale_of(w, n) * margin_weight(op, w.columns));
         float t = target_of(w, label, i % w.columns), value = widen(y[i]);
 
         dx[i] = narrow<T>(label < 0 ? 0.0f : scale * margin_slope(op, value, t));
@@ -141,9 +139,7 @@ loss_work regression_work_of(const ghp_local *local, const ghp_kernel_arguments 
     w.columns = local->w * local->c;
     w.rows = local->n * local->h;
     w.valid = args->valid_samples * local->h;
-    w.labels = args->at.labels;
-    w.scale = args->loss_scale;
-    if (args->hyperparameters != NULL) w.scale_at = &args->hyperparameters->loss_scale;
+    take_outputs(w, local, args);
     return w;
 }
 
@@ -155,7 +151,7 @@ __global__ void __launch_bounds__(kMostLossThreads)
     double loss = 0, absolute = 0;
 
     for (int64_t i = first + threadIdx.x; i < first + w.columns; i += blockDim.x) {
-        double d = (double)widen(x[i]) - (double)__int_as_float(w.labels[i]);
+        double d = (double)widen(x[i]) - (double)__int_as_float(w.labels[labels_of(w, i)]);
 
         loss += error_of(curve, d);
         absolute += fabs(d);
@@ -164,17 +160,18 @@ __global__ void __launch_bounds__(kMostLossThreads)
     loss = block_sum(loss);
     absolute = block_sum(absolute);
     if (threadIdx.x == 0)
-        results[n] =
-            n < w.valid ? row_result{loss, absolute, (double)w.columns} : row_result{0, 0, 0};
+        results[n] = n < w.valid ? counted(w, first, row_result{loss, absolute, (double)w.columns})
+                                 : row_result{0, 0, 0};
 }
 
 template <typename T>
 __global__ void regression_back_kernel(loss_work w, error_curve curve, const T *y, T *dx)
 {
-    float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
+    for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride()) {
+        float d = widen(y[i]) - __int_as_float(w.labels[labels_of(w, i)]);
 
-    for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride())
-        dx[i] = narrow<T>(scale * slope_of(curve, widen(y[i]) - __int_as_float(w.labels[i])));
+        dx[i] = narrow<T>((float)scale_of(w, i) * slope_of(curve, d));
+    }
 }
 
 cudaError_t regression_forward(ghp_launch launch, const ghp_local *local,

@@ -142,6 +142,43 @@ static void check_two_labels(struct ghp_backend *backend, const struct setting *
     twin_case_close(&c);
 }
 
+/* Classes and outputs with weights, as the call says or, in a step, device memory; the same for all outputs or not. */
+static void check_weights(struct ghp_backend *backend, const struct setting *setting, bool in_step,
+                          bool own_labels)
+{
+    enum { CLASSES = 40, OUTPUTS = 2 };
+    const struct ghp_device device = ghp_backend_device(ops, backend);
+    struct ghp_local local = twin_case_shape(GHP_OP_SOFTMAX_CE, 5, CLASSES, 1);
+    struct ghp_step_hyperparameters given = {
+        .loss_scale = 0.125, .mean_weight = 1.75, .output_weights = {0.5, 3}};
+    double classes[CLASSES];
+    void *there = NULL, *step = NULL;
+    struct twin_case c;
+
+    local.h = local.p = OUTPUTS;
+    local.loss = (struct ghp_loss){.outputs = OUTPUTS, .own_labels = own_labels, .weights = {1, 1}};
+    for (int i = 0; i < CLASSES; i++)
+        classes[i] = 0.5 + i % 4;
+    twin_case_open(&c, device, &local, setting->element_bytes);
+    CHECK_STATUS(ghp_device_allocate(device, (int64_t)sizeof classes, &there), GHP_OK);
+    CHECK_STATUS(ghp_device_write(device, there, classes, (int64_t)sizeof classes), GHP_OK);
+    CHECK_STATUS(ghp_device_allocate(device, (int64_t)sizeof given, &step), GHP_OK);
+    CHECK_STATUS(ghp_device_write(device, step, &given, (int64_t)sizeof given), GHP_OK);
+    c.right.args.class_weights = classes;
+    c.right.args.loss_scale = given.loss_scale;
+    c.right.args.mean_weight = given.mean_weight;
+    c.right.args.output_weights = given.output_weights;
+    c.there.args.class_weights = there;
+    c.there.args.hyperparameters = in_step ? step : NULL;
+    c.there.args.loss_scale = in_step ? 7 : given.loss_scale;
+    c.there.args.mean_weight = in_step ? 7 : given.mean_weight;
+    c.there.args.output_weights = in_step ? NULL : given.output_weights;
+    check_passes(&c, backend, setting);
+    ghp_device_release(device, step);
+    ghp_device_release(device, there);
+    twin_case_close(&c);
+}
+
 static void check_local(const struct ghp_local *local, struct ghp_backend *backend,
                         const struct setting *setting)
 {
@@ -199,6 +236,8 @@ static void check_wide(struct ghp_backend *backend, const struct setting *settin
     loss.loss.smoothing = 0.125;
     check_with_padding(&loss, backend, setting, 47);
     check_two_labels(backend, setting);
+    for (int way = 0; way < 4; way++)
+        check_weights(backend, setting, way % 2 == 1, way / 2 == 1);
 }
 
 /* Sizes that every shape leaves out, as 1. */

@@ -431,6 +431,7 @@ CHECK_TEST(onednn)
     for (int b = 0; b < 4; b++) {
         op_case_divided(ops, backends[b], 4, 8 * FLT_EPSILON);
         op_case_two_labels(ops, backends[b], 4, 8 * FLT_EPSILON);
+        op_case_outputs(ops, backends[b], 4, 8 * FLT_EPSILON);
     }
     check_choices();
     check_small_batch();

@@ -490,6 +490,7 @@ CHECK_TEST(reference)
     check_ignored();
     op_case_divided(ops, doubles, 8, 1e-14);
     op_case_two_labels(ops, doubles, 8, 1e-14);
+    op_case_outputs(ops, doubles, 8, 1e-14);
     check_update();
     check_gelu();
     check_position_norms();
