@@ -141,6 +141,7 @@ struct ghp_lowering ghp_lowering_of(const struct ghp_model *model, struct ghp_pr
         .problem = problem,
         .element_bytes = profile->element_bytes,
         .bf16_weights = profile->on_device && profile->element_bytes == 2,
+        .joins_products = profile->on_device,
         .prefetch = profile->prefetch,
         .scratch = {.bytes = scratch_of, .context = (void *)(uintptr_t)profile}, /* only read */
     };

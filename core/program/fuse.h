@@ -21,6 +21,9 @@
  *
  * An addition right before a layer norm or RMS norm is done where the norm is, which has the sum in registers.
  *
+ * Products of one shape that read the same tensor (queries, keys and values; the two products before a gate) may run at
+ * once: forward where the last of them stands, backward, for their weights' gradients, where the first does.
+ *
  * The list is the same for every backend: instructions that another does stay in it, each at a place where it can also
  * run on its own. A backend without a kernel for all of them runs them one after the other, in the same order. So the
  * profiler measures an operation together with what follows it in its network, if the backend runs them together. A
@@ -39,6 +42,15 @@
  * Local
  * Tested    tests/core/program/test_fuse.c */
 enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_program *program);
+
+enum { GHP_MOST_SIBLINGS = 4 };
+
+/* Names in each product those that may run at once with it: nothing between them writes what they
+ * read, or has to do with what they write. Local. Tested tests/core/program/test_siblings.c */
+void ghp_program_find_siblings(struct ghp_program *program);
+
+/* The instruction at whose place the products that begin with `first` run at once. */
+int ghp_siblings_at(const struct ghp_program *program, int first);
 
 /* What kernels may fuse, wherever the splits let them. */
 struct ghp_fuse_scope {

@@ -116,6 +116,7 @@ struct ghp_fusion {
     struct ghp_epilogue does;
     int by;   /* the instruction that does this one's work, if the backend has such a kernel */
     int with; /* a batch norm's other backward pass, which fuses the same ReLU */
+    int first, next; /* of products of one tensor: the first of them, and the one after this */
 };
 
 struct ghp_instr {

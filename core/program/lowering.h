@@ -34,6 +34,8 @@ struct ghp_lowering {
     int reduced_bytes;
     /* in bf16: what products read of the weights has a copy in bfloat16, which updates write; on devices */
     bool bf16_weights;
+    /* products of one tensor may run at once, so that their results lie in rows (program/fuse.h); on devices */
+    bool joins_products;
     /* workers that load samples have a buffer for the next load's; not with forward_only */
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */

@@ -3,7 +3,10 @@
  * Larger buffers are placed first, each into the smallest gap that fits while it lives. What is taken when stands in a
  * tree over the points of a step, whose nodes have unions of ranges: buffers that lie one above the other are one
  * range. So a search reads a few ranges and the buffers that begin or end near its own ends, however many live at
- * once. */
+ * once.
+ *
+ * Of products that may run at once (program/fuse.h), the tensors that differ lie in a row, in the order of the products,
+ * if they live equally long but for a few points; so does their scratch. A row is placed like one buffer. */
 #include "core/program/program.h"
 
 #include <inttypes.h>
@@ -274,6 +277,85 @@ static enum ghp_status place_one(struct calendar *calendar, struct ghp_buffer *b
     return calendar_add(calendar, b);
 }
 
+/* ---- rows ---- */
+
+enum { NEAR_POINTS = 32 };
+
+struct rows {      /* of each buffer */
+    int *next;     /* the one right after it in a row; -1: none */
+    bool *follows; /* it is not the first of a row */
+};
+
+static enum ghp_status rows_open(const struct ghp_program *program, struct rows *rows)
+{
+    size_t n = (size_t)program->n_buffers + 1;
+    *rows = (struct rows){ghp_alloc(n, sizeof *rows->next), ghp_alloc(n, sizeof *rows->follows)};
+    if (rows->next == NULL || rows->follows == NULL) return GHP_NO_MEMORY();
+    memset(rows->next, 0xff, n * sizeof *rows->next);
+    return GHP_OK;
+}
+
+static void rows_close(struct rows *rows)
+{
+    free(rows->next);
+    free(rows->follows);
+}
+
+static bool may_follow(const struct ghp_program *program, const struct rows *rows, int a, int b)
+{
+    const struct ghp_buffer *x = &program->buffers[a], *y = &program->buffers[b];
+    return a != b && owns(program, a) && owns(program, b) && !x->persistent && !y->persistent &&
+           x->bytes == y->bytes && abs(x->first_point - y->first_point) <= NEAR_POINTS &&
+           abs(x->last_point - y->last_point) <= NEAR_POINTS && rows->next[a] < 0 &&
+           rows->next[b] < 0 && !rows->follows[b];
+}
+
+static void row_up(const struct ghp_program *program, struct rows *rows, int a, int b)
+{
+    if (a < 0 || b < 0 || !may_follow(program, rows, a, b)) return;
+    rows->next[a] = b;
+    rows->follows[b] = true;
+}
+
+static void rows_fill(const struct ghp_program *program, struct rows *rows)
+{
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *a = &program->instrs[i], *b;
+        if (a->fusion.next < 0) continue;
+        b = &program->instrs[a->fusion.next];
+        row_up(program, rows, a->backward ? a->at.dy : a->at.y, a->backward ? b->at.dy : b->at.y);
+        row_up(program, rows, a->at.scratch, b->at.scratch);
+    }
+}
+
+/* A buffer, or the row that begins with it. */
+static struct ghp_buffer row_of(const struct ghp_program *program, const struct rows *rows,
+                                int buffer)
+{
+    struct ghp_buffer row = program->buffers[buffer];
+    for (int next = rows->next[buffer]; next >= 0; next = rows->next[next]) {
+        const struct ghp_buffer *b = &program->buffers[next];
+        row.bytes += b->bytes;
+        if (b->first_point < row.first_point) row.first_point = b->first_point;
+        if (b->last_point > row.last_point) row.last_point = b->last_point;
+    }
+    return row;
+}
+
+static enum ghp_status place_row(struct calendar *calendar, struct ghp_program *program,
+                                 const struct rows *rows, int buffer, int64_t base)
+{
+    struct ghp_buffer row = row_of(program, rows, buffer);
+    GHP_TRY(place_one(calendar, &row, base));
+    for (; buffer >= 0; buffer = rows->next[buffer]) {
+        struct ghp_buffer *b = &program->buffers[buffer];
+        b->offset = row.offset;
+        row.offset += b->bytes;
+    }
+    if (row.offset > program->peak_bytes) program->peak_bytes = row.offset;
+    return GHP_OK;
+}
+
 /* ---- the whole ---- */
 
 static enum ghp_status sum_live(struct ghp_program *program)
@@ -292,29 +374,31 @@ enum ghp_status ghp_program_place(struct ghp_program *program)
 {
     struct order *order = ghp_alloc((size_t)program->n_buffers + 1, sizeof *order);
     struct calendar calendar = {0};
-    enum ghp_status status =
-        order == NULL ? GHP_NO_MEMORY() : calendar_open(program->n_points, &calendar);
+    struct rows rows;
+    enum ghp_status status = rows_open(program, &rows);
     int64_t base = 0;
     int n = 0;
+    if (status == GHP_OK)
+        status = order == NULL ? GHP_NO_MEMORY() : calendar_open(program->n_points, &calendar);
+    if (status == GHP_OK) rows_fill(program, &rows);
     for (int i = 0; i < program->n_buffers && status == GHP_OK; i++) {
         struct ghp_buffer *b = &program->buffers[i];
-        if (!owns(program, i)) continue;
+        if (!owns(program, i) || rows.follows[i]) continue;
         if (b->persistent) {
             b->offset = base;
             base += b->bytes;
         } else {
-            order[n++] = (struct order){i, b->bytes, b->first_point};
+            const struct ghp_buffer row = row_of(program, &rows, i);
+            order[n++] = (struct order){i, row.bytes, row.first_point};
         }
     }
     if (status == GHP_OK) qsort(order, (size_t)n, sizeof *order, larger_first);
     program->peak_bytes = base;
-    for (int i = 0; i < n && status == GHP_OK; i++) {
-        struct ghp_buffer *b = &program->buffers[order[i].buffer];
-        status = place_one(&calendar, b, base);
-        if (b->offset + b->bytes > program->peak_bytes) program->peak_bytes = b->offset + b->bytes;
-    }
+    for (int i = 0; i < n && status == GHP_OK; i++)
+        status = place_row(&calendar, program, &rows, order[i].buffer, base);
     if (status == GHP_OK) status = sum_live(program);
     calendar_close(&calendar);
+    rows_close(&rows);
     free(order);
     return status;
 }

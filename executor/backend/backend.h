@@ -118,6 +118,12 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     const struct ghp_step_hyperparameters *hyperparameters;
 };
 
+struct ghp_joint_run { /* of one kernel, on tensors none of which is written twice, or read too */
+    const struct ghp_kernel_arguments *args;
+    int n;
+    int64_t scratch_bytes; /* from the first's scratch on */
+};
+
 struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     const struct ghp_optimizer *optimizer;
     void *w, *moment[GHP_MAX_MOMENTS]; /* as many as the optimizer has */
@@ -259,6 +265,10 @@ struct ghp_backend_ops {
     int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
+    /* Whether it may be quicker to run several of the kernel at once; NULL: never. */
+    bool (*joins)(const struct ghp_kernel *kernel);
+    /* All of them, at once or one after the other, to the same bits. Not NULL if joins is not. */
+    enum ghp_status (*run_all)(struct ghp_kernel *kernel, struct ghp_joint_run run);
     void (*release)(struct ghp_kernel *kernel);
     /* In bf16: rounds a weight of n numbers into its copy, which products then read and updates write; enqueued. NULL:
      * products read weights as they are. */

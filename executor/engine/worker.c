@@ -4,6 +4,7 @@
  * norms. */
 #include "executor/engine/worker_private.h"
 
+#include "core/program/fuse.h"
 #include "executor/engine/kernel_spec.h"
 #include "executor/engine/ring.h"
 
@@ -30,7 +31,7 @@ static enum ghp_status make_tables(struct ghp_worker *w)
         w->messages == NULL || w->message_instr == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++)
-        w->prepared[i] = (struct ghp_prepared_instr){.message = -1};
+        w->prepared[i] = (struct ghp_prepared_instr){.message = -1, .leader = -1};
     for (int k = 0; k < w->program.n_flush; k++)
         w->prepared[w->program.flush[k]].flushes = true;
     return ghp_step_timer_open(w->program.n_instrs, &w->timer);
@@ -132,6 +133,29 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     return ghp_message_open(instr, w->program.rank, &w->messages[w->n_messages++]);
 }
 
+/* Whether the backend may run the product and those that follow it at once: by one kernel, with what each fuses. */
+static bool joins(const struct ghp_worker *w, int first)
+{
+    const struct ghp_backend_ops *ops = w->exec.backend_ops;
+    const struct ghp_prepared_instr *p = &w->prepared[first];
+    const struct ghp_fusion *fusion = &ghp_worker_instr(w, first)->fusion;
+    bool whole = p->fuses || (fusion->does.bias < 0 && fusion->does.relu < 0);
+    bool may = whole && ops->joins != NULL && ops->joins(p->kernel);
+
+    for (int k = fusion->next; may && k >= 0; k = ghp_worker_instr(w, k)->fusion.next)
+        may = w->prepared[k].kernel == p->kernel;
+    return may;
+}
+
+static void choose_leaders(struct ghp_worker *w)
+{
+    for (int i = 0; i < w->program.n_instrs; i++) {
+        if (ghp_worker_instr(w, i)->fusion.first != i || !joins(w, i)) continue;
+        for (int k = i; k >= 0; k = ghp_worker_instr(w, k)->fusion.next)
+            w->prepared[k].leader = ghp_siblings_at(&w->program, i);
+    }
+}
+
 /* The instruction that waits for the metrics; if nothing is reduced, the loss of the first micro-batch. */
 static void choose_metrics_boundary(struct ghp_worker *w)
 {
@@ -205,6 +229,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec,
     GHP_TRY_GOTO(status, make_tables(w), fail);
     for (int i = 0; i < w->program.n_instrs; i++)
         GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
+    choose_leaders(w);
     if (run->emulated_step_s > 0 && run->weight_owner == NULL)
         GHP_TRY_GOTO(status,
                      ghp_pace_open(&w->program, run->paced_by, run->emulated_step_s, &w->pace),

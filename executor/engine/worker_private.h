@@ -18,6 +18,7 @@ struct ghp_prepared_instr { /* what a worker has for an instruction of its progr
     bool flushes; /* it finishes the step before: it is among the program's flush */
     bool updated; /* of an UPDATE: done in this step */
     int message;  /* of a SEND or RECEIVE, else -1 */
+    int leader;   /* the product that it runs at once with, and others, if nobody looks; -1: none */
     struct ghp_kernel *kernel;          /* of a COMPUTE, else NULL */
     struct ghp_comm *comm;              /* of one that sends, else NULL */
     int half;                           /* of one of another stream: of the step that posted it */

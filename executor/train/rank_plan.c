@@ -56,6 +56,7 @@ enum ghp_status ghp_rank_plan_open(const struct ghp_exec_context *exec,
     lowering.formats = ghp_kernels_formats(&executable.kernels);
     lowering.scratch = ghp_kernels_scratch(&executable.kernels);
     lowering.bf16_weights = exec->backend_ops->copy_weight != NULL && lowering.element_bytes == 2;
+    lowering.joins_products = exec->backend_ops->joins != NULL;
     lowering.prefetch = lowering.prefetch && ghp_device_is_host(ghp_exec_context_device(&whole));
     status = ghp_lower(&lowering, rank_plan->splits, rank_plan->rank, &executable.program);
     if (status == GHP_OK) return ghp_worker_open(&whole, &executable, &rank_plan->run, worker);

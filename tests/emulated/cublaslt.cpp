@@ -6,11 +6,12 @@
 // tensors less aligned than was promised, a workspace that is too small, a bias without an address.
 //
 // There is one algorithm. As it may be with cuBLASLt, it does not take all: no sums of fewer than four products, and no
-// bias or ReLU for an odd number of rows.
+// bias or ReLU for an odd number of rows. With GHP_EMULATED_SINGLE set it takes no batches.
 #include "tests/emulated/launch.hpp"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cublasLt.h>
 #include <vector>
 
@@ -27,12 +28,15 @@ struct operation {
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     const void *bias = nullptr;
     int32_t bias_type = -1; // the result's
+    int64_t bias_stride = 0;
 };
 
 struct layout {
     cudaDataType_t type;
     uint64_t rows, columns;
     int64_t stride; // of columns
+    int32_t batch = 1;
+    int64_t batch_stride = 0;
 };
 
 struct rules {
@@ -93,7 +97,14 @@ uint64_t columns_of(const layout &l, cublasOperation_t transposed)
 
 bool is_whole(const layout &l)
 {
-    return (is_bf16(l.type) || l.type == CUDA_R_32F) && l.stride >= (int64_t)l.rows;
+    return (is_bf16(l.type) || l.type == CUDA_R_32F) && l.stride >= (int64_t)l.rows &&
+           l.batch >= 1 && l.batch_stride >= 0;
+}
+
+// No product writes over another's result.
+bool is_apart(const layout &d)
+{
+    return d.batch == 1 || d.batch_stride >= d.stride * (int64_t)d.columns;
 }
 
 bool types_fit(const operation &how, const layout &a, const layout &b, const layout &d)
@@ -108,14 +119,15 @@ bool types_fit(const operation &how, const layout &a, const layout &b, const lay
 
 bool fits(const operation &how, const layout &a, const layout &b, const layout &d)
 {
-    return is_whole(a) && is_whole(b) && is_whole(d) && types_fit(how, a, b, d) &&
-           rows_of(a, how.a) == d.rows && columns_of(b, how.b) == d.columns &&
-           columns_of(a, how.a) == rows_of(b, how.b);
+    return is_whole(a) && is_whole(b) && is_whole(d) && is_apart(d) && types_fit(how, a, b, d) &&
+           a.batch == d.batch && b.batch == d.batch && rows_of(a, how.a) == d.rows &&
+           columns_of(b, how.b) == d.columns && columns_of(a, how.a) == rows_of(b, how.b);
 }
 
 bool is_taken(const operation &how, const layout &a, const layout &d)
 {
     return columns_of(a, how.a) >= 4 &&
+           (d.batch == 1 || std::getenv("GHP_EMULATED_SINGLE") == nullptr) &&
            (how.epilogue == CUBLASLT_EPILOGUE_DEFAULT || d.rows % 2 == 0);
 }
 
@@ -169,6 +181,26 @@ void finish_column(const product &p, uint64_t column, const std::vector<double> 
     }
 }
 
+uint64_t bytes_of(cudaDataType_t type)
+{
+    return is_bf16(type) ? sizeof(uint16_t) : sizeof(float);
+}
+
+const void *moved(const void *at, cudaDataType_t type, int64_t numbers)
+{
+    return static_cast<const char *>(at) + numbers * (int64_t)bytes_of(type);
+}
+
+// One product of a batch.
+product one_of(product p, int32_t i)
+{
+    p.at_a = moved(p.at_a, p.a.type, i * p.a.batch_stride);
+    p.at_b = moved(p.at_b, p.b.type, i * p.b.batch_stride);
+    p.at_d = const_cast<void *>(moved(p.at_d, p.d.type, i * p.d.batch_stride));
+    p.how.bias = moved(p.how.bias, p.d.type, i * p.how.bias_stride);
+    return p;
+}
+
 // The sums over inner places go in their order, whatever comes after them: padding with zeros changes no bit.
 void multiply(const product &p)
 {
@@ -194,14 +226,16 @@ void multiply(const product &p)
 // As cuBLAS counts: rows x columns x inner places.
 std::string name_of(const product &p)
 {
-    char text[128];
+    char text[128], times[32] = "";
 
-    std::snprintf(text, sizeof(text), "cublasLtMatmul %c%c %llux%llux%llu %s to %s%s%s%s",
+    if (p.d.batch > 1) std::snprintf(times, sizeof(times), ", %d at once", p.d.batch);
+    std::snprintf(text, sizeof(text), "cublasLtMatmul %c%c %llux%llux%llu %s to %s%s%s%s%s",
                   p.how.a == CUBLAS_OP_N ? 'n' : 't', p.how.b == CUBLAS_OP_N ? 'n' : 't',
                   (unsigned long long)p.d.rows, (unsigned long long)p.d.columns,
-                  (unsigned long long)columns_of(p.a, p.how.a), is_bf16(p.a.type) ? "bf16" : "float",
-                  is_bf16(p.d.type) ? "bf16" : "float", adds_bias(p.how) ? ", bias" : "",
-                  applies_relu(p.how) ? ", ReLU" : "", p.beta != 0 ? ", added" : "");
+                  (unsigned long long)columns_of(p.a, p.how.a),
+                  is_bf16(p.a.type) ? "bf16" : "float", is_bf16(p.d.type) ? "bf16" : "float",
+                  adds_bias(p.how) ? ", bias" : "", applies_relu(p.how) ? ", ReLU" : "",
+                  p.beta != 0 ? ", added" : "", times);
     return text;
 }
 
@@ -250,17 +284,20 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
-                                              cublasLtMatmulDescAttributes_t which, const void *from,
-                                              size_t bytes)
+                                              cublasLtMatmulDescAttributes_t which,
+                                              const void *from, size_t bytes)
 {
     operation *o = of(desc);
-    void *to = which == CUBLASLT_MATMUL_DESC_TRANSA           ? (void *)&o->a
-               : which == CUBLASLT_MATMUL_DESC_TRANSB         ? (void *)&o->b
-               : which == CUBLASLT_MATMUL_DESC_EPILOGUE       ? (void *)&o->epilogue
-               : which == CUBLASLT_MATMUL_DESC_BIAS_POINTER   ? (void *)&o->bias
-               : which == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE ? (void *)&o->bias_type
-                                                              : nullptr;
-    size_t expected = which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? sizeof(void *) : sizeof(int32_t);
+    void *to = which == CUBLASLT_MATMUL_DESC_TRANSA              ? (void *)&o->a
+               : which == CUBLASLT_MATMUL_DESC_TRANSB            ? (void *)&o->b
+               : which == CUBLASLT_MATMUL_DESC_EPILOGUE          ? (void *)&o->epilogue
+               : which == CUBLASLT_MATMUL_DESC_BIAS_POINTER      ? (void *)&o->bias
+               : which == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE    ? (void *)&o->bias_type
+               : which == CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE ? (void *)&o->bias_stride
+                                                                 : nullptr;
+    bool wide = which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ||
+                which == CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE;
+    size_t expected = wide ? sizeof(int64_t) : sizeof(int32_t);
 
     if (to == nullptr || bytes != expected) return CUBLAS_STATUS_INVALID_VALUE;
     std::memcpy(to, from, bytes);
@@ -271,6 +308,20 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *desc, cudaData
                                           uint64_t rows, uint64_t columns, int64_t stride)
 {
     *desc = reinterpret_cast<cublasLtMatrixLayout_t>(new layout{type, rows, columns, stride});
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t desc,
+                                                cublasLtMatrixLayoutAttribute_t which,
+                                                const void *from, size_t bytes)
+{
+    layout *l = of(desc);
+    bool count = which == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT;
+
+    if ((!count && which != CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) ||
+        bytes != (count ? sizeof(l->batch) : sizeof(l->batch_stride)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(count ? (void *)&l->batch : (void *)&l->batch_stride, from, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -349,11 +400,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
                               cublasLtMatrixLayout_t c_layout, void *d,
-                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algorithm,
-                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t *algorithm, void *workspace,
+                              size_t workspace_bytes, cudaStream_t stream)
 {
-    product p = {*of(how), *of(a_layout), *of(b_layout), *of(d_layout), a, b, d,
-                 workspace, workspace_bytes, *static_cast<const float *>(alpha),
+    product p = {*of(how),
+                 *of(a_layout),
+                 *of(b_layout),
+                 *of(d_layout),
+                 a,
+                 b,
+                 d,
+                 workspace,
+                 workspace_bytes,
+                 *static_cast<const float *>(alpha),
                  *static_cast<const float *>(beta)};
     uint64_t aligned = algorithm->data[1];
 
@@ -361,10 +421,17 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
         c_layout != d_layout || workspace_bytes < kWorkspace || !is_aligned(workspace, 256))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!is_taken(p.how, p.a, p.d)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!is_aligned(a, aligned) || !is_aligned(b, aligned) || !is_aligned(d, aligned) ||
-        (adds_bias(p.how) && !is_aligned(p.how.bias, 2)))
-        return CUBLAS_STATUS_INVALID_VALUE;
-    emulated_enqueue(stream, name_of(p), [p] { multiply(p); });
+    for (int32_t i = 0; i < p.d.batch; i++) {
+        product one = one_of(p, i);
+
+        if (!is_aligned(one.at_a, aligned) || !is_aligned(one.at_b, aligned) ||
+            !is_aligned(one.at_d, aligned) || (adds_bias(p.how) && !is_aligned(one.how.bias, 2)))
+            return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    emulated_enqueue(stream, name_of(p), [p] {
+        for (int32_t i = 0; i < p.d.batch; i++)
+            multiply(one_of(p, i));
+    });
     return CUBLAS_STATUS_SUCCESS;
 }
 }

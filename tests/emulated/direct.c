@@ -66,6 +66,7 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     if (!casts() || kernel->data == NULL) return GHP_OK;
     run_linear = kernel->run;
     kernel->run = run_without_copies;
+    kernel->run_all = NULL;
     return GHP_OK;
 }
 

@@ -2,8 +2,8 @@
 # ghp-test: timeout=300 label=emulated
 # tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
 # printed, and no more than they were; each kernel and each call of cuBLASLt with how often; and the bytes of its
-# instructions, one by one and as kernels do them together. One step of 16 has its instructions timed. In full: of
-# GPT-2 124M, and of resnet50.
+# instructions, one by one and as kernels do them together. One step of 16 has its instructions timed. q, k and v run at
+# once, and k and v of grouped heads, to the bits of single products. In full: of GPT-2 124M, and of resnet50.
 #
 # Kernels are counted on an emulated GPU, where convolutions and attention take ghp's own: an attention one forward and
 # three backward. Products are called as cuda/linear.c calls cuBLASLt.
@@ -36,10 +36,29 @@ most() { # WHAT COUNT STEPS MOST
     [ "$2" -le $(($3 * $4)) ] || fail "$2 $1 in $3 steps, more than $4 a step"
 }
 
+# at_once PRODUCTS TIMES: the step has so many batches of so many products; its plan trains to the same weights without
+at_once() {
+    local n
+    n=$(awk -v t=", $2 at once" 'index($0, t) { n += $1 } END { print n + 0 }' step)
+    [ "$n" -eq "$1" ] || fail "$n batches of $2 products, not $1: $(grep cublasLt step)"
+    weights >once
+    GHP_EMULATED_SINGLE=1 weights >single
+    grep -q hash once || fail "no hash of weights: $(cat once err)"
+    cmp once single || fail "at once: $(cat once), one by one: $(cat single)"
+}
+
+weights() {
+    mpirun --oversubscribe --bind-to none -n 1 "$GHP_EMULATED_BIN/ghp-run" plan.json --backend cuda --precision bf16 \
+        --steps 4 --json 2>err </dev/null | grep '"weights_hash"'
+}
+
+counted "$GHP_SOURCE/models/llama-nano.json" 3
+at_once 8 2
 counted "$GHP_SOURCE/models/gpt-nano.json" 33
+at_once 4 3
 [ "$graphs" -ge 32 ] || fail "$graphs graphs of 33 steps"
-most kernels "$kernels" "$graphs" 117
-most events "$events" "$graphs" 8
+most kernels "$kernels" "$graphs" 109
+most events "$events" "$graphs" 7
 if full; then
     analytic gpt2-124m@1024 profile.json
     "$GHP_BIN/ghp-plan" gpt2-124m@1024 --profile profile.json --workers 1 --batch 8 -o plan.json >out 2>&1 ||
@@ -49,8 +68,8 @@ if full; then
 json.dump({**net, 'vocabulary_multiple': 64}, open('gpt2-124m.json', 'w'))" || fail "no network in the plan"
     counted "$PWD/gpt2-124m.json" 19
     grep -q ' 1  cublasLtMatmul tn 50304x8192x768 bf16 to bf16$' step || fail "the vocabulary is not padded"
-    most kernels "$kernels" "$graphs" 603
-    most events "$events" "$graphs" 52
+    most kernels "$kernels" "$graphs" 555
+    most events "$events" "$graphs" 47
     counted "$GHP_SOURCE/models/resnet50.json" 3
 fi
 [ $failures -eq 0 ]

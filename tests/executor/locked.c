@@ -449,6 +449,19 @@ static enum ghp_status locked_run(struct ghp_kernel *kernel,
     return enqueue(kernel->backend, (struct work){.kind = RUN, .kernel = kernel, .args = *args});
 }
 
+static bool locked_joins(const struct ghp_kernel *kernel)
+{
+    return kernel->local.op == GHP_OP_LINEAR;
+}
+
+/* The last one first. */
+static enum ghp_status locked_run_all(struct ghp_kernel *kernel, struct ghp_joint_run run)
+{
+    while (--run.n >= 0)
+        GHP_TRY(locked_run(kernel, &run.args[run.n]));
+    return GHP_OK;
+}
+
 static void locked_kernel_release(struct ghp_kernel *kernel)
 {
     ghp_backend_reference.release(kernel);
@@ -505,6 +518,8 @@ const struct ghp_backend_ops locked_backend = {.name = "locked",
                                                .scratch_bytes = locked_scratch,
                                                .algorithm = locked_algorithm,
                                                .run = locked_run,
+                                               .joins = locked_joins,
+                                               .run_all = locked_run_all,
                                                .release = locked_kernel_release,
                                                .update = locked_update,
                                                .square = locked_square,

@@ -22,6 +22,13 @@ static enum ghp_status fuse(const struct ghp_lowering *lowering, struct ghp_prog
     return ghp_program_fuse(lowering->model, program);
 }
 
+static enum ghp_status find_siblings(const struct ghp_lowering *lowering,
+                                     struct ghp_program *program)
+{
+    if (lowering->joins_products && !lowering->unplaced) ghp_program_find_siblings(program);
+    return GHP_OK;
+}
+
 static enum ghp_status place(const struct ghp_lowering *lowering, struct ghp_program *program)
 {
     return lowering->unplaced ? GHP_OK : ghp_program_place(program);
@@ -47,6 +54,7 @@ static enum ghp_status list_flush(const struct ghp_lowering *lowering, struct gh
 static const struct program_pass passes[] = {
     {"memory formats", choose_formats}, /* which buffers lie in blocks of channels */
     {"fusion", fuse},                   /* one kernel for several instructions */
+    {"siblings", find_siblings},        /* products that may run at once */
     {"flush", list_flush},              /* what finishes the last step */
     {"placement", place},               /* where buffers lie in the arena */
 };

@@ -227,6 +227,21 @@ static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_kern
     return ghp_cuda_kernel_run((struct ghp_cuda_kernel *)kernel, args);
 }
 
+static bool cuda_joins(const struct ghp_kernel *kernel)
+{
+    const struct ghp_cuda_kernel *mine = (const struct ghp_cuda_kernel *)kernel;
+
+    return kernel->turned == NULL && mine->run_all != NULL && !kernel->backend->config.exact;
+}
+
+static enum ghp_status cuda_run_all(struct ghp_kernel *kernel, struct ghp_joint_run run)
+{
+    struct ghp_cuda_kernel *mine = (struct ghp_cuda_kernel *)kernel;
+
+    GHP_TRY(ghp_cuda_enter(kernel->backend));
+    return mine->run_all(mine, run);
+}
+
 /* ---- sums ---- */
 
 static enum ghp_status cuda_accumulate(struct ghp_backend *backend, void *to, const void *from,
@@ -280,6 +295,8 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
     .run = cuda_run,
+    .joins = cuda_joins,
+    .run_all = cuda_run_all,
     .release = cuda_release,
     .copy_weight = cuda_copy_weight,
     .square = ghp_cuda_square,

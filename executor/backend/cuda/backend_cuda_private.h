@@ -69,6 +69,8 @@ struct ghp_cuda_kernel {
      * it */
     bool epilogue;
     enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
+    /* ghp_backend_ops.run_all; NULL: one after the other */
+    enum ghp_status (*run_all)(struct ghp_cuda_kernel *kernel, struct ghp_joint_run run);
     void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
     void *data;                                      /* owned; the file's that made the kernel */
     const struct ghp_cuda_row *row;                  /* of a pass that is a launch alone */

@@ -5,7 +5,10 @@
  * there are none casts them in scratch, ahead of the workspace; their gradient is made in float. A bias and a ReLU that
  * the forward pass fuses are cuBLASLt's; in bf16 it takes the bias rounded, as PyTorch's autocast gives it: its copy,
  * or cast with the weights. If cuBLASLt has no such product, ghp's own kernel adds the bias. A data gradient that is
- * added to others' is added by the product. */
+ * added to others' is added by the product.
+ *
+ * Several products of one kernel run as one batch if their tensors lie at equal distances, by the algorithm of the one
+ * product if that takes batches: in each of them it sums in the same order. Else they run one after the other. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <inttypes.h>
@@ -139,6 +142,18 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
     return make_layout(lt, &p.d, &linear->d);
 }
 
+/* Whether cuBLASLt has the product, as it is described now, by this algorithm. */
+static bool takes(const struct ghp_cuda_kernel *kernel, const cublasLtMatmulAlgo_t *algorithm,
+                  cublasLtMatmulHeuristicResult_t *result)
+{
+    const struct linear *linear = kernel->data;
+
+    return lt_of(kernel)->cublasLtMatmulAlgoCheck(
+               ghp_cuda_of(kernel->base.backend)->cublaslt_handle, linear->desc, linear->a,
+               linear->b, linear->d, linear->d, algorithm, result) == CUBLAS_STATUS_SUCCESS &&
+           result->state == CUBLAS_STATUS_SUCCESS;
+}
+
 /* ---- running ---- */
 
 /* The place in scratch of a bias in bf16: after the weights. */
@@ -159,40 +174,167 @@ static enum ghp_status cast(const struct ghp_cuda_kernel *kernel, const struct g
     return ghp_cuda_status(ghp_launch_two_to_bf16(stream, weights, added), "to bf16");
 }
 
+/* The addresses of a product's tensors. */
+struct tensors {
+    const void *a, *b, *bias;
+    void *d;
+};
+
+static bool adds_bias(const struct ghp_cuda_kernel *kernel)
+{
+    return ((const struct linear *)kernel->data)->fuses && kernel->fused.bias;
+}
+
+/* Whether the product casts in scratch what it reads of the weights. */
+static bool casts(const struct ghp_cuda_kernel *kernel, const struct ghp_tensors *at)
+{
+    return is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT &&
+           (at->w_bf16[0] == NULL || (adds_bias(kernel) && at->w_bf16[1] == NULL));
+}
+
+static struct tensors tensors_of(const struct ghp_cuda_kernel *kernel, const struct ghp_tensors *at)
+{
+    enum ghp_pass pass = kernel->base.pass;
+    char *scratch = ghp_cuda_aligned(at->scratch);
+    const void *w = at->w[0], *bias = at->w[1];
+
+    if (casts(kernel, at)) {
+        w = scratch;
+        bias = scratch + bias_at(kernel);
+    } else if (is_bf16(kernel)) {
+        w = at->w_bf16[0];
+        bias = at->w_bf16[1];
+    }
+    return (struct tensors){.a = pass == GHP_PASS_BACKWARD_WEIGHT ? at->x[0] : w,
+                            .b = pass == GHP_PASS_FORWARD ? at->x[0] : at->dy,
+                            .bias = bias,
+                            .d = pass == GHP_PASS_FORWARD         ? at->y
+                                 : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0]
+                                                                  : at->dw[0]};
+}
+
+static enum ghp_status multiply(struct ghp_cuda_kernel *kernel, struct tensors t, char *workspace,
+                                int64_t bytes)
+{
+    const struct linear *linear = kernel->data;
+    struct ghp_backend *backend = kernel->base.backend;
+    float one = 1, beta = kernel->fused.add ? 1 : 0;
+
+    if (adds_bias(kernel))
+        GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
+                                                linear->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                &t.bias, sizeof t.bias)));
+    return GHP_CUBLASLT(lt_of(kernel),
+                        cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->desc, &one,
+                                       t.a, linear->a, t.b, linear->b, &beta, t.d, linear->d, t.d,
+                                       linear->d, &linear->algorithm, workspace, (size_t)bytes,
+                                       ghp_cuda_launch(backend).stream));
+}
+
 static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
                                   const struct ghp_kernel_arguments *args)
 {
     const struct linear *linear = kernel->data;
-    const struct ghp_tensors *at = &args->at;
-    struct ghp_backend *backend = kernel->base.backend;
-    cudaStream_t stream = ghp_cuda_launch(backend).stream;
-    enum ghp_pass pass = kernel->base.pass;
-    char *scratch = ghp_cuda_aligned(at->scratch);
-    bool adds = linear->fuses && kernel->fused.bias;
-    const void *w = at->w[0], *bias = adds ? at->w[1] : NULL, *a, *b;
-    void *d;
-    float one = 1, beta = kernel->fused.add ? 1 : 0;
+    char *scratch = ghp_cuda_aligned(args->at.scratch);
 
-    if (is_bf16(kernel) && at->w_bf16[0] != NULL && (!adds || at->w_bf16[1] != NULL)) {
-        w = at->w_bf16[0];
-        bias = at->w_bf16[1];
-    } else if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
-        GHP_TRY(cast(kernel, at, scratch, adds));
-        w = scratch;
-        bias = scratch + bias_at(kernel);
+    if (casts(kernel, &args->at)) GHP_TRY(cast(kernel, &args->at, scratch, adds_bias(kernel)));
+    return multiply(kernel, tensors_of(kernel, &args->at), scratch + kernel->workspace_at,
+                    linear->workspace_bytes);
+}
+
+/* ---- several at once ---- */
+
+/* Elements from one product's tensors to the next one's. */
+struct strides {
+    int64_t a, b, bias, d;
+};
+
+/* Whether the distance to `more` is `n` times that from `first` to `second`, forwards; sets it, in elements. */
+static bool is_even(const void *first, const void *second, const void *more, int n,
+                    int64_t element_bytes, int64_t *stride)
+{
+    int64_t bytes = (const char *)second - (const char *)first;
+
+    *stride = bytes / element_bytes;
+    return bytes >= 0 && bytes % element_bytes == 0 &&
+           (const char *)more - (const char *)first == n * bytes;
+}
+
+static bool are_even(const struct ghp_cuda_kernel *kernel, struct ghp_joint_run run,
+                     struct strides *s)
+{
+    const struct ghp_kernel_arguments *args = run.args;
+    const struct tensors first = tensors_of(kernel, &args[0].at),
+                         second = tensors_of(kernel, &args[1].at);
+    int64_t bytes = is_bf16(kernel) ? 2 : 4,
+            d_bytes = kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT ? 4 : bytes;
+    bool even = !casts(kernel, &args[0].at);
+
+    for (int i = 1; i < run.n && even; i++) {
+        const struct tensors t = tensors_of(kernel, &args[i].at);
+
+        even = !casts(kernel, &args[i].at) && is_even(first.a, second.a, t.a, i, bytes, &s->a) &&
+               is_even(first.b, second.b, t.b, i, bytes, &s->b) &&
+               is_even(first.d, second.d, t.d, i, d_bytes, &s->d) &&
+               (!adds_bias(kernel) || is_even(first.bias, second.bias, t.bias, i, bytes, &s->bias));
     }
-    if (adds)
-        GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
-                                                linear->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                &bias, sizeof bias)));
-    a = pass == GHP_PASS_BACKWARD_WEIGHT ? at->x[0] : w;
-    b = pass == GHP_PASS_FORWARD ? at->x[0] : at->dy;
-    d = pass == GHP_PASS_FORWARD ? at->y : pass == GHP_PASS_BACKWARD_DATA ? at->dx[0] : at->dw[0];
-    return GHP_CUBLASLT(lt_of(kernel),
-                        cublasLtMatmul(ghp_cuda_of(backend)->cublaslt_handle, linear->desc, &one, a,
-                                       linear->a, b, linear->b, &beta, d, linear->d, d, linear->d,
-                                       &linear->algorithm, scratch + kernel->workspace_at,
-                                       (size_t)linear->workspace_bytes, stream));
+    return even;
+}
+
+/* The descriptors are those of n products from now on. */
+static enum ghp_status set_batch(const struct ghp_cuda_kernel *kernel, int32_t n,
+                                 const struct strides *s)
+{
+    const struct ghp_cublaslt *lt = lt_of(kernel);
+    const struct linear *linear = kernel->data;
+    const struct {
+        cublasLtMatrixLayout_t layout;
+        int64_t stride;
+    } all[] = {{linear->a, s->a}, {linear->b, s->b}, {linear->d, s->d}};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        GHP_TRY(
+            GHP_CUBLASLT(lt, cublasLtMatrixLayoutSetAttribute(
+                                 all[i].layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &n, sizeof n)));
+        GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatrixLayoutSetAttribute(
+                                     all[i].layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                     &all[i].stride, sizeof all[i].stride)));
+    }
+    if (!adds_bias(kernel)) return GHP_OK;
+    return GHP_CUBLASLT(lt, cublasLtMatmulDescSetAttribute(linear->desc,
+                                                           CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE,
+                                                           &s->bias, sizeof s->bias));
+}
+
+/* Runs them as one batch, unless cuBLASLt has none by this algorithm, or not within so much scratch. */
+static enum ghp_status run_batch(struct ghp_cuda_kernel *kernel, struct ghp_joint_run run,
+                                 const struct strides *strides, bool *done)
+{
+    const struct linear *linear = kernel->data;
+    const struct ghp_tensors *at = &run.args[0].at;
+    char *scratch = ghp_cuda_aligned(at->scratch);
+    int64_t room = run.scratch_bytes - (scratch - (char *)at->scratch);
+    cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_SUCCESS};
+    enum ghp_status status = set_batch(kernel, run.n, strides);
+
+    *done =
+        status == GHP_OK && takes(kernel, &linear->algorithm, &result) &&
+        (int64_t)result.workspaceSize <= room &&
+        multiply(kernel, tensors_of(kernel, at), scratch, (int64_t)result.workspaceSize) == GHP_OK;
+    GHP_TRY(status);
+    return set_batch(kernel, 1, &(struct strides){0});
+}
+
+static enum ghp_status run_all_linear(struct ghp_cuda_kernel *kernel, struct ghp_joint_run run)
+{
+    struct strides strides = {0};
+    bool done = false;
+
+    if (run.n > 1 && !kernel->epilogue && are_even(kernel, run, &strides))
+        GHP_TRY(run_batch(kernel, run, &strides, &done));
+    for (int i = 0; i < run.n && !done; i++)
+        GHP_TRY(ghp_cuda_kernel_run(kernel, &run.args[i]));
+    return GHP_OK;
 }
 
 /* ---- names of algorithms: the structure's words, which restore it in the same version ---- */
@@ -246,17 +388,10 @@ static void take_candidate(struct ghp_cuda_kernel *kernel, int candidate)
 /* By what a name of this version says. */
 static bool take_named(struct ghp_cuda_kernel *kernel, const char *rest)
 {
-    const struct ghp_cublaslt *lt = lt_of(kernel);
-    struct linear *linear = kernel->data;
     cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_SUCCESS};
     cublasLtMatmulAlgo_t algorithm;
 
-    if (!parse_name(rest, &algorithm)) return false;
-    if (lt->cublasLtMatmulAlgoCheck(ghp_cuda_of(kernel->base.backend)->cublaslt_handle,
-                                    linear->desc, linear->a, linear->b, linear->d, linear->d,
-                                    &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
-        result.state != CUBLAS_STATUS_SUCCESS)
-        return false;
+    if (!parse_name(rest, &algorithm) || !takes(kernel, &algorithm, &result)) return false;
     result.algo = algorithm;
     take(kernel, &result);
     return true;
@@ -355,6 +490,7 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     GHP_TRY(ghp_cuda_need_cublaslt(kernel->base.backend));
     GHP_TRY(describe(kernel));
     kernel->run = run_linear;
+    kernel->run_all = run_all_linear;
     if (is_bf16(kernel) && kernel->base.pass != GHP_PASS_BACKWARD_WEIGHT)
         kernel->workspace_at =
             bias_at(kernel) + (kernel->fused.bias ? ghp_cuda_round(local->k * 2) : 0);
@@ -369,6 +505,7 @@ enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const ch
     if (!taken) {
         release_linear(kernel);
         kernel->release = NULL;
+        kernel->run_all = NULL;
         kernel->workspace_at = 0;
         ghp_cuda_direct_prepare(kernel);
     }

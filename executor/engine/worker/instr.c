@@ -2,6 +2,7 @@
 #include "executor/engine/worker_private.h"
 
 #include "core/model/precision.h"
+#include "core/program/fuse.h"
 #include "core/program/memory_format.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
@@ -159,9 +160,10 @@ static void take_mask(const struct ghp_worker *w, int i, struct ghp_kernel_argum
 
 bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
 {
-    int by = ghp_worker_instr(w, i)->fusion.by;
+    int by = ghp_worker_instr(w, i)->fusion.by, leader = w->prepared[i].leader;
 
-    return by >= 0 && w->prepared[by].fuses;
+    return (by >= 0 && w->prepared[by].fuses) ||
+           (leader >= 0 && leader != i && w->observer == NULL);
 }
 
 /* All gradients of an instruction become zeros. */
@@ -209,7 +211,7 @@ static enum ghp_status run_shift(struct ghp_worker *w, int i, const struct ghp_s
 const struct ghp_run_kind ghp_run_kind_shift = {.run = run_shift,
                                                 .failpoint = GHP_FAILPOINT_RESHARD};
 
-static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp_step *previous)
+static struct ghp_kernel_arguments arguments_of(const struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
@@ -217,10 +219,6 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     struct ghp_kernel_arguments args =
         ghp_kernel_arguments_of(&w->program, &w->run, instr, &w->step);
 
-    (void)previous;
-    ghp_failpoint_reach(ghp_pass_is_backward(instr->pass) ? GHP_FAILPOINT_BACKWARD
-                                                          : GHP_FAILPOINT_FORWARD);
-    if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
     args.loss_scale = w->loss_scale;
     if (args.training) args.at.seconds = ghp_in_flight_seconds(w->in_flight, instr->micro);
@@ -231,6 +229,39 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
     if (p->fuses && does->relu >= 0) take_mask(w, i, &args);
     args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
+    return args;
+}
+
+/* Products of one tensor, of which i leads. Their scratch may lie in a row. */
+static enum ghp_status run_siblings(struct ghp_worker *w, int i)
+{
+    struct ghp_kernel_arguments args[GHP_MOST_SIBLINGS];
+    struct ghp_joint_run run = {.args = args};
+    int next = ghp_worker_instr(w, i)->fusion.first;
+
+    for (; next >= 0; next = ghp_worker_instr(w, next)->fusion.next) {
+        int scratch = ghp_worker_instr(w, next)->at.scratch;
+
+        args[run.n] = arguments_of(w, next);
+        if (args[run.n++].at.scratch == (char *)args[0].at.scratch + run.scratch_bytes &&
+            scratch >= 0)
+            run.scratch_bytes += w->program.buffers[scratch].bytes;
+    }
+    return w->exec.backend_ops->run_all(w->prepared[i].kernel, run);
+}
+
+static enum ghp_status run_compute(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_prepared_instr *p = &w->prepared[i];
+    struct ghp_kernel_arguments args;
+
+    (void)previous;
+    ghp_failpoint_reach(ghp_pass_is_backward(instr->pass) ? GHP_FAILPOINT_BACKWARD
+                                                          : GHP_FAILPOINT_FORWARD);
+    if (ghp_worker_done_by_another(w, i)) return GHP_OK;
+    if (p->leader == i && w->observer == NULL) return run_siblings(w, i);
+    args = arguments_of(w, i);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);
     if (instr->blocks > 0) {
         const struct ghp_ring_job job = ring_job(w, i);

@@ -2,8 +2,9 @@
  *
  * Training on a device: the same bits as in host memory, with each transport, with steps enqueued one by one and played
  * from graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms
- * over the whole batch and over ghost batches, with parameters sharded, in stages and micro-batches by both schedules;
- * on a device whose memory nobody but itself can touch (tests/executor/locked.h), so a stray access anywhere would end the test. */
+ * over the whole batch and over ghost batches, with products of one tensor at once, with parameters sharded, in stages
+ * and micro-batches by both schedules; on a device whose memory nobody but itself can touch (tests/executor/locked.h), so
+ * a stray access anywhere would end the test. */
 #include "executor/state/checkpoint.h"
 #include "executor/train/evaluate.h"
 #include "executor/backend/operands.h"
@@ -421,8 +422,11 @@ CHECK_TEST(device)
     }
     if (workers <= 2) /* whole ghost batches */
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 2, CASE_DATA, CASE_MIXED + 1);
+    if (workers <= 2) /* products of one tensor */
+        check_model(GHP_SOURCE_DIR "/models/llama-nano.json", 8, 0, CASE_DATA, CASE_MIXED + 1);
     if (workers > 1) check_sequence(GHP_SOURCE_DIR "/tests/executor/sequence.json");
     check_staged(GHP_SOURCE_DIR "/models/lenet5.json", 4);
+    check_staged(GHP_SOURCE_DIR "/tests/executor/sequence.json", 8);
     if (check_full()) check_staged(GHP_SOURCE_DIR "/models/small-resnet.json", 8);
     check_no_tapes(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_checkpoint(GHP_SOURCE_DIR "/models/small-resnet.json");
