@@ -5,7 +5,7 @@
 # error. No worker stays: all end within the watchdog's limit and some seconds, and say in what they were.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
-limit=3 most=$((limit + 40)) # the launcher needs some seconds to end a job
+limit=3 most=$((limit + 80)) # the launcher needs some seconds to end a job, more on a busy machine
 export GHP_EMULATED=eager GHP_EMULATED_GPUS=own
 cat >small.json <<'JSON'
 {"format": "ghp.model/1", "name": "small", "input": {"channels": 1, "height": 2, "width": 2},
@@ -80,14 +80,14 @@ for n in $(full && echo 2 4 || echo 2); do
         >out 2>&1 || fail "planning: $(cat out)"
     "$GHP_BIN/ghp-plan" small.json --profile profile.json --workers "$n" --batch 8 --stages $((n / 2)),fc:$((n / 2)) \
         --micro-batches 2 -o "staged$n.json" >out 2>&1 || fail "planning stages: $(cat out)"
-    for rank in $(full && seq 0 $((n - 1)) || echo 1); do
+    for rank in $(full && [ "$n" = 2 ] && echo 0) 1; do
         for fault in start end $(full && echo first exit@forward:2 hang@backward:2); do
-            [ $running -lt 5 ] || reap
+            [ $running -lt 3 ] || reap
             one plan "$n" "$fault:$rank" &
             running=$((running + 1))
         done
         for fault in exchange hang@receive:8 $(full && echo start first end exit@send:5); do
-            [ $running -lt 5 ] || reap
+            [ $running -lt 3 ] || reap
             one staged "$n" "$fault:$rank" &
             running=$((running + 1))
         done

@@ -60,7 +60,7 @@ same 4 "weight gradients deferred, partial sums" --stages 2,c:2 --micro-batches 
     --force '*=in:max'
 if full; then
     same 4 "parts of the outputs" --stages 2,c:2 --micro-batches 4 --pipeline-schedule fill-drain --force '*=out:max'
-    same 4 "a stage without micro-batches" --stages 1,c:3
+    same 4 "stages without micro-batches" --stages 2,c:2
     same 4 interleaved --stages 2,b:2,c,fc1 --micro-batches 4 --pipeline-schedule interleaved
     same 4 "four stages" --stages 1,b:1,c:1,fc1:1 --micro-batches 4
     same 4 "two groups" --stages 1,c:1 --micro-batches 2
