@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=emulated
+# ghp-test: timeout=600 label=emulated
 # tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
 # printed, and no more than they were; each kernel and each call of cuBLASLt with how often; and the bytes of its
 # instructions, one by one and as kernels do them together. One step of 16 has its instructions timed. q, k and v run at

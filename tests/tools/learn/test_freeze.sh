@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 full=yes needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=600 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_freeze.sh - fine-tuning: parameters that stay, learning rates and weight decay of some alone.
 # Under other plans the same as on one worker; time and memory are less than of a full training. The full cases: under
 # optimizer shards and servers too; a resnet18 from its weights with a new head trains as PyTorch's does (skipped where
