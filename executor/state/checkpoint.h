@@ -97,7 +97,7 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder);
 
 /* Whether the folder could be prepared, and resumed from if that is wanted. Makes none that stays.
  *
- * Returns   GHP_OK; GHP_ERR_IO as ghp_checkpoint_prepare, or if there is no checkpoint to resume
+ * Returns   GHP_OK; GHP_ERR_IO as ghp_checkpoint_prepare, or without a checkpoint to resume
  * Local: before there is anything to train by
  * Tested    tests/tools/run/test_train.sh */
 enum ghp_status ghp_checkpoint_try(const char *folder, bool resume);
