@@ -191,9 +191,10 @@ static void join_sum(const struct ghp_message *message, int first, int count)
 static enum ghp_status join_copy(const struct ghp_message *message,
                                  const struct ghp_message_slice *p, struct ghp_device device)
 {
+    if (p->scratch < 0) return GHP_OK;
     const struct ghp_move puts = move_of(message, p, GHP_MOVE_PUT);
 
-    return p->scratch < 0 ? GHP_OK : ghp_device_move(device, GHP_DEVICE_STREAM_COMPUTE, &puts);
+    return ghp_device_move(device, GHP_DEVICE_STREAM_COMPUTE, &puts);
 }
 
 void ghp_message_join(const struct ghp_message *message)
