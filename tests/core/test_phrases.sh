@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60
 # tests/core/test_phrases.sh - pages, help, messages and comments in plain words: none of the turns of phrase below
-# stands in a page, in a text that a program prints or in a comment of a C source, and the sentences of README, the
-# tutorial and the how-to pages are short, as the user's glossary is.
+# stands in a page, in a text that a program prints or in a comment of a C source. The sentences of README and of all
+# pages but results and the generated ones are short, as the user's glossary is.
 set -u
 cd "$GHP_SOURCE" || exit 1
 python3 - <<'PYTHON'
@@ -31,6 +31,7 @@ PHRASES = [
 ]
 # where such a phrase says something else: file, words, reason
 ALLOWED = [
+    ("CHANGELOG.md", '"go on" and "anew"', "words that a release replaced"),
     ("docs/explanation/time-model.md", "so many seconds a FLOP", "a rate, not a number that is withheld"),
     ("docs/explanation/cpu.md", "Where a step's time goes", "a place"),
     ("docs/explanation/scaling.md", "Where one kind of plan takes over", "a place in the table"),
@@ -41,7 +42,9 @@ ALLOWED = [
     ("inspect/report/limits.c", "Where a layer", "a heading: the place where it flips"),
     ("profiler/run/cache.c", " beside %lld", "a key in files that exist"),
 ]
+SHORT = r"README\.md|docs/(tutorial|how-to|explanation|reference(?!/cli)|developers)/.*\.md$"
 MEAN_WORDS, MOST_WORDS = 17, 25
+END = r"(?:(?<=[.!?])|(?<=[.!?]\*)|(?<=[.!?]\*\*))\s+(?=[A-Z*\[x]|ghp|mpirun|oneDNN)"
 GLOSSARY_WORDS = 45  # of the user's page
 
 wrong, used = [], set()
@@ -107,7 +110,7 @@ def sentences(text):
         if words.startswith(("|", "#", "!", "x" * 8)):
             continue
         words = re.sub(r"\]\([^)]*\)", "]", words)
-        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z*\[x]|ghp|mpirun|oneDNN)|:$|:\s+(?=[A-Z*])", words):
+        for sentence in re.split(END + r"|:$|:\s+(?=[A-Z*])", words):
             n = len(re.findall(r"[\w'.,%/+-]*\w[\w'.,%/+-]*", sentence))
             if n > 1:
                 yield n, sentence
@@ -116,7 +119,7 @@ def sentences(text):
 for name in tracked:
     if not os.path.exists(name):
         continue
-    if name.endswith(".md") and name != "CHANGELOG.md":
+    if name.endswith(".md"):
         check(name, paragraphs(read(name)))
     elif re.search(r"\.(c|h|cu|cuh|cpp|hpp)$", name):
         check(name, comments(read(name)))
@@ -124,7 +127,7 @@ for name in tracked:
             check(name, texts(read(name)))
     elif re.match(r"python/ghp/.*\.py$", name):
         check(name, [(1, " ".join(m.split())) for m in re.findall(r'"""[^"]*"""|"(?:[^"\\\n]|\\.)*"', read(name))])
-    if name == "README.md" or re.match(r"docs/(tutorial|how-to)/.*\.md$", name):
+    if re.match(SHORT, name):
         lengths = list(sentences(read(name)))
         wrong += ["%s: %d words: %s" % (name, n, sentence) for n, sentence in lengths if n > MOST_WORDS]
         mean = sum(n for n, _ in lengths) / len(lengths)
