@@ -42,7 +42,7 @@ ALLOWED = [
     ("inspect/report/limits.c", "Where a layer", "a heading: the place where it flips"),
     ("profiler/run/cache.c", " beside %lld", "a key in files that exist"),
 ]
-SHORT = r"README\.md|docs/(tutorial|how-to|explanation|reference(?!/cli)|developers)/.*\.md$"
+SHORT = r"(.*/)?(README|CONTRIBUTING)\.md$|docs/(tutorial|how-to|explanation|reference(?!/cli)|developers)/.*\.md$"
 MEAN_WORDS, MOST_WORDS = 17, 25
 END = r"(?:(?<=[.!?])|(?<=[.!?]\*)|(?<=[.!?]\*\*))\s+(?=[A-Z*\[x]|ghp|mpirun|oneDNN)"
 GLOSSARY_WORDS = 45  # of the user's page
