@@ -55,7 +55,7 @@ class Brought(nn.Module):
         else:
             self.module, pixels = UNet(), int(network)
         self.shape = (3, pixels, pixels)
-        self.module.eval()  # statistics of two samples are none to begin with
+        self.module.eval()  # training statistics need more than these two samples
         with torch.no_grad():
             out = self.module(torch.zeros(2, *self.shape))
         self.module.train()

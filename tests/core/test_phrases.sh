@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60
 # tests/core/test_phrases.sh - pages, help, messages and comments in plain words: none of the turns of phrase below
-# stands in a page, in a text that a program prints or in a comment of a C source. The sentences of README and of all
+# stands in a page, in a text that a program prints or in a comment of the code. The sentences of README and of all
 # pages but results and the generated ones are short, as the user's glossary is.
 set -u
 cd "$GHP_SOURCE" || exit 1
@@ -14,7 +14,7 @@ import sys
 # what not to write, and what to write instead
 PHRASES = [
     (r"\b[Bb]esides?\b", "next to, compared with, during, in addition to"),
-    (r"(?<!hide )(?<!hides )(?<!hidden )\b[Bb]ehind\b", "after"),  # to hide time behind other work is the field's phrase
+    (r"(?<!hide )(?<!hides )(?<!hidden )\b[Bb]ehind\b", "after"),  # a word of the field, after hide and hidden
     (r"\b[Aa]new\b", "again, from scratch"),
     (r"\b([Gg]o|[Gg]oes|[Gg]oing|gone|went) on\b", "continue"),
     (r"\b[Ww]ho(so|m)?ever\b", "anyone who"),
@@ -89,6 +89,12 @@ def comments(text):
             yield text.count("\n", 0, m.start()) + 1, re.sub(r"\n\s*(\*|//)?\s?", " ", words)
 
 
+def script_comments(text):
+    """The comments of a script, those of neighbouring lines as one."""
+    for m in re.finditer(r"(?:^|(?<=\s))# [^\n]*(?:\n[ \t]*# [^\n]*)*", text):
+        yield text.count("\n", 0, m.start()) + 1, re.sub(r"\n\s*# ?", " ", m.group()[2:])
+
+
 def read(name):
     with open(name, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -125,7 +131,9 @@ for name in tracked:
         check(name, comments(read(name)))
         if re.match(r"(core|planner|profiler|executor|inspect|onnx)/", name):
             check(name, texts(read(name)))
-    elif re.match(r"python/ghp/.*\.py$", name):
+    elif re.search(r"\.(sh|py|cmake)$|CMakeLists\.txt$|^(demo|check)$|^(bench|tests)/[\w/]+$", name):
+        check(name, script_comments(read(name)))
+    if re.match(r"python/ghp/.*\.py$", name):
         check(name, [(1, " ".join(m.split())) for m in re.findall(r'"""[^"]*"""|"(?:[^"\\\n]|\\.)*"', read(name))])
     if re.match(SHORT, name):
         lengths = list(sentences(read(name)))

@@ -36,7 +36,8 @@ most() { # WHAT COUNT STEPS MOST
     [ "$2" -le $(($3 * $4)) ] || fail "$2 $1 in $3 steps, more than $4 a step"
 }
 
-# at_once PRODUCTS TIMES: the step has so many batches of so many products; its plan trains to the same weights without
+# at_once BATCHES PRODUCTS: that is how many batches the step has, of how many products each. Without them its plan trains
+# to the same weights.
 at_once() {
     local n
     n=$(awk -v t=", $2 at once" 'index($0, t) { n += $1 } END { print n + 0 }' step)

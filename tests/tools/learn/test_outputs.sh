@@ -44,7 +44,7 @@ network '"hinge", "own_labels": true'
 planned 3 6 && { run 3 plan.json --verify 2 || fail "labels of each: $(tail -1 err)"; }
 "$GHP_BIN/ghp-inspect" model.json >out || fail "ghp-inspect of model.json"
 
-# ---- what is no network of several outputs ----
+# ---- what is refused ----
 refused() { # refused TEXT LOSS-KEYS [SED]
     network "$2"
     sed -i "${3:-}" model.json

@@ -46,7 +46,7 @@ holds several "[p['feasible'] for p in o['points']] == [True, True, False] and a
     p[k] == json.load(open(f))[k] for p, f in zip(o['points'], ('one', 'slow'))
     for k in ('step_s', 'low_s', 'high_s', 'workers', 'flop_utilisation', 'peak_bytes'))" || fail "other points"
 denied 1 '48 replicas' "${expect[@]}" --nodes 3,6 --network eth-10 --json
-# batch norms: their exchanges are no computing, and local statistics are named as what they gain
+# batch norms: their exchanges do not count as computing, and local statistics are named as what they gain
 norms=("$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/resnet18.json" --machine xeon-8180-2 --nodes 4 --network eth-1 --batch 32)
 "${norms[@]}" --json >norms || fail "batch norms: exit $?"
 holds norms "abs(o['compute_s'] + o['reshard_s'] + o['exposed_s'] - o['step_s']) < 1e-9 < o['reshard_s'] and any(
