@@ -24,7 +24,7 @@ def slugs(page):
     return found
 
 
-reached = {"docs/index.md"}
+reached, links, anchors = {"docs/index.md"}, 0, 0
 for page in pages:
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", open(page, encoding="utf-8").read(), flags=re.S | re.M)
     wrong += ["%s: a blank in '%s'" % (page, target) for target in re.findall(r"\]\(([^)\n]*\.md[^)\n]* [^)\n]*)\)", text)]
@@ -32,6 +32,7 @@ for page in pages:
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
+        links, anchors = links + 1, anchors + bool(anchor)
         full = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
         if not os.path.exists(full):
             wrong.append("%s: there is no '%s'" % (page, target))
@@ -46,6 +47,7 @@ for name in tracked:
                 wrong.append("%s: there is no %s" % (name, path))
 wrong += ["docs/index.md does not link to %s" % page for page in pages
           if page.startswith("docs/") and page not in reached]
+print("%d links, %d of them to a heading" % (links, anchors))
 print("\n".join(sorted(set(wrong))))
 sys.exit(len(wrong) > 0)
 PYTHON
