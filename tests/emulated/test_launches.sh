@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=emulated
+# ghp-test: timeout=600 full=yes label=emulated
 # tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
 # printed, and no more than they were; each kernel and each call of cuBLASLt with how often; and the bytes of its
 # instructions, one by one and as kernels do them together. One step of 16 has its instructions timed. q, k and v run at
 # once, and k and v of grouped heads, to the bits of single products. In full: of GPT-2 124M, and of resnet50.
 #
 # Kernels are counted on an emulated GPU, where convolutions and attention take ghp's own: an attention one forward and
-# three backward. Products are called as cuda/linear.c calls cuBLASLt.
+# three backward. Products are called as cuda/linear.c calls cuBLASLt. In short tests emulated/graphs stands for it.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 export GHP_EMULATED=eager

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-inspect
+# ghp-test: timeout=240 full=yes needs=ghp-inspect
 # tests/tools/bench/test_ddp.sh - the yardstick of PyTorch: refusals without it; where it is, its networks have ghp's
-# numbers of weights, and a worker alone trains.
+# numbers of weights, and a worker alone trains. In short tests tools/bench/slurm stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 lab=$GHP_SOURCE/bench/lab

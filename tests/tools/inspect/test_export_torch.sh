@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=script needs=ghp-plan,ghp-profile,ghp-inspect
+# ghp-test: timeout=600 full=yes label=script needs=ghp-plan,ghp-profile,ghp-inspect
 # tests/tools/inspect/test_export_torch.sh - plans that PyTorch carries out: on four ranks ten steps have the losses of
 # one process. What PyTorch's placements cannot say is refused. Wants a python3 (GHP_PYTHON) that has torch, onnx and
-# onnxscript for all but the refusals.
+# onnxscript for all but the refusals. In short tests tools/inspect/inspect stands for it.
 set -u
 python=${GHP_PYTHON:-python3}
 script=$GHP_SOURCE/tests/tools/inspect/export_torch.py

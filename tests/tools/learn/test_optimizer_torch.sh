@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=400 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=400 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_optimizer_torch.sh - ten steps of lenet5 by PyTorch's SGD, AdamW and clip_grad_norm_, and by
 # Lion's formula on PyTorch's tensors, compared with ghp-run's on one worker and on four, by data, other splits, shards of the update, two stages and micro-batches.
-# Skipped where python3 (GHP_PYTHON) has no torch.
+# Skipped where python3 (GHP_PYTHON) has no torch. In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 script=$GHP_SOURCE/tests/tools/learn/optimizer_torch.py

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/networks/test_curves.sh - a U-Net on masks and a ViT-tiny on pictures, as PyTorch exports them: 50 steps by
 # the planner's own plan on two workers, full cases on four too. The losses of all steps and the last weights are those
 # of one worker and of PyTorch, in double. Wants a python3 (GHP_PYTHON) that has torch, torchvision and onnxscript.
+# In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 python=${GHP_PYTHON:-python3}
 . "$(dirname "$0")/../scratch.sh"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=3600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=3600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_exporters.sh - networks of torchvision as both of PyTorch's exporters write them: read, and
 # their gradients after one step compared with PyTorch's, in double and float. Full runs take a network of each kind
 # once; GHP_EXPORTERS=all takes each in four ways and prints the table of docs/results/exactness.md.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
+# In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 python=${GHP_PYTHON:-python3}
 . "$(dirname "$0")/../scratch.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_from_pytorch.sh - docs/how-to/from-pytorch.md, then weights-back.md, fine-tuning.md and
 # torch-plans.md: their files are written and their commands run, in the order of the pages. Wants a python3 (GHP_PYTHON)
-# that has torch, onnx, onnxscript and safetensors.
+# that has torch, onnx, onnxscript and safetensors. In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 python=$(command -v "${GHP_PYTHON:-python3}")
 . "$(dirname "$0")/../scratch.sh"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=900 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_huggingface.sh - folders of transformers through the tools: small networks of both families
 # with random weights are planned and trained by ghp and by PyTorch, and come back as folders; one of each family in ONNX
 # (full runs), as torch's exporters write them; GPT-2 itself by GHP_ALL=1. Wants a python3 (GHP_PYTHON) that has torch and
-# transformers.
+# transformers. In short tests tools/python/python stands for it.
 set -u
 program="$GHP_SOURCE/tests/tools/networks/huggingface.py"
 export HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error OMP_NUM_THREADS=1

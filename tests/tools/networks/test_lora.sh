@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-train
+# ghp-test: timeout=600 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-train
 # tests/tools/networks/test_lora.sh - low-rank adaptation: trained as the PEFT library trains it, on one worker and on
 # several; the adapter is one that PEFT reads, and the merged network one that transformers reads. Wants a python3
 # (GHP_PYTHON) that has torch and transformers; without peft its arithmetic is written out.
+# In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 python=${GHP_PYTHON:-python3}
 export HF_HUB_OFFLINE=1 HF_HUB_DISABLE_PROGRESS_BARS=1 TRANSFORMERS_VERBOSITY=error OMP_NUM_THREADS=1

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=1200 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=1200 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_modules.sh - small modules of the kinds that people bring (modules.py), as both of PyTorch's
 # exporters write them: read, and their gradients after one step compared with PyTorch's, in double. Full runs take each
 # module by one exporter, in turn, and by both those whose graphs the two write unlike; GHP_EXPORTERS=all takes all by
 # both.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
+# In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 python=${GHP_PYTHON:-python3}
 . "$(dirname "$0")/../scratch.sh"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=900 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_parameters.sh - what of a PyTorch module is trained: parameters, and neither buffers nor
 # constants, as both exporters write them. Wants a python3 (GHP_PYTHON) that has torch, onnx and onnxscript.
+# In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 python=${GHP_PYTHON:-python3}
 . "$(dirname "$0")/../scratch.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=900 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_transformer_torch.sh - transformers trained by ghp are PyTorch's: losses, the norm of all
 # gradients and every gradient tensor, in float and double, on one worker and on four, by each way to divide them.
-# Wants a python3 (GHP_PYTHON) that has torch.
+# Wants a python3 (GHP_PYTHON) that has torch. In short tests executor/train/equality stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 python=${GHP_PYTHON:-python3}

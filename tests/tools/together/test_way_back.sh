@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/together/test_way_back.sh - the tensors of a checkpoint are the module's: their names, shapes and values,
 # also of products that are written x @ weight. Wants a python3 (GHP_PYTHON) that has torch, onnx, onnxscript and
-# safetensors.
+# safetensors. In short tests tools/examples/pytorch_resnet stands for it.
 set -u
 python=${GHP_PYTHON:-python3}
 . "$(dirname "$0")/../scratch.sh"
