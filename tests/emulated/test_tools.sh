@@ -55,15 +55,15 @@ cmp words.hash plain.hash || fail "a padded vocabulary trains to other weights"
 cmp words/checkpoint.safetensors plain/checkpoint.safetensors || fail "a padded vocabulary has other checkpoints"
 
 # classes and outputs with weights, in recorded steps: the losses of a processor
-echo '{"format": "ghp.model/1", "name": "two", "input": {"channels": 12}, "layers": [
+echo '{"format": "ghp.model/1", "name": "outputs", "input": {"channels": 12}, "layers": [
   {"name": "main", "op": "linear", "features": 4}, {"name": "aux", "op": "linear", "features": 4, "inputs": ["input"]},
-  {"name": "outputs", "op": "concat", "inputs": ["main", "aux"]},
-  {"name": "loss", "op": "softmax_cross_entropy", "output_weights": [1, 0.3]}]}' >two.json
-analytic two.json two.profile.json
-"$BIN/ghp-plan" two.json --profile two.profile.json --workers 1 --batch 8 -o two.json.plan >out 2>err ||
+  {"name": "both", "op": "concat", "inputs": ["main", "aux"]},
+  {"name": "loss", "op": "softmax_cross_entropy", "output_weights": [1, 0.3]}]}' >outputs.json
+analytic outputs.json outputs.profile.json
+"$BIN/ghp-plan" outputs.json --profile outputs.profile.json --workers 1 --batch 8 -o outputs.plan.json >out 2>err ||
     fail "plan of two outputs: $(head -3 err)"
 for backend in onednn cuda; do
-    launch 1 "$BIN/ghp-run" two.json.plan --backend $backend --steps 6 --lr 0.1 --class-weights 1,0.25,3,2 \
+    launch 1 "$BIN/ghp-run" outputs.plan.json --backend $backend --steps 6 --lr 0.1 --class-weights 1,0.25,3,2 \
         --metrics $backend.metrics || fail "weights of classes by $backend: $(head -3 err)"
     sed 's/.*"loss": *\([^,}]*\).*/\1/' $backend.metrics >$backend.losses
 done
