@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double usual_time_limit_s = 30;
+static const double usual_time_limit_s = 25;
 enum { MOST_WORKERS = 1 << 20 };
 
 struct open_model {

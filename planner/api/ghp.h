@@ -55,7 +55,7 @@ struct ghp_model;   /* a network */
 struct ghp_profile; /* what a machine was measured to do */
 struct ghp_plan; /* a plan, with the network and the part of the profile that it is predicted by */
 
-/* What is asked for. All zero but workers and batch: the fastest plan that is found in 30 seconds. */
+/* What is asked for. All zero but workers and batch: the fastest plan that is found in 25 seconds. */
 struct ghp_planning {
     int workers;   /* ranks that will train, 1 to 2^20 */
     int64_t batch; /* global batch [samples], a multiple or a divisor of the workers */
@@ -64,7 +64,7 @@ struct ghp_planning {
     const char *strategy; /* "auto", "data", "model" or "owt"; NULL: auto */
     /* fixed splits, as of ghp-plan --force: "conv*=data,fc1=out:max"; NULL: none */
     const char *force;
-    double time_limit_s; /* of the search; 0: 30 */
+    double time_limit_s; /* of the search; 0: 25 */
 };
 
 /* One training step by a plan, as predicted. */

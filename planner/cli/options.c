@@ -27,7 +27,7 @@ static const char *const load_balance_names[] = {GHP_LOAD_BALANCE_MODE_LIST(NAME
 static const char *const former_pipeline_names[] = {"shared", "off", "all", "auto", NULL};
 
 struct ghp_plan_options ghp_plan_chosen = {
-    .bucket = "auto", .sync = "auto", .time_limit_s = 30, .max_stages = 3, .max_micro_batches = 64};
+    .bucket = "auto", .sync = "auto", .time_limit_s = 25, .max_stages = 3, .max_micro_batches = 64};
 
 const struct ghp_opt ghp_plan_option_table[] = {
     {.kind = GHP_OPT_HEADING, .help = "What to plan"},
