@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=240 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_losses_torch.sh - ten steps with label smoothing, with binary cross-entropy, of one label and
 # of several, of samples that are blended of two, and with regression, of vectors and of images, on two and four
 # workers, compared with PyTorch's cross_entropy(label_smoothing), binary_cross_entropy_with_logits, mse_loss and
 # huber_loss. Classes that are divided have the smoothed loss of one worker, and so have numbers; labels that do not fit
-# are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
+# are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy. In short
+# tests executor/backend/reference stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 script=$GHP_SOURCE/tests/tools/learn/losses_torch.py
