@@ -16,7 +16,7 @@ enum {
     PATH_BYTES = 4096
 };
 
-static const double most_batch_half = 8, least_bandwidth_share = 1.0 / 16;
+static const double most_batch_half = 8, least_bandwidth_fraction = 1.0 / 16;
 static const double finest = 1e-5; /* of a parameter's range: where the fit's steps end */
 
 static enum ghp_status path_of(const char *folder, const char *network, char path[PATH_BYTES])
@@ -170,7 +170,7 @@ done:
 
 /* ---- fits ---- */
 
-/* What one fit carries: `at` are the free parameters as shares of their ranges. */
+/* What one fit carries: `at` are the free parameters as fractions of their ranges. */
 struct fitting {
     const struct ghp_scaling_case *cases;
     int n;
@@ -186,7 +186,7 @@ static struct ghp_scaling_node node_at(const struct fitting *f, const double *at
 
     node.batch_half = at[0] * most_batch_half;
     if (f->fit->n_free > 1)
-        node.bandwidth_Bps *= least_bandwidth_share + at[1] * (1 - least_bandwidth_share);
+        node.bandwidth_Bps *= least_bandwidth_fraction + at[1] * (1 - least_bandwidth_fraction);
     return node;
 }
 

@@ -19,7 +19,7 @@
 enum { MOST_ARGS = 14, CANNOT_RUN = 127 };
 
 /* Solvers are told to work to 1e-9 in their variables. A choice that is off 0 by 1e-9 lets a step be shorter by that
- * share of all reductions, and reductions can last 1000 times as long as the step. */
+ * fraction of all reductions, and reductions can last 1000 times as long as the step. */
 static const double tolerance = 1e-5;
 
 static const char file_here[] = "FILE", limit_here[] = "LIMIT";
@@ -201,13 +201,13 @@ static enum ghp_status run_solver(struct run *run)
     return GHP_OK;
 }
 
-static void set_args(const struct ghp_check_with *how, const char *file, struct run *run)
+static void set_args(const struct ghp_check_with *check, const char *file, struct run *run)
 {
     const struct solver *s = run->solver;
     int n = 0;
 
-    run->program = strcmp(how->solver, s->name) == 0 ? s->program : how->solver;
-    snprintf(run->limit, sizeof run->limit, "%.0f", ceil(how->time_limit_s));
+    run->program = strcmp(check->solver, s->name) == 0 ? s->program : check->solver;
+    snprintf(run->limit, sizeof run->limit, "%.0f", ceil(check->time_limit_s));
     run->args[n++] = run->program;
     for (int k = 0; k < MOST_ARGS && s->args[k] != NULL; k++)
         run->args[n++] = s->args[k] == file_here    ? file
@@ -277,14 +277,14 @@ static void default_program(const char *path, char *text, size_t n)
 
 enum ghp_status ghp_inspect_check_with(struct ghp_display *report, const struct ghp_plan *plan,
                                        const char *path, const char *program,
-                                       const struct ghp_check_with *how)
+                                       const struct ghp_check_with *check)
 {
     char file[PATH_MAX];
     struct ghp_integer_program head;
     struct run run = {.optimum = NAN};
     double began_s, seconds;
 
-    GHP_TRY(find_solver(how->solver, &run.solver));
+    GHP_TRY(find_solver(check->solver, &run.solver));
     if (program == NULL) default_program(path, file, sizeof file);
     if (program == NULL && access(file, F_OK) != 0)
         return GHP_FAIL(GHP_ERR_IO,
@@ -295,7 +295,7 @@ enum ghp_status ghp_inspect_check_with(struct ghp_display *report, const struct 
     if (program == NULL) program = file;
     GHP_TRY(ghp_integer_program_read(plan, program, &head));
     GHP_TRY(check_alone(&plan->certificate));
-    set_args(how, program, &run);
+    set_args(check, program, &run);
     began_s = ghp_now_s();
     GHP_TRY(run_solver(&run));
     seconds = ghp_now_s() - began_s;

@@ -25,6 +25,6 @@ struct ghp_check_with {
  *           (no such solver); GHP_ERR_IO (it cannot be run, or the program not be read); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_check_with(struct ghp_display *report, const struct ghp_plan *plan,
                                        const char *path, const char *program,
-                                       const struct ghp_check_with *how);
+                                       const struct ghp_check_with *check);
 
 #endif

@@ -76,7 +76,7 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
                    plan->predicted.step_s * 1e3);
     ghp_sheet_note(sheet, "reshard: layout changes on the way in, forward and backward, and batch "
                           "norms' sums; reduce: its "
-                          "share of the gradient reduction, which overlaps; exposed: what "
+                          "part of the gradient reduction, which overlaps; exposed: what "
                           "computation waits before the layer for it; not in the sum");
     if (plan->n_alternatives > 0)
         ghp_sheet_note(

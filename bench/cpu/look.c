@@ -61,10 +61,10 @@ static int compare(const void *a, const void *b)
 }
 
 /* The quantile of n values, which it sorts. */
-static double quantile(double *values, int64_t n, double share)
+static double quantile(double *values, int64_t n, double fraction)
 {
     qsort(values, (size_t)n, sizeof *values, compare);
-    return values[(int64_t)(share * (double)(n - 1) + 0.5)];
+    return values[(int64_t)(fraction * (double)(n - 1) + 0.5)];
 }
 
 /* Seconds of one update of every parameter; their numbers lie one after the other. */

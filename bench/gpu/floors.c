@@ -64,7 +64,7 @@ static double floor_of(const struct floors *f, const struct ghp_instr *instr, in
 }
 
 /* The part of an instruction's bytes that is not moved if another's kernel does it. */
-static double saved_share(const struct ghp_instr *instr)
+static double saved_fraction(const struct ghp_instr *instr)
 {
     bool backward = instr->backward || ghp_pass_is_backward(instr->pass);
 
@@ -110,7 +110,7 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
         f->alone_bytes += traffic(&program.instrs[i], element_bytes);
         if (program.instrs[i].fusion.by >= 0)
             f->saved_bytes +=
-                saved_share(&program.instrs[i]) * traffic(&program.instrs[i], element_bytes);
+                saved_fraction(&program.instrs[i]) * traffic(&program.instrs[i], element_bytes);
     }
     ghp_program_release(&program);
     return status;

@@ -355,7 +355,7 @@ static void open_tables(struct report *r)
         ghp_table_column(r->regrets, columns[i][0], columns[i][1], 'l');
     }
     ghp_table_note(r->errors, "clusters: HOSTSxRANKS@RATE; measured: median over the turns; "
-                              "others: other programs' share of the cores meanwhile; pace: a fixed "
+                              "others: other programs' part of the cores meanwhile; pace: a fixed "
                               "job's time by the same when the cluster was profiled");
     ghp_table_column(r->errors, "batch", "", 'r');
     ghp_table_column(r->errors, "plan", "", 'l');

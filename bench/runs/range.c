@@ -5,56 +5,56 @@
 
 static const double tail = 0.05, rounding = 1e-9;
 
-static int by_share(const void *a, const void *b)
+static int by_ratio(const void *a, const void *b)
 {
-    const struct ghp_run_share *x = a, *y = b;
+    const struct ghp_run_ratio *x = a, *y = b;
 
     return (x->of > y->of) - (x->of < y->of);
 }
 
-/* The share's weight: one for each family together. */
-static double weight_of(const struct ghp_run_share *shares, int n, int i, int without)
+/* The ratio's weight: one for each family together. */
+static double weight_of(const struct ghp_run_ratio *ratios, int n, int i, int without)
 {
     int rows = 0;
 
     for (int j = 0; j < n; j++)
-        rows += shares[j].family == shares[i].family;
-    return shares[i].family == without ? 0 : 1.0 / rows;
+        rows += ratios[j].family == ratios[i].family;
+    return ratios[i].family == without ? 0 : 1.0 / rows;
 }
 
-void ghp_run_range(struct ghp_run_share *shares, int n, int without, double range[2])
+void ghp_run_range(struct ghp_run_ratio *ratios, int n, int without, double range[2])
 {
     double all = 0, so_far = 0;
     int low = 0;
 
-    qsort(shares, (size_t)n, sizeof *shares, by_share);
+    qsort(ratios, (size_t)n, sizeof *ratios, by_ratio);
     for (int i = 0; i < n; i++)
-        all += weight_of(shares, n, i, without);
-    range[0] = shares[0].of;
-    range[1] = shares[n - 1].of;
+        all += weight_of(ratios, n, i, without);
+    range[0] = ratios[0].of;
+    range[1] = ratios[n - 1].of;
     for (int i = 0; i < n; i++) {
-        so_far += weight_of(shares, n, i, without);
+        so_far += weight_of(ratios, n, i, without);
         if (low == 0 && so_far >= tail * all - rounding) {
-            range[0] = shares[i].of;
+            range[0] = ratios[i].of;
             low = 1;
         }
         if (so_far >= (1 - tail) * all - rounding) {
-            range[1] = shares[i].of;
+            range[1] = ratios[i].of;
             return;
         }
     }
 }
 
-int ghp_run_range_holds(struct ghp_run_share *shares, int n, int families)
+int ghp_run_range_holds(struct ghp_run_ratio *ratios, int n, int families)
 {
     int held = 0;
 
     for (int f = 0; f < families; f++) {
         double range[2];
 
-        ghp_run_range(shares, n, f, range);
+        ghp_run_range(ratios, n, f, range);
         for (int i = 0; i < n; i++)
-            held += shares[i].family == f && shares[i].of >= range[0] && shares[i].of <= range[1];
+            held += ratios[i].family == f && ratios[i].of >= range[0] && ratios[i].of <= range[1];
     }
     return held;
 }

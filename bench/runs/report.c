@@ -332,25 +332,25 @@ static enum ghp_status print_unsaid(const struct report *r)
 /* How far steps lie from the rule of thumb alone, without a family's rate: the range of predictions that have none. */
 static enum ghp_status print_range(const struct report *r)
 {
-    struct ghp_run_share *shares = ghp_alloc((size_t)r->rows.n + 1, sizeof *shares);
+    struct ghp_run_ratio *ratios = ghp_alloc((size_t)r->rows.n + 1, sizeof *ratios);
     double range[2];
     int n = 0, held;
 
-    if (shares == NULL) return GHP_NO_MEMORY();
+    if (ratios == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < r->rows.n; i++)
         if (r->of[i].said && r->of[i].rule_s > 0)
-            shares[n++] =
-                (struct ghp_run_share){r->of[i].family, r->of[i].measured_s / r->of[i].rule_s};
+            ratios[n++] =
+                (struct ghp_run_ratio){r->of[i].family, r->of[i].measured_s / r->of[i].rule_s};
     if (n > 0) {
-        held = ghp_run_range_holds(shares, n, r->families);
-        ghp_run_range(shares, n, -1, range);
+        held = ghp_run_range_holds(ratios, n, r->families);
+        ghp_run_range(ratios, n, -1, range);
         printf("\n# by the rule of thumb alone, nine tenths of the steps, of each family as many, "
                "are %.2f "
                "to %.2f of the predicted;\n# %d of %d rows (%.0f %%) lie in the range of all other "
                "families\n\n",
                range[0], range[1], held, n, 100.0 * held / n);
     }
-    free(shares);
+    free(ratios);
     return GHP_OK;
 }
 

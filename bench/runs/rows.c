@@ -29,7 +29,7 @@ struct fields {
 };
 
 /* Cuts the field that begins at *at; *at is then what ended it. Returns the field, without its quotes. */
-static char *cut_field(char **at, int *line)
+static char *next_field(char **at, int *line)
 {
     char *in = *at, *out = *at, *field = *at;
     bool quoted = *in == '"';
@@ -64,7 +64,7 @@ static bool next_line(char **at, int *line, struct fields *fields)
     }
     fields->line = *line;
     while (**at != '\0' && fields->n < FIELDS_MOST) {
-        char *field = cut_field(at, line), ends = **at;
+        char *field = next_field(at, line), ends = **at;
 
         fields->of[fields->n++] = field;
         **at = '\0';

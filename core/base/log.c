@@ -210,7 +210,7 @@ static void say_line(const struct words *w, double now_s)
 }
 
 /* Draws the bar as wide as what is said leaves room for. */
-static void draw(double share, const struct words *w)
+static void draw(double fraction, const struct words *w)
 {
     char cells[BAR_CELLS + 1], line[2 * LINE_SIZE];
     bool color = has_color();
@@ -220,7 +220,7 @@ static void draw(double share, const struct words *w)
                      w->text[0] != '\0' ? ", " : "", w->text);
     room = room - 3 > BAR_CELLS ? BAR_CELLS : room - 3; /* blank and brackets */
     if (room >= LEAST_CELLS) {
-        full = (int)(share * room);
+        full = (int)(fraction * room);
         memset(cells, '.', (size_t)room);
         memset(cells, '#', (size_t)full);
         cells[room] = '\0';
@@ -234,7 +234,7 @@ static void draw(double share, const struct words *w)
     bar.on_screen = true;
 }
 
-static void show(double share, double left_s, struct words *w)
+static void show(double fraction, double left_s, struct words *w)
 {
     double now_s = ghp_now_s();
 
@@ -243,7 +243,7 @@ static void show(double share, double left_s, struct words *w)
     else
         snprintf(w->left, sizeof w->left, "?");
     if (look_of() == GHP_PROGRESS_LIVE)
-        draw(share, w);
+        draw(fraction, w);
     else
         say_line(w, now_s);
 }
@@ -252,15 +252,15 @@ static void show(double share, double left_s, struct words *w)
 static void show_count(const char *fmt, va_list arguments) GHP_PRINTF(1, 0);
 static void show_count(const char *fmt, va_list arguments)
 {
-    double now_s = ghp_now_s(), spent_s = now_s - bar.begun_s, share;
+    double now_s = ghp_now_s(), spent_s = now_s - bar.begun_s, fraction;
     struct words w;
 
     bar.drawn_s = now_s;
-    share = (double)bar.done / (double)bar.total;
+    fraction = (double)bar.done / (double)bar.total;
     vsnprintf(w.text, sizeof w.text, fmt, arguments);
     snprintf(w.done, sizeof w.done, "%" PRId64 "/%" PRId64, bar.before + bar.done,
              bar.before + bar.total);
-    show(share, bar.done > 0 ? spent_s * (1.0 - share) / share : -1.0, &w);
+    show(fraction, bar.done > 0 ? spent_s * (1.0 - fraction) / fraction : -1.0, &w);
 }
 
 void ghp_progress_step(int64_t done, const char *fmt, ...)

@@ -120,12 +120,12 @@ static const char *default_of(const struct ghp_opt *opt, char *out, size_t n)
 /* The longest part of text that fits on a line: up to its last blank, or a whole word. */
 static size_t line_length(const char *text, size_t width)
 {
-    size_t n = strlen(text), cut = width;
+    size_t n = strlen(text), end = width;
 
     if (n <= width) return n;
-    while (cut > 0 && text[cut] != ' ')
-        --cut;
-    return cut > 0 ? cut : strcspn(text, " ");
+    while (end > 0 && text[end] != ' ')
+        --end;
+    return end > 0 ? end : strcspn(text, " ");
 }
 
 /* Prints the text from a column on; used is what the line holds already. */

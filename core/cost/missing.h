@@ -10,7 +10,7 @@
 #include "core/cost/profile.h"
 
 /* So far seconds by a law, and those of a collective by another kind's table or by the analytic model, are mostly from
- * what is measured, as a share of them: docs/explanation/time-model.md 3. */
+ * what is measured, as a fraction of them: docs/explanation/time-model.md 3. */
 #define GHP_MISSING_LAW_ERROR 0.25
 #define GHP_MISSING_COMM_ERROR 1.0
 

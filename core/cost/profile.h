@@ -42,7 +42,7 @@ struct ghp_op_entry {
     enum ghp_source source;
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
-    /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or
+    /* fraction of the seconds that is due to the other workers running it at once, and not others; 0: none, or
      * unknown */
     double contention;
     /* of those that a program can ask for, seconds and algorithm in the likeliest among them; 0: they have no choice */
@@ -143,7 +143,7 @@ struct ghp_profile {
     struct ghp_rate fused_accumulate;
     struct ghp_overlap overlap;
     struct ghp_speed_probe speed_probe;
-    /* share by which other programs, or a machine whose speed changed, may have lengthened what was measured; 0:
+    /* fraction by which other programs, or a machine whose speed changed, may have lengthened what was measured; 0:
      * none */
     double disturbed;
     /* of the workers that were measured; entries and rates are the slowest's */
@@ -247,7 +247,7 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
 enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
                                      const struct ghp_transfer *transfer, struct ghp_cost *cost);
 
-/* Twice the mean error of the links' model, compared with the measured collectives of 64 KiB and more, as a share of
+/* Twice the mean error of the links' model, compared with the measured collectives of 64 KiB and more, as a fraction of
  * their seconds; 0: there are none. The profile is finalized. Local. Tested tests/core/cost/test_profile.c */
 double ghp_profile_comm_spread(const struct ghp_profile *profile);
 
@@ -272,11 +272,11 @@ static inline struct ghp_precision ghp_profile_precision(const struct ghp_profil
     return (struct ghp_precision){profile->element_bytes, profile->tf32};
 }
 
-/* What a worker's arena may take of its share of a GPU, if the profile is of GPUs whose memory is known [bytes];
+/* What a worker's arena may take of its part of a GPU, if the profile is of GPUs whose memory is known [bytes];
  * 0: no such limit. */
 int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers);
 
-/* A worker's share of the memory of its node, or by the analytic model of its GPU if the machine has any [bytes];
+/* A worker's part of the memory of its node, or by the analytic model of its GPU if the machine has any [bytes];
  * 0: unknown, else at least 1. */
 int64_t ghp_profile_memory_per_worker(const struct ghp_profile *profile, int workers);
 

@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A key cut at its samples: "conv2d n16 c64 ..." is prefix "conv2d n", 16 samples, rest " c64 ...". */
+/* A key split at its samples: "conv2d n16 c64 ..." is prefix "conv2d n", 16 samples, rest " c64 ...". */
 struct family {
     char prefix[GHP_KEY_BYTES];
     size_t n_prefix;
     char rest[GHP_KEY_BYTES];
 };
 
-static bool cut_key(const char *key, struct family *family)
+static bool read_family(const char *key, struct family *family)
 {
     const char *space = strchr(key, ' ');
 
@@ -114,7 +114,7 @@ struct ghp_op_interpolation ghp_profile_op_points(const struct ghp_profile *prof
         points.samples[0] = local->n;
         return points;
     }
-    if (!cut_key(key, &family)) return points;
+    if (!read_family(key, &family)) return points;
     look_around(profile, &family, pass, local->n, &around);
     if (around.below[0] != NULL && around.above[0] != NULL)
         return (struct ghp_op_interpolation){
@@ -439,7 +439,7 @@ static enum ghp_status mix_cost(const struct ghp_profile *profile, const struct 
         cost->seconds += t->latencies * few.seconds;
         return GHP_OK;
     }
-    cost->seconds = t->beside * each_s;
+    cost->seconds = t->concurrent * each_s;
     if (instr->servers == 0) return GHP_OK;
     port_s = workers * most * each_s / instr->servers;
     if (workers * t->out * update.seconds > port_s) port_s = workers * t->out * update.seconds;

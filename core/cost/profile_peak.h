@@ -1,7 +1,7 @@
 /* core/cost/profile_peak.h - a profile of a machine that nobody measured, from what its data sheets promise.
  *
- * Rules of thumb: shares of the peaks that training commonly reaches. They are the same for all machines. No entry is
- * measured, and every source is `analytic`.
+ * Rules of thumb: fractions of the peaks that training commonly reaches. They are the same for all machines. No entry
+ * is measured, and every source is `analytic`.
  *
  * Tested  tests/core/cost/test_named_machine.c */
 #ifndef GHP_CORE_COST_PROFILE_PEAK_H
@@ -9,13 +9,13 @@
 
 #include "core/cost/profile.h"
 
-/* Shares of the peak, in per cent. Dense networks' training is reported at 30 to 60 % of the peak FLOPs; copies reach
- * 80 to 90 % of the memory's rate, and long collectives 70 to 90 % of a link's. */
+/* Fractions of the peak, in per cent. Dense networks' training is reported at 30 to 60 % of the peak FLOPs; copies
+ * reach 80 to 90 % of the memory's rate, and long collectives 70 to 90 % of a link's. */
 enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_MEMORY = 80, GHP_PEAK_LINK = 80 };
 
 /* Makes the profile for a number of workers: one for each GPU, or without GPUs equal parts of the nodes' processors.
  *
- * machine   copied, with the links' bandwidths times their share
+ * machine   copied, with the links' bandwidths times their fraction
  *
  * Returns   GHP_OK, finalized; GHP_ERR_INPUT (no figures for the precision, more workers than GPUs, or no network
  *           between several nodes); GHP_ERR_NO_MEMORY */
@@ -27,8 +27,8 @@ enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
  * rate   > 0 */
 void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
 
-/* Between these shares of the step by the rules of thumb lie nine tenths of the steps of published runs, of each family
- * as many.
+/* Between these fractions of the step by the rules of thumb lie nine tenths of the steps of published runs, of each
+ * family as many.
  *
  * Source   docs/results/published-runs.md, which bench/published prints */
 extern const double ghp_peak_range[2];

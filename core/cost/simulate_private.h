@@ -20,7 +20,7 @@ enum ghp_status ghp_simulate_alike(int n, const struct ghp_program *programs,
 /* Steps from one average of the weights to the next; 1: there is none, or one in each. */
 int ghp_simulate_period(const struct ghp_program *program);
 
-/* The mean of a step that averages, in which an average costs `period` times its share, and of steps that do not. */
+/* The mean of a step that averages, in which an average costs `period` times its part, and of steps that do not. */
 enum ghp_status ghp_simulate_mean(const struct ghp_program *program, int period,
                                   const struct ghp_profile *profile, const struct ghp_cost *costs,
                                   struct ghp_timing *timing);

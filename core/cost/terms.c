@@ -11,7 +11,7 @@ static bool is_part(const struct ghp_program *program, int i, int bucket)
     return b->storage == bucket && i != bucket && b->buffer_kind != GHP_BUFFER_OPTIMIZER_SHARD;
 }
 
-/* Shares out what is done for a whole bucket: its reduction, its gather, or the update of an optimizer shard. */
+/* Divides what is done for a whole bucket: its reduction, its gather, or the update of an optimizer shard. */
 static void add_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr,
                           double seconds, struct ghp_term *terms)
 {

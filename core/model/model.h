@@ -258,7 +258,7 @@ struct ghp_drawn { /* random_features: what its matrix is drawn by */
 };
 
 struct ghp_loss {
-    /* softmax_cross_entropy: share of a target that all classes get alike, [0, 1] */
+    /* softmax_cross_entropy: part of a target that all classes get alike, [0, 1] */
     double smoothing;
     bool multi_label;     /* binary_cross_entropy: each output has a label of its own, 0 or 1 */
     enum ghp_error error; /* regression */

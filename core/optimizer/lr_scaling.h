@@ -7,7 +7,7 @@
  *     lars       0.001 |w| / (|g| + weight_decay |w|);  v = momentum v + rate (g + weight_decay w);  w -= v
  *     lamb       |w| / |q|, q the direction of adamw with its decay;  w -= rate q
  *     adascale   s of all tensors together
- *     lena       s of the tensor; times S / ramp while S < ramp; S sums up s, or if s was cut the whole model's
+ *     lena       s of the tensor; times S / ramp while S < ramp; S sums up s, or if s was clamped the whole model's
  *
  * core/optimizer/tensor_rates.h says what s and S are.
  *

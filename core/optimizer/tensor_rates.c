@@ -42,13 +42,13 @@ static void advance_by_weights(struct ghp_tensor_rates *rates, double decay,
 
 /* ---- by the worker batches ---- */
 
-/* At most n; *cut: it was more. */
-static double ratio_of(double top, double bottom, double n, bool *cut)
+/* At most n; *clamped: it was more. */
+static double ratio_of(double top, double bottom, double n, bool *clamped)
 {
     double s = (top + little) / (bottom + little);
 
-    *cut = s > n;
-    return *cut ? n : s;
+    *clamped = s > n;
+    return *clamped ? n : s;
 }
 
 static void advance_by_batches(struct ghp_tensor_rates *rates, int batches, double ramp,
@@ -56,7 +56,7 @@ static void advance_by_batches(struct ghp_tensor_rates *rates, int batches, doub
 {
     double *top = rates->values, *bottom = top + rates->tensors, *gain = bottom + rates->tensors;
     double n = batches, fraction = fmin(n / batches_of_mean, 1), tops = 0, bottoms = 0, whole;
-    bool cut;
+    bool clamped;
 
     for (int j = 0; j < rates->tensors; j++) {
         top[j] = fraction * norms->others[j] / n + (1 - fraction) * top[j];
@@ -64,13 +64,13 @@ static void advance_by_batches(struct ghp_tensor_rates *rates, int batches, doub
         tops += top[j];
         bottoms += bottom[j];
     }
-    whole = ratio_of(tops, bottoms, n, &cut);
+    whole = ratio_of(tops, bottoms, n, &clamped);
     for (int j = 0; j < rates->tensors; j++) {
-        double s = ratio_of(top[j], bottom[j], n, &cut);
+        double s = ratio_of(top[j], bottom[j], n, &clamped);
 
         rates->factors[j] = whole;
         if (rates->rule->ramps) rates->factors[j] = gain[j] < ramp ? s * gain[j] / ramp : s;
-        gain[j] += rates->rule->ramps && !cut ? s : whole;
+        gain[j] += rates->rule->ramps && !clamped ? s : whole;
     }
 }
 

@@ -37,7 +37,7 @@ struct ghp_choice_cost {
     double step_s; /* the whole simulated step */
     double forward_s, backward_s;
     double reshard_s; /* reshards before and after the layer, both ways */
-    double reduce_s;  /* its share of the gradient reduction */
+    double reduce_s;  /* its part of the gradient reduction */
     double exposed_s; /* of that: computation waits for it */
     double update_s;
     int64_t peak_bytes; /* arena of a worker */

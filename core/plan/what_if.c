@@ -44,7 +44,7 @@ static const struct {
     {"workers_per_node", "", 1, 1 << 20, WHOLE, "as many nodes as the workers then need"},
     {"cores", "", 1, 1 << 16, WHOLE, "of one node"},
     {"memory_bytes", "", 1, 0x1p60, BYTES,
-     "memory of one node, such as 64GiB; a worker gets its share, unless --memory is given"},
+     "memory of one node, such as 64GiB; a worker gets its part, unless --memory is given"},
     {"intra.latency_s", "s", 0, 1e6, REAL, "of a message between two workers of a node"},
     {"intra.bandwidth_Bps", "bytes/s", 1, 1e18, REAL, "between two workers of a node"},
     {"inter.latency_s", "s", 0, 1e6, REAL, "of a message between two nodes"},
@@ -325,7 +325,7 @@ static void update_cost(const struct change *c, struct ghp_profile *p)
     if (c->moved && p->workers > 0) p->workers = c->workers;
 }
 
-/* How much faster a worker becomes by its share of a node: only a measured profile knows the share that it had. */
+/* How much faster a worker becomes by its part of a node: only a measured profile knows the part that it had. */
 static void divide_node(const struct ghp_what_if *w, const struct values *from,
                         const struct values *to, struct change *c)
 {

@@ -4,7 +4,7 @@
  * asked for M':
  *
  *     collectives   each entry's seconds times analytic(M', kind) / analytic(M, kind), the ring model over the link
- *                   that the groups of that kind cross, with the share of it that each gets; source `analytic`. If the
+ *                   that the groups of that kind cross, with the part of it that each gets; source `analytic`. If the
  *                   ratio is one - the link is not overridden, and the groups lie as they lay - the entry stays as
  *                   measured.
  *     operations    seconds / (speed.compute * cores of a worker in M' / cores of a worker in M); source `analytic`
@@ -12,7 +12,7 @@
  *     slow.worker   its speed over slow.factor; if it becomes the slowest, operations and the rates of updates,
  *                   loads and sums become its own (core/cost/speeds.h); source `analytic`
  *
- * The cores and the share of a node's memory traffic change only if `nodes`, `workers_per_node` or `cores` do, and only
+ * The cores and the part of a node's memory traffic change only if `nodes`, `workers_per_node` or `cores` do, and only
  * in measured profiles. A profile by the analytic model states the rate of one worker, wherever that runs. An override
  * that sets what is there changes nothing and is not recorded.
  *
@@ -56,7 +56,7 @@ enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profi
 int ghp_what_if_workers_per_node(const struct ghp_profile *profile,
                                  const struct ghp_machine *machine, int workers);
 
-/* A worker's share of a node's memory where `memory_bytes` is among the overrides, at least 1; else 0 [bytes].
+/* A worker's part of a node's memory where `memory_bytes` is among the overrides, at least 1; else 0 [bytes].
  *
  * profile   after ghp_what_if_apply */
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile);

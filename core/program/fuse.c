@@ -233,7 +233,8 @@ static struct ghp_operands written_by(const struct ghp_instr *instr)
 }
 
 /* Whether one of the operands has memory in common with a buffer. */
-static bool touch(const struct ghp_program *program, const struct ghp_operands *at, int buffer)
+static bool has_common_memory(const struct ghp_program *program, const struct ghp_operands *at,
+                              int buffer)
 {
     struct place place = place_of(program, buffer);
     int ids[sizeof *at / sizeof(int)]; /* it holds nothing else */
@@ -255,7 +256,7 @@ static bool touch(const struct ghp_program *program, const struct ghp_operands *
 static bool is_left_alone(const struct ghp_program *program, int i, int there, int buffer)
 {
     const struct ghp_operands written = written_by(&program->instrs[i]);
-    bool writes = touch(program, &written, buffer);
+    bool writes = has_common_memory(program, &written, buffer);
     int end = i < there ? there : i;
 
     for (int k = (i < there ? i : there) + 1; k < end; k++) {
@@ -263,7 +264,7 @@ static bool is_left_alone(const struct ghp_program *program, int i, int there, i
         const struct ghp_operands others = written_by(between);
 
         if (between->fusion.by == i) continue; /* done with it */
-        if (touch(program, writes ? &between->at : &others, buffer)) return false;
+        if (has_common_memory(program, writes ? &between->at : &others, buffer)) return false;
     }
     return true;
 }

@@ -77,7 +77,7 @@ struct ghp_mix_traffic {
     /* in addition to one for each message that it stands still for; < 0: these overlap */
     double latencies;
     /* one-way messages that travel during the step, and have to be done when it ends */
-    double beside;
+    double concurrent;
     int word_bytes; /* of each message, in addition to the weights */
 };
 

@@ -4,7 +4,7 @@
  * Forward: a COMPUTE of the own block, then for each other a SHIFT that brings it and a COMPUTE that adds it to the
  * output, by the logarithms of sums that a kernel saves: those of two blocks say by which factors their outputs are
  * added. Backward in the same order: with the logarithm of all blocks each COMPUTE makes the gradients of a block
- * alone. Sums of keys' and values' gradients travel with their block, and a last SHIFT brings them home. In a causal
+ * alone. Sums of keys' and values' gradients travel with their block, and a last SHIFT brings them back. In a causal
  * attention member i computes blocks 0 to i; the price is the last member's.
  *
  * Blocks on their way lie in one buffer, the operand `ring`, of two halves: one is sent while the other is filled. What

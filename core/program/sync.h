@@ -58,9 +58,10 @@ struct ghp_mixing_facts {
     int arrivals;        /* of a server: shards of all weights for each worker */
     bool server_moments; /* of a server: moments for each worker */
     bool server_sum;     /* of a server: a sum of what arrived */
-    bool whole_shares; /* a worker's share is 1 at first, not 1 / N, and rates are divided by it */
-    /* By what number of its own each worker's mixes continue: its share; its losses since they were told last. */
-    bool keeps_share, keeps_loss;
+    bool
+        whole_sum_weights; /* a worker's sum weight is 1 at first, not 1 / N, and rates are divided by it */
+    /* By what number of its own each worker's mixes continue: its sum weight; its losses since they were told last. */
+    bool keeps_sum_weight, keeps_loss;
     /* An extreme worker sets the pace of all, so that one slow worker slows all of them. */
     bool (*in_step)(struct ghp_sync sync);
     struct ghp_mix_traffic (*traffic)(struct ghp_sync sync, int workers);

@@ -7,7 +7,7 @@ static struct ghp_region region_of(const struct ghp_transfer *t,
 {
     struct ghp_layout layout = sends ? t->from : t->to;
 
-    if (sends && layout.kind == GHP_LAYOUT_FULL) /* copies: each sends its own share */
+    if (sends && layout.kind == GHP_LAYOUT_FULL) /* copies: each sends its own slice */
         layout = (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
     return ghp_placement_region(placement, layout, t->shape);
 }

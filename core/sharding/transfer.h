@@ -2,7 +2,7 @@
  * whom.
  *
  * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples, positions
- * and channels that both hold: one message a pair that shares any. Senders with equal copies each send their own share
+ * and channels that both hold: one message a pair that shares any. Senders with equal copies each send their own slice
  * of the samples. Partial sums are all sent, and added by the receiver in the order of the senders. The geometry here
  * is what the cost, the buffers' sizes and the executor's messages are made of.
  *

@@ -61,7 +61,7 @@ void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer)
 
 struct ghp_second_label { /* of a sample that is blended of two */
     int32_t label;
-    double share; /* of its loss, and the first label's is the rest; 0: there is no second one */
+    double weight; /* of its loss, and the first label's is the rest; 0: there is no second one */
 };
 
 struct ghp_tensors { /* NULL if the pass does not use it */

@@ -57,57 +57,57 @@ static int64_t count_ids(const struct ghp_local *local)
                           : ghp_local_labels(local);
 }
 
-/* Cuts the next tensor off the block; with base NULL it only counts. */
-struct cutter {
+/* Takes the next tensor from the block; with base NULL it only counts. */
+struct arena {
     char *base;
     int64_t used;
 };
 
-static void *cut(struct cutter *cutter, int64_t bytes)
+static void *take(struct arena *arena, int64_t bytes)
 {
-    void *at = cutter->base == NULL ? NULL : cutter->base + cutter->used;
-    cutter->used += ghp_align(bytes);
+    void *at = arena->base == NULL ? NULL : arena->base + arena->used;
+    arena->used += ghp_align(bytes);
     return at;
 }
 
-static void cut_all(const struct ghp_local *local, int size, unsigned what, struct cutter *cutter,
-                    struct ghp_tensors *at)
+static void take_all(const struct ghp_local *local, int size, unsigned what, struct arena *arena,
+                     struct ghp_tensors *at)
 {
     int64_t out = ghp_local_out_elements(local) * size;
     int weights = ghp_operand_set_weights(local);
     for (int i = 0; i < ghp_operand_set_inputs(local); i++) {
         int64_t in = ghp_operand_set_input_elements(local, i) *
                      (ghp_op_of(local->op)->takes_ids ? (int)sizeof(int32_t) : size);
-        if (what & GHP_AT_X) at->x[i] = cut(cutter, in);
-        if (what & GHP_AT_DX) at->dx[i] = cut(cutter, in);
+        if (what & GHP_AT_X) at->x[i] = take(arena, in);
+        if (what & GHP_AT_DX) at->dx[i] = take(arena, in);
     }
     if (has_ids(local) && (what & GHP_AT_X))
-        at->x[local->n_inputs - 1] = cut(cutter, count_ids(local) * (int64_t)sizeof(int32_t));
-    if (what & GHP_AT_Y) at->y = cut(cutter, out);
-    if (what & GHP_AT_DY) at->dy = cut(cutter, out);
+        at->x[local->n_inputs - 1] = take(arena, count_ids(local) * (int64_t)sizeof(int32_t));
+    if (what & GHP_AT_Y) at->y = take(arena, out);
+    if (what & GHP_AT_DY) at->dy = take(arena, out);
     for (int i = 0; i < weights; i++) {
         int64_t bytes = ghp_local_param_elements(local, i) * ghp_parameter_bytes(size);
-        if (what & GHP_AT_W) at->w[i] = cut(cutter, bytes);
-        if (what & GHP_AT_DW) at->dw[i] = cut(cutter, bytes);
+        if (what & GHP_AT_W) at->w[i] = take(arena, bytes);
+        if (what & GHP_AT_DW) at->dw[i] = take(arena, bytes);
     }
     if (what != (unsigned)EVERYTHING) return;
-    at->saved = cut(cutter, ghp_local_saved_bytes(local, size));
-    at->metrics = cut(cutter, GHP_METRIC_COUNT * (int64_t)sizeof(double));
+    at->saved = take(arena, ghp_local_saved_bytes(local, size));
+    at->metrics = take(arena, GHP_METRIC_COUNT * (int64_t)sizeof(double));
     if (ghp_op_of(local->op)->is_loss)
-        at->labels = cut(cutter, ghp_local_labels(local) * (int64_t)sizeof(int32_t));
+        at->labels = take(arena, ghp_local_labels(local) * (int64_t)sizeof(int32_t));
     if (ghp_local_stats_bytes(local) > 0)
-        at->stats = cut(cutter, ghp_local_stats_bytes(local) / ghp_local_repeat(local));
+        at->stats = take(arena, ghp_local_stats_bytes(local) / ghp_local_repeat(local));
     if (ghp_op_of(local->op)->states[0].part == NULL) return;
     for (int i = 0; i < GHP_MAX_STATES; i++)
-        at->state[i] = cut(cutter, local->c * ghp_parameter_bytes(size));
+        at->state[i] = take(arena, local->c * ghp_parameter_bytes(size));
 }
 
 int64_t ghp_operand_set_bytes(const struct ghp_local *local, int element_bytes, unsigned passes)
 {
     struct ghp_tensors at = {0};
-    struct cutter cutter = {0};
-    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &at);
-    return cutter.used;
+    struct arena arena = {0};
+    take_all(local, element_bytes, needs(local->op, passes), &arena, &at);
+    return arena.used;
 }
 
 /* Uniform in [centre - 1, centre + 1) x span; exact in float for the centres and spans used here. */
@@ -247,8 +247,8 @@ enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_
             ghp_op_name(local->op), (long long)bytes);
     }
     memset(set->memory, 0, (size_t)set->bytes);
-    struct cutter cutter = {.base = set->memory};
-    cut_all(local, element_bytes, what, &cutter, &set->args.at);
+    struct arena arena = {.base = set->memory};
+    take_all(local, element_bytes, what, &arena, &set->args.at);
     if (ids_of(set) != NULL) make_ids(local, ids_of(set));
     return fill_all(set, fill_on_host);
 }
@@ -318,7 +318,7 @@ enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct g
                                         struct ghp_operand_set *set)
 {
     struct ghp_operand_set host;
-    struct cutter cutter = {0};
+    struct arena arena = {0};
     void *memory = NULL;
     enum ghp_status status = ghp_operand_set_init(local, element_bytes, passes, &host);
 
@@ -327,9 +327,9 @@ enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct g
     set->device = device;
     set->memory = NULL;
     GHP_TRY_GOTO(status, ghp_device_allocate(device, host.bytes, &memory), done);
-    set->memory = cutter.base = memory;
+    set->memory = arena.base = memory;
     memset(&set->args.at, 0, sizeof set->args.at);
-    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->args.at);
+    take_all(local, element_bytes, needs(local->op, passes), &arena, &set->args.at);
     status = ghp_operand_set_upload(&host, set);
 done:
     ghp_operand_set_release(&host);
@@ -383,7 +383,7 @@ enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
                                              const struct ghp_local *local, int element_bytes,
                                              unsigned passes, struct ghp_operand_set *set)
 {
-    struct cutter cutter = {0};
+    struct arena arena = {0};
     void *memory = NULL;
     enum ghp_status status = GHP_OK;
 
@@ -391,8 +391,8 @@ enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
     *set = set_of(local, element_bytes, passes);
     set->device = device;
     GHP_TRY_GOTO(status, ghp_device_allocate(device, set->bytes, &memory), fail);
-    set->memory = cutter.base = memory;
-    cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->args.at);
+    set->memory = arena.base = memory;
+    take_all(local, element_bytes, needs(local->op, passes), &arena, &set->args.at);
     GHP_TRY_GOTO(status, send_ids(set), fail);
     GHP_TRY_GOTO(status, fill_all(set, fill_on_device), fail);
     GHP_TRY_GOTO(status, ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE), fail);

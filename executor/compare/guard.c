@@ -17,8 +17,8 @@
 /* One step of every turn warms up. The others are timed: for turn_s, within these limits. */
 enum { PLANS = 2, ROUNDS = 6, LEAST_STEPS = 3, MOST_STEPS = 40, WARM_UP_STEPS = 1 };
 static const double turn_s = 0.3;
-/* Share by which a profile was disturbed, above which its plan and data parallelism may be the other way round, however
- * well either is predicted. */
+/* Fraction by which a profile was disturbed, above which its plan and data parallelism may be the other way round,
+ * however well either is predicted. */
 static const double doubtful = 0.1;
 
 const char *const ghp_guard_names[] = {"auto", "on", "off", NULL};
@@ -144,7 +144,7 @@ static enum ghp_status time_data(struct turns *c, double *step_s)
 }
 
 /* The mean of all workers counts. */
-static enum ghp_status share(struct turns *c, double seconds[PLANS])
+static enum ghp_status exchange(struct turns *c, double seconds[PLANS])
 {
     struct ghp_setup *s = c->guard->setup;
 
@@ -167,7 +167,7 @@ static enum ghp_status run_rounds(struct turns *c)
         for (int i = 0; i < PLANS && !c->ends; i++)
             GHP_TRY(order[i] == 0 ? time_plan(c, &c->seconds[round][0])
                                   : time_data(c, &c->seconds[round][1]));
-        if (!c->ends) GHP_TRY(share(c, c->seconds[round]));
+        if (!c->ends) GHP_TRY(exchange(c, c->seconds[round]));
     }
     return GHP_OK;
 }

@@ -413,7 +413,7 @@ static enum ghp_status npy_open(const struct ghp_data_request *request, const ch
     } else {
         GHP_TRY(add_folder(request, rest, data));
     }
-    return ghp_pictures_share(data, request, rest);
+    return ghp_pictures_divide(data, request, rest);
 }
 
 const struct ghp_data_ops ghp_data_npy = {

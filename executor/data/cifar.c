@@ -66,7 +66,7 @@ static enum ghp_status cifar10_open(const struct ghp_data_request *request, cons
 
     GHP_TRY(add_files(folder, train, 1, ghp_data_pictures(data, GHP_DATA_TRAIN)));
     GHP_TRY(add_files(folder, test, 1, ghp_data_pictures(data, GHP_DATA_TEST)));
-    return ghp_pictures_share(data, request, folder);
+    return ghp_pictures_divide(data, request, folder);
 }
 
 static enum ghp_status cifar100_open(const struct ghp_data_request *request, const char *folder,
@@ -76,7 +76,7 @@ static enum ghp_status cifar100_open(const struct ghp_data_request *request, con
 
     GHP_TRY(add_files(folder, train, LABELS_MOST, ghp_data_pictures(data, GHP_DATA_TRAIN)));
     GHP_TRY(add_files(folder, test, LABELS_MOST, ghp_data_pictures(data, GHP_DATA_TEST)));
-    return ghp_pictures_share(data, request, folder);
+    return ghp_pictures_divide(data, request, folder);
 }
 
 const struct ghp_data_ops ghp_data_cifar10 = {

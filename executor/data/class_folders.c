@@ -153,7 +153,7 @@ static enum ghp_status add_class(struct ghp_class_folders *f, int set, int label
     struct names names = {0};
     char path[PATH_BYTES];
     enum ghp_status status = GHP_OK;
-    size_t cut;
+    size_t trained;
 
     files->first[label] = files->n;
     snprintf(path, sizeof path, "%s/%s", files->folder, name);
@@ -163,12 +163,13 @@ static enum ghp_status add_class(struct ghp_class_folders *f, int set, int label
                           "'%s' has no .jpg, .jpeg or .png files; add the class's images or "
                           "remove the folder",
                           path);
-    cut = split > 0 && names.n > 0 ? trains(names.n, split) : names.n;
-    if (status == GHP_OK) status = add_files(files, name, label, &names, (const size_t[2]){0, cut});
+    trained = split > 0 && names.n > 0 ? trains(names.n, split) : names.n;
+    if (status == GHP_OK)
+        status = add_files(files, name, label, &names, (const size_t[2]){0, trained});
     if (status == GHP_OK && split > 0) {
         f->sets[GHP_DATA_TEST].first[label] = f->sets[GHP_DATA_TEST].n;
         status = add_files(&f->sets[GHP_DATA_TEST], name, label, &names,
-                           (const size_t[2]){cut, names.n});
+                           (const size_t[2]){trained, names.n});
     }
     names_release(&names);
     return status;

@@ -370,7 +370,7 @@ bool ghp_data_blends(const struct ghp_data *data)
     return data != NULL && ghp_blending_is_on(&data->blending);
 }
 
-/* What the batch's sample i is blended with; it has no share if the batch is of a test set. */
+/* What the batch's sample i is blended with; it has no fraction if the batch is of a test set. */
 static struct ghp_blend blend_of(const struct ghp_data *data, const struct ghp_batch *batch,
                                  int64_t i)
 {
@@ -411,7 +411,7 @@ enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *b
         GHP_TRY(check_sample(data, batch->set, batch->samples[i]));
         GHP_TRY(data->ops->image(data, batch->samples[i], batch, image));
         drawn = blend_of(data, batch, i);
-        if (drawn.share > 0) GHP_TRY(blend(data, batch, &drawn, bytes, image));
+        if (drawn.fraction > 0) GHP_TRY(blend(data, batch, &drawn, bytes, image));
     }
     return GHP_OK;
 }
@@ -435,16 +435,16 @@ enum ghp_status ghp_data_blend_labels(struct ghp_data *data, const struct ghp_ba
         struct ghp_blend drawn = blend_of(data, batch, i);
         int32_t other = labels[i];
 
-        if (drawn.share > 0) GHP_TRY(ghp_data_labels(data, batch->set, &drawn.other, 1, &other));
-        if (other == labels[i]) drawn.share = 0;
-        if (drawn.share > 0.5) {
+        if (drawn.fraction > 0) GHP_TRY(ghp_data_labels(data, batch->set, &drawn.other, 1, &other));
+        if (other == labels[i]) drawn.fraction = 0;
+        if (drawn.fraction > 0.5) {
             int32_t own = labels[i];
 
             labels[i] = other;
             other = own;
-            drawn.share = 1 - drawn.share;
+            drawn.fraction = 1 - drawn.fraction;
         }
-        seconds[i] = (struct ghp_second_label){other, drawn.share};
+        seconds[i] = (struct ghp_second_label){other, drawn.fraction};
     }
     return GHP_OK;
 }

@@ -88,8 +88,8 @@ enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
                                 const int64_t *samples, int64_t n, int32_t *labels);
 /* Whether training samples are blended of two (image/blend.h). */
 bool ghp_data_blends(const struct ghp_data *data); /* accepts NULL */
-/* The second labels of n samples that are, [n], whose labels are given: of both labels the one with the greater share
- * is then in `labels`. No share is above 0 where both are the same, and in a test set. */
+/* The second labels of n samples that are, [n], whose labels are given: of both labels the one with the greater
+ * fraction is then in `labels`. No fraction is above 0 where both are the same, and in a test set. */
 enum ghp_status ghp_data_blend_labels(struct ghp_data *data, const struct ghp_batch *batch,
                                       int32_t *labels, struct ghp_second_label *seconds);
 /* How many labels of n samples are not ignored, of each output: labels [outputs.n]. */

@@ -141,8 +141,8 @@ enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_pictu
 /* A set for training and one for testing from what the files hold: a lone set is cut at `split`.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (a lone set without split, or a split with both sets) */
-enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
-                                   const char *folder);
+enum ghp_status ghp_pictures_divide(struct ghp_data *data, const struct ghp_data_request *request,
+                                    const char *folder);
 
 /* The normalisation that was asked for, of a source that has images and whose sets are known.
  *

@@ -182,7 +182,7 @@ static enum ghp_status idx_open(const struct ghp_data_request *request, const ch
 {
     GHP_TRY(open_set(folder, "train", ghp_data_pictures(data, GHP_DATA_TRAIN)));
     GHP_TRY(open_set(folder, "t10k", ghp_data_pictures(data, GHP_DATA_TEST)));
-    return ghp_pictures_share(data, request, folder);
+    return ghp_pictures_divide(data, request, folder);
 }
 
 const struct ghp_data_ops ghp_data_idx = {

@@ -12,8 +12,8 @@ struct ghp_pictures *ghp_data_pictures(const struct ghp_data *data, int set)
     return data->ops->close == ghp_pictures_close ? (struct ghp_pictures *)data->own + set : NULL;
 }
 
-enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
-                                   const char *folder)
+enum ghp_status ghp_pictures_divide(struct ghp_data *data, const struct ghp_data_request *request,
+                                    const char *folder)
 {
     const struct ghp_pictures *sets = data->own, *train = &sets[GHP_DATA_TRAIN],
                               *test = &sets[GHP_DATA_TEST];

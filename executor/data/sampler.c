@@ -8,7 +8,7 @@
 
 enum {
     STREAM_DRAW = 0x64726177,
-    NUMBERS = 3 /* of a draw: which kind, which sample, which share */
+    NUMBERS = 3 /* of a draw: which kind, which sample, which part */
 };
 
 enum ghp_status ghp_sampler_init(struct ghp_sampler *s, int64_t n, double uniform, uint64_t seed,

@@ -1,7 +1,7 @@
 /* executor/data/sampler.h - importance sampling: which sample comes next, by how long their gradients were.
  *
  * Each of n samples has a norm, that of its gradient when it was last measured. With chance `uniform` a draw is any
- * sample, all alike, and only then its norm is measured again; else a sample by its share of all norms. So
+ * sample, all alike, and only then its norm is measured again; else a sample by its part of all norms. So
  *
  *     chance p = (1 - uniform) norm / (sum of norms) + uniform / n,    at least uniform / n
  *
@@ -23,7 +23,7 @@
 
 #include <stdbool.h>
 
-/* The share of draws that are uniform, of a training. */
+/* The fraction of draws that are uniform, of a training. */
 static const double ghp_sampler_uniform = 0.5;
 
 struct ghp_sampler {

@@ -71,8 +71,8 @@ int64_t ghp_load_label_bytes(const struct ghp_load *load)
 }
 
 /* One sample after the other: a source makes all labels of one. */
-static enum ghp_status cut_labels(const struct ghp_load *load, const struct ghp_supply *supply,
-                                  int32_t *labels)
+static enum ghp_status some_labels(const struct ghp_load *load, const struct ghp_supply *supply,
+                                   int32_t *labels)
 {
     int32_t *all = ghp_alloc((size_t)load->sample_labels, sizeof *all);
     enum ghp_status status = all == NULL ? GHP_NO_MEMORY() : GHP_OK;
@@ -92,7 +92,7 @@ enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp
                                    int32_t *labels)
 {
     GHP_ASSERT(load->first_label + load->labels <= supply->n);
-    if (load->positions < load->sample_labels) return cut_labels(load, supply, labels);
+    if (load->positions < load->sample_labels) return some_labels(load, supply, labels);
     return ghp_data_labels(supply->data, supply->set, supply->samples + load->first_label,
                            load->labels, labels);
 }

@@ -73,7 +73,7 @@ static enum ghp_status open_set(const struct ghp_data_request *request, const ch
 }
 
 /* Windows that train, and those that test. */
-static enum ghp_status share(const struct ghp_data_request *request, struct ghp_data *data)
+static enum ghp_status divide(const struct ghp_data_request *request, struct ghp_data *data)
 {
     struct ghp_tokens *const *tokens = data->own;
     int64_t n = ghp_tokens_windows(tokens[GHP_DATA_TRAIN]);
@@ -102,7 +102,7 @@ static enum ghp_status windows_open(const struct ghp_data_request *request, cons
     GHP_TRY(open_set(request, files, data, GHP_DATA_TRAIN));
     GHP_TRY(open_set(request, files, data, GHP_DATA_TEST));
     data->shape = request->shape;
-    return share(request, data);
+    return divide(request, data);
 }
 
 static void windows_close(void *own)

@@ -130,7 +130,7 @@ static enum ghp_status finish(struct ghp_p2p_thread *c, int at)
 }
 
 /* One round over everything under way; *progress: something was done. */
-static enum ghp_status carry(struct ghp_p2p_thread *c, bool *progress)
+static enum ghp_status advance(struct ghp_p2p_thread *c, bool *progress)
 {
     *progress = false;
     for (int i = 0; i < c->n_active;) {
@@ -205,7 +205,7 @@ static enum ghp_status serve(struct ghp_p2p_thread *c)
         pthread_mutex_unlock(&c->lock);
         for (int i = c->n_active - n; i < c->n_active && status == GHP_OK; i++)
             status = start(c, c->active[i]);
-        if (status == GHP_OK) status = carry(c, &progress);
+        if (status == GHP_OK) status = advance(c, &progress);
         if (status != GHP_OK) return status;
         if (progress || n > 0) wait = ghp_backoff_begin(wait.backoff);
     }

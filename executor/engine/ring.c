@@ -123,9 +123,9 @@ enum ghp_status ghp_ring_shift(const struct ghp_ring_job *job, const struct ghp_
 {
     const struct ghp_instr *instr = job->instr;
     int block = instr->block;
-    bool home = block == instr->blocks;
+    bool returns = block == instr->blocks;
 
-    for (int i = 0; i < 2 && !home; i++) {
+    for (int i = 0; i < 2 && !returns; i++) {
         enum ghp_ring_tensor tensor = i == 0 ? GHP_RING_KEYS : GHP_RING_VALUES;
 
         GHP_TRY(pass_on(job, tensor, block == 1 ? at->x[1 + i] : ring_at(job, block - 1, tensor),
@@ -133,7 +133,7 @@ enum ghp_status ghp_ring_shift(const struct ghp_ring_job *job, const struct ghp_
     }
     for (int i = 0; i < 2 && instr->backward; i++) {
         enum ghp_ring_tensor tensor = i == 0 ? GHP_RING_DKEYS : GHP_RING_DVALUES;
-        void *to = home ? at->dx[1 + i] : NULL;
+        void *to = returns ? at->dx[1 + i] : NULL;
 
         GHP_TRY(pass_on(job, tensor, ring_at(job, block - 1, tensor),
                         to != NULL ? to : ring_at(job, block, tensor)));

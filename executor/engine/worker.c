@@ -323,7 +323,7 @@ struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *w)
 double *ghp_worker_mix_number(struct ghp_worker *w)
 {
     if (w->mixer == NULL) return NULL;
-    if (w->program.mixing->keeps_share) return &w->mix_numbers.share;
+    if (w->program.mixing->keeps_sum_weight) return &w->mix_numbers.sum_weight;
     return w->program.mixing->keeps_loss ? &w->mix_numbers.lost : NULL;
 }
 

@@ -32,21 +32,21 @@ struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/
     double waited_s;                    /* for messages, between two steps */
     int64_t exchanges; /* without servers: messages of all weights that were sent */
     /* gosgd: of all weights this worker's part; what it has sent of it, and taken from others; sgp: the same times N */
-    double share, sent_share, taken_share;
+    double sum_weight, sent_sum_weight, taken_sum_weight;
     int64_t led_least, led_most; /* lsgd: pulls in which a worker led its group; of all workers */
 };
 
 /* State of a worker's mixes. A checkpoint keeps the parts that mixing->keeps_* name. */
 struct ghp_mix_numbers {
-    double share; /* as of struct ghp_mix_count */
-    double lost;  /* sum of its mean losses since workers told each other theirs */
+    double sum_weight; /* as of struct ghp_mix_count */
+    double lost;       /* sum of its mean losses since workers told each other theirs */
 };
 
 /* Factor of the learning rate of the next updates. */
 static inline double ghp_mix_rate(const struct ghp_mixing_facts *mixing,
                                   const struct ghp_mix_numbers *numbers)
 {
-    return mixing->whole_shares ? 1 / numbers->share : 1;
+    return mixing->whole_sum_weights ? 1 / numbers->sum_weight : 1;
 }
 
 struct ghp_mixer; /* executor/mixing/mixer.h */

@@ -100,7 +100,8 @@ int ghp_worker_bucket_of(const struct ghp_worker *w, int layer);
 struct ghp_run_kind {
     /* What the compute stream does when it comes to it, by the rates of the step `previous`; NULL: nothing. */
     enum ghp_status (*run)(struct ghp_worker *w, int i, const struct ghp_step *previous);
-    enum ghp_status (*beside)(struct ghp_worker *w, int i); /* the communication stream; or NULL */
+    /* What the communication stream does; or NULL. */
+    enum ghp_status (*concurrent)(struct ghp_worker *w, int i);
     enum ghp_failpoint failpoint; /* before such an instruction; GHP_FAILPOINT_MPI: none */
 };
 extern const struct ghp_run_kind *const ghp_run_kinds[GHP_INSTR_COUNT];

@@ -20,9 +20,9 @@ enum hello_kind {
     HELLO_MET      /* nothing follows until all have met */
 };
 
-struct hello {    /* from a worker to another one */
-    int64_t kind; /* enum hello_kind */
-    double share; /* gosgd: of the weights that follow */
+struct hello {         /* from a worker to another one */
+    int64_t kind;      /* enum hello_kind */
+    double sum_weight; /* gosgd: of the weights that follow */
 };
 
 struct partner { /* what a worker has to do with another one */
@@ -36,7 +36,7 @@ struct gossip {   /* a mixer's own */
     bool listens; /* to all partners */
     int last_heard;
     struct partner *from;      /* whose weights arrive; NULL: nobody's */
-    double held_share;         /* gosgd: of what has arrived and is not in x */
+    double held_sum_weight;    /* gosgd: of what has arrived and is not in x */
     struct partner partners[]; /* of each worker */
 };
 
@@ -197,15 +197,15 @@ enum {
     SENT,
     ARRIVING,
     HELD
-}; /* copies; held: the mean of what has arrived since the last mix, by shares */
+}; /* copies; held: the mean of what has arrived since the last mix, by sum weights */
 
 /* x becomes the mean of x and y, whose share is `share`. */
-static void average_in(struct ghp_flat x, double *of_x, struct ghp_flat y, double share)
+static void average_in(struct ghp_flat x, double *of_x, struct ghp_flat y, double sum_weight)
 {
-    double sum = *of_x + share;
+    double sum = *of_x + sum_weight;
 
     if (*of_x > 0)
-        ghp_flat_pull(x, share / sum, y);
+        ghp_flat_pull(x, sum_weight / sum, y);
     else
         ghp_flat_copy(x, y);
     *of_x = sum;
@@ -217,7 +217,8 @@ static enum ghp_status carry_gosgd(struct ghp_mixer *m)
     int from;
 
     if (own->from != NULL && !is_under_way(m, TAKEN_WHOLE)) {
-        average_in(m->copies[HELD], &own->held_share, m->copies[ARRIVING], own->from->heard.share);
+        average_in(m->copies[HELD], &own->held_sum_weight, m->copies[ARRIVING],
+                   own->from->heard.sum_weight);
         GHP_TRY(listen_to(m, (int)(own->from - own->partners)));
         own->from = NULL;
     }
@@ -231,23 +232,24 @@ static void take_held(struct ghp_mixer *m)
 {
     struct gossip *own = m->own;
 
-    if (!(own->held_share > 0)) return;
-    m->count.taken_share += own->held_share;
+    if (!(own->held_sum_weight > 0)) return;
+    m->count.taken_sum_weight += own->held_sum_weight;
     if (ghp_mixer_has(m, GHP_FAULT_NO_MIXING))
-        m->place.numbers->share += own->held_share;
+        m->place.numbers->sum_weight += own->held_sum_weight;
     else
-        average_in(m->x, &m->place.numbers->share, m->copies[HELD], own->held_share);
-    own->held_share = 0;
+        average_in(m->x, &m->place.numbers->sum_weight, m->copies[HELD], own->held_sum_weight);
+    own->held_sum_weight = 0;
 }
 
 static enum ghp_status send_half(struct ghp_mixer *m, int to)
 {
-    m->place.numbers->share /= 2;
+    m->place.numbers->sum_weight /= 2;
     if (ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION)) return GHP_OK;
     GHP_TRY(ghp_mixer_wait(m, whole_slot(m, SENT_WHOLE), 1, "sending weights"));
     ghp_flat_copy(m->copies[SENT], m->x);
-    GHP_TRY(say(m, to, (struct hello){.kind = HELLO_WEIGHTS, .share = m->place.numbers->share}));
-    m->count.sent_share += m->place.numbers->share;
+    GHP_TRY(say(m, to,
+                (struct hello){.kind = HELLO_WEIGHTS, .sum_weight = m->place.numbers->sum_weight}));
+    m->count.sent_sum_weight += m->place.numbers->sum_weight;
     return move_weights(m, to, m->copies[SENT], false);
 }
 

@@ -18,7 +18,7 @@
 enum { SENT_WORD, SENT, TAKEN_WORD, TAKEN, SLOTS };
 
 struct push {             /* a mixer's own */
-    float sent, received; /* shares of the messages under way */
+    float sent, received; /* sum weights of the messages under way */
     /* ---- overlap ---- */
     double held;       /* of what has come and is not in x */
     bool expects;      /* a message of the step `next` may come */
@@ -40,8 +40,8 @@ static double part(struct ghp_mixer *m)
 {
     struct push *p = m->own;
 
-    p->sent = (float)(m->place.numbers->share / 2);
-    m->place.numbers->share -= (double)p->sent;
+    p->sent = (float)(m->place.numbers->sum_weight / 2);
+    m->place.numbers->sum_weight -= (double)p->sent;
     return (double)p->sent;
 }
 
@@ -51,7 +51,7 @@ static enum ghp_status post_both(struct ghp_mixer *m, int peer, void *header, st
     struct ghp_p2p_message message = {.data = header,
                                       .bytes = sizeof(float),
                                       .peer = peer,
-                                      .tag = GHP_MIX_TAG_SHARE,
+                                      .tag = GHP_MIX_TAG_SUM_WEIGHT,
                                       .receives = receives};
 
     GHP_TRY(ghp_mixer_post(m, receives ? TAKEN_WORD : SENT_WORD, message));
@@ -66,7 +66,7 @@ static enum ghp_status send(struct ghp_mixer *m, int64_t step, struct ghp_flat a
     struct push *p = m->own;
 
     m->count.exchanges++;
-    m->count.sent_share += (double)p->sent;
+    m->count.sent_sum_weight += (double)p->sent;
     return post_both(m, (m->rank + hop(m, step)) % m->workers, &p->sent, all, false);
 }
 
@@ -81,12 +81,12 @@ static enum ghp_status expect(struct ghp_mixer *m, int64_t step, struct ghp_flat
 /* x, which times `kept` is this worker's, gets what others sent. */
 static void add(struct ghp_mixer *m, double kept, struct ghp_flat sent, double of_sent)
 {
-    double sum = m->place.numbers->share + of_sent;
+    double sum = m->place.numbers->sum_weight + of_sent;
 
-    m->count.taken_share += of_sent;
+    m->count.taken_sum_weight += of_sent;
     if (ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION)) return;
     if (!ghp_mixer_has(m, GHP_FAULT_NO_MIXING)) ghp_flat_combine(m->x, kept / sum, sent, 1 / sum);
-    m->place.numbers->share = sum;
+    m->place.numbers->sum_weight = sum;
 }
 
 /* ---- sgp ---- */
@@ -102,7 +102,7 @@ static enum ghp_status mix_sgp(struct ghp_mixer *m, const struct ghp_step *of)
     GHP_TRY(send(m, step, m->x));
     GHP_TRY(ghp_mixer_wait(m, 0, SLOTS, "pushing weights"));
     if (ghp_mixer_has(m, GHP_FAULT_DROP_REDUCTION)) ghp_flat_scale(m->x, 1 / sent, m->x);
-    add(m, m->place.numbers->share / sent, m->copies[0], (double)p->received);
+    add(m, m->place.numbers->sum_weight / sent, m->copies[0], (double)p->received);
     return GHP_OK;
 }
 
@@ -156,7 +156,7 @@ static enum ghp_status take(struct ghp_mixer *m, int64_t due, const char *label)
         before = p->next;
         GHP_TRY(ghp_mixer_progress(m));
     } while (p->next > before);
-    if (p->held > 0) add(m, m->place.numbers->share, m->copies[ARRIVED], p->held);
+    if (p->held > 0) add(m, m->place.numbers->sum_weight, m->copies[ARRIVED], p->held);
     p->held = 0;
     return GHP_OK;
 }
@@ -186,7 +186,7 @@ static enum ghp_status settle_overlap(struct ghp_mixer *m)
     GHP_TRY(ghp_mixer_wait(m, SENT_WORD, TAKEN_WORD - SENT_WORD, "sending weights"));
     GHP_TRY(take(m, ((struct push *)m->own)->end - 1, "the last weights"));
     m->count.waited_s = waited_s; /* for no step */
-    if (fabs(m->place.numbers->share - 1) < 1e-12) m->place.numbers->share = 1;
+    if (fabs(m->place.numbers->sum_weight - 1) < 1e-12) m->place.numbers->sum_weight = 1;
     return GHP_OK;
 }
 

@@ -47,8 +47,8 @@ enum ghp_mix_tag {
     GHP_MIX_TAG_X,
     GHP_MIX_TAG_ANSWER,
     GHP_MIX_TAG_TENSOR,
-    GHP_MIX_TAG_SHARE, /* between workers: by how much X counts */
-    GHP_MIX_TAG_PEERS, /* executor/train/others.h */
+    GHP_MIX_TAG_SUM_WEIGHT, /* between workers: by how much X counts */
+    GHP_MIX_TAG_PEERS,      /* executor/train/others.h */
     GHP_MIX_TAGS
 };
 

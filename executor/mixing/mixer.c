@@ -78,7 +78,7 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     m->n_slots = m->ops->slots * (int)each + m->ops->other_slots + 1;
     m->slots = ghp_alloc((size_t)m->n_slots, sizeof *m->slots);
     m->own = ghp_alloc(1, m->ops->own_bytes + each * m->ops->own_bytes_each);
-    place->numbers->share = place->program->mixing->whole_shares ? 1 : 1.0 / m->workers;
+    place->numbers->sum_weight = place->program->mixing->whole_sum_weights ? 1 : 1.0 / m->workers;
     *mixer = m;
     if (m->slots == NULL || m->own == NULL) return GHP_NO_MEMORY();
     if (m->ops->prepare != NULL) m->ops->prepare(m);
@@ -128,8 +128,8 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
         m->copies[c].at = (char *)address[m->instr->at.scratch] + c * m->instr->bytes;
         ghp_flat_clear(m->copies[c]);
     }
-    return m->instr->mix.traffic.beside > 0 ? ghp_task_thread_open(2, carry, m, &m->thread)
-                                            : GHP_OK;
+    return m->instr->mix.traffic.concurrent > 0 ? ghp_task_thread_open(2, carry, m, &m->thread)
+                                                : GHP_OK;
 }
 
 /* ---- the thread ---- */
@@ -204,7 +204,7 @@ struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
     goes_on = m->ticket != 0 && !atomic_load(&m->halts);
     halt(m); /* it counts, too; its failure is the next mix's */
     count = m->count;
-    count.share = m->place.numbers->share;
+    count.sum_weight = m->place.numbers->sum_weight;
     if (goes_on) go_on(m); /* others may wait for it */
     return count;
 }

@@ -13,7 +13,7 @@ static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4};
 enum ghp_status ghp_mixer_post(struct ghp_mixer *m, int slot, struct ghp_p2p_message message)
 {
     bool weights = message.tag == GHP_MIX_TAG_PUSH || message.tag == GHP_MIX_TAG_X ||
-                   message.tag == GHP_MIX_TAG_SHARE;
+                   message.tag == GHP_MIX_TAG_SUM_WEIGHT;
 
     GHP_ASSERT(!m->slots[slot].open);
     m->slots[slot] =

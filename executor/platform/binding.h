@@ -17,7 +17,7 @@ extern const char *const ghp_bind_names[GHP_BIND_COUNT + 1]; /* NULL-terminated,
 
 struct ghp_binding {
     bool bound;          /* and read back */
-    int n_cores;         /* of the place, or the worker's share of the cores here */
+    int n_cores;         /* of the place, or the worker's part of the cores here */
     bool oversubscribed; /* shares a core with other workers */
     char text[512];      /* one line: where it and its memory are, or why not */
 };
@@ -26,7 +26,7 @@ struct ghp_binding {
  *
  * machine         of the plan
  * workers, rank   N and this worker
- * here            workers on this node: the share of its cores if the plan's cores cannot be used
+ * here            workers on this node: the part of its cores if the plan's cores cannot be used
  * processors      that they may use together; NULL: all of this node; borrowed
  *
  * Returns   GHP_OK (bound or not: see binding); GHP_ERR_INPUT under GHP_BIND_REQUIRE if binding is not possible

@@ -234,18 +234,18 @@ static void print_checkpoints(const struct ghp_run *run, FILE *out)
     if (c->saves == 0) return;
     fprintf(out, "checkpoints: %" PRId64 " of %s", c->saves,
             ghp_bytes_format((double)c->bytes, size, sizeof size));
-    if (c->beside > 0) {
-        fprintf(out, ", %" PRId64 " written during steps: each stopped them for ", c->beside);
-        print_mean(out, c->gather_s, c->beside, p->gather_s);
+    if (c->concurrent > 0) {
+        fprintf(out, ", %" PRId64 " written during steps: each stopped them for ", c->concurrent);
+        print_mean(out, c->gather_s, c->concurrent, p->gather_s);
         fprintf(out, ", took ");
-        print_mean(out, c->core_s, c->beside, p->core_s);
+        print_mean(out, c->core_s, c->concurrent, p->core_s);
         fprintf(out, " of a core, was on disk after ");
-        print_mean(out, c->disk_s, c->beside, -1);
+        print_mean(out, c->disk_s, c->concurrent, -1);
         fprintf(out, "; waited for %s in all", ghp_seconds_format(c->waited_s, size, sizeof size));
     }
-    if (c->saves > c->beside) {
-        fprintf(out, "; %" PRId64 " between steps, ", c->saves - c->beside);
-        print_mean(out, c->between_s, c->saves - c->beside, -1);
+    if (c->saves > c->concurrent) {
+        fprintf(out, "; %" PRId64 " between steps, ", c->saves - c->concurrent);
+        print_mean(out, c->between_s, c->saves - c->concurrent, -1);
         fprintf(out, " each");
     }
     if (c->image_bytes > 0)

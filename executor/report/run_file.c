@@ -104,7 +104,7 @@ static json_t *checkpoints(const struct ghp_run *run)
     json_t *o = json_object();
 
     put(o, "files", json_integer(c->saves));
-    put(o, "files_beside", json_integer(c->beside));
+    put(o, "files_beside", json_integer(c->concurrent));
     put(o, "bytes", json_integer(c->bytes));
     put(o, "predicted_image_bytes", json_integer(p->image_bytes));
     put(o, "image_bytes", json_integer(c->image_bytes));

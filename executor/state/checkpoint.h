@@ -52,7 +52,7 @@ struct ghp_checkpoint_cost {
     double gather_s;     /* between steps, of those that a thread wrote */
     double between_s;    /* between steps, of the others */
     double waited_s;     /* for the one before */
-    int64_t beside;      /* files that a thread has written; of these: */
+    int64_t concurrent;  /* files that a thread has written; of these: */
     double core_s, disk_s; /* of a core; until the file was on disk */
 };
 
@@ -71,7 +71,7 @@ struct ghp_checkpoint_folder {
     const char *path;
     struct ghp_checkpoint_norms norms; /* saved, and loaded if the file has them */
     struct ghp_checkpoint_keep keep;
-    bool beside; /* a thread writes what is saved */
+    bool concurrent; /* a thread writes what is saved */
     /* Which of its two files are whole and of this training: only such a one is kept when a newer one comes. False at
      * first; set by load, save and finish. */
     bool newest, previous;

@@ -109,7 +109,7 @@ static struct ghp_checkpoint_image *image_of(struct ghp_checkpoint_folder *folde
     struct ghp_checkpoint_image *image = folder->image;
     int64_t room = ghp_memory_available();
 
-    if (!folder->beside) return NULL;
+    if (!folder->concurrent) return NULL;
     if (image != NULL) return image;
     image = ghp_alloc(1, sizeof *image);
     if (image == NULL) return NULL;
@@ -127,7 +127,7 @@ static struct ghp_checkpoint_image *image_of(struct ghp_checkpoint_folder *folde
 }
 
 /* The image is complete: the thread writes it, or this one if there is no further thread. */
-static enum ghp_status write_beside(struct ghp_checkpoint_image *image)
+static enum ghp_status write_concurrently(struct ghp_checkpoint_image *image)
 {
     image->begun_s = ghp_now_s();
     atomic_store(&image->written, false);
@@ -160,7 +160,7 @@ enum ghp_status ghp_checkpoint_finish(struct ghp_checkpoint_folder *folder, int6
     image->thread = NULL;
     folder->cost.waited_s += ghp_now_s() - begin_s;
     if (status != GHP_OK) return status;
-    folder->cost.beside++;
+    folder->cost.concurrent++;
     folder->cost.disk_s += image->disk_s;
     folder->cost.core_s += image->core_s;
     note_saved(folder);
@@ -300,7 +300,7 @@ static enum ghp_status complete(struct ghp_checkpoint_folder *folder,
     struct ghp_safetensors_writer *writer = to->writer;
 
     if (to->written != GHP_OK) return to->written;
-    if (to->image != NULL) return write_beside(folder->image);
+    if (to->image != NULL) return write_concurrently(folder->image);
     if (writer == NULL) return GHP_OK;
     to->writer = NULL;
     return appear(folder, checkpoint, writer);

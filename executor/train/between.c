@@ -156,7 +156,7 @@ enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool las
     enum ghp_status status;
 
     ghp_training_finish_save(t);
-    t->checkpoints.beside = t->asynchronous && !last;
+    t->checkpoints.concurrent = t->asynchronous && !last;
     status = ghp_checkpoint_save(&t->checkpoints, t->worker, checkpoint);
     t->checkpoint_lost = status != GHP_OK;
     if (status == GHP_OK && !ghp_checkpoint_under_way(&t->checkpoints)) t->heartbeat.kept = done;

@@ -16,7 +16,7 @@ struct ghp_evaluation {
     double loss;           /* mean */
     double perplexity;     /* exp(loss); 0: the network's input is not tokens */
     bool of_numbers;       /* labels are: there is an absolute error, and no accuracy */
-    double accuracy;       /* share of samples whose largest output is their label */
+    double accuracy;       /* fraction of samples whose largest output is their label */
     double absolute_error; /* mean of |output - label| */
     struct ghp_hits hits;  /* as many as were asked for; owned */
     double seconds;

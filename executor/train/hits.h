@@ -35,8 +35,8 @@ enum ghp_status ghp_hits_check(const struct ghp_model *model, enum ghp_hits_deta
 /* Hits as a fraction of `labels` labels; 0 if there are none. */
 double ghp_hits_fraction(int64_t hits, int64_t labels);
 
-/* Puts the keys top5, class_labels, class_top1 and class_top5, each after `prefix`, as far as they were counted. Shares
- * of a class without labels are null. Returns false without memory. */
+/* Puts the keys top5, class_labels, class_top1 and class_top5, each after `prefix`, as far as they were counted.
+ * Fractions of a class without labels are null. Returns false without memory. */
 bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *object);
 
 struct ghp_hits_counter;

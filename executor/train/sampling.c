@@ -117,7 +117,7 @@ void ghp_sampling_close(struct ghp_sampling *s)
 
 void ghp_sampling_choose(struct ghp_sampling *s, struct ghp_step *step)
 {
-    double share = (double)(s->workers * s->sampler.n) / (double)s->samples;
+    double fraction = (double)(s->workers * s->sampler.n) / (double)s->samples;
 
     if (s->sampler.steps < s->sampler.n)
         s->draw = (struct ghp_draw){ghp_order_batch(&s->once, s->sampler.steps)[0], 1, true};
@@ -127,7 +127,7 @@ void ghp_sampling_choose(struct ghp_sampling *s, struct ghp_step *step)
     for (int i = 0; i < s->workers; i++)
         s->batch[i] = s->draw.sample * s->workers + s->rank;
     step->samples = s->batch;
-    step->weight = share * s->draw.weight;
+    step->weight = fraction * s->draw.weight;
     step->measures = s->draw.measures;
 }
 

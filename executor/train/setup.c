@@ -90,10 +90,10 @@ static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp
 {
     const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.method.sync);
     int workers = e->plan.problem.workers, servers = e->plan.method.sync.servers;
-    bool beside =
-        ops->mixing != NULL && ops->mixing->traffic(e->plan.method.sync, workers).beside > 0;
+    bool concurrent =
+        ops->mixing != NULL && ops->mixing->traffic(e->plan.method.sync, workers).concurrent > 0;
 
-    if ((servers > 0 || beside) && s->n_session_plans > 1)
+    if ((servers > 0 || concurrent) && s->n_session_plans > 1)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' '%s' has %s, which another plan cannot use; compare plans without "
                         "servers and without messages during steps",

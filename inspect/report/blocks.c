@@ -83,7 +83,7 @@ static bool overlap(const struct ghp_blocks *b, const struct ghp_wire *a, const 
 {
     int column = b->blocks[a->from].column;
 
-    if (column != b->blocks[c->from].column || a->beside != c->beside) return false;
+    if (column != b->blocks[c->from].column || a->left_lane != c->left_lane) return false;
     if (b->blocks[a->to].column != column || b->blocks[c->to].column != column) return true;
     return b->blocks[a->from].rank < b->blocks[c->to].rank &&
            b->blocks[c->from].rank < b->blocks[a->to].rank;
@@ -126,7 +126,8 @@ static void route(struct ghp_blocks *b)
         else if (from->column == to->column && lane_is_free(b, link, to->lane))
             link->lane = to->lane;
         if (link->lane >= 0) continue;
-        link->beside = from->column == to->column ? last_lane(b, link) : b->lanes[from->column] - 1;
+        link->left_lane =
+            from->column == to->column ? last_lane(b, link) : b->lanes[from->column] - 1;
         link->track = free_track(b, i);
     }
 }
@@ -142,11 +143,11 @@ static int crossing(const struct ghp_blocks *b, int rank)
 }
 
 /* A rank near `ideal`, above `after`, that the fewest tensors cross into. */
-static int best_break(const struct ghp_blocks *b, int ideal, int window, int after)
+static int best_break(const struct ghp_blocks *b, int ideal, int reach, int after)
 {
     int best = ideal > after ? ideal : after + 1;
 
-    for (int d = 0; d <= window; d++)
+    for (int d = 0; d <= reach; d++)
         for (int side = -1; side <= 1; side += 2) {
             int rank = ideal + side * d;
 
@@ -159,12 +160,12 @@ static int best_break(const struct ghp_blocks *b, int ideal, int window, int aft
 void ghp_blocks_fold(struct ghp_blocks *b, int columns)
 {
     int want = columns < b->n_ranks ? columns : b->n_ranks;
-    int window = b->n_ranks / want / 4, ranks;
+    int reach = b->n_ranks / want / 4, ranks;
 
     b->n_columns = 0;
     b->first_rank[0] = 0;
     for (int c = 1; c < want; c++) {
-        int rank = best_break(b, c * b->n_ranks / want, window, b->first_rank[b->n_columns]);
+        int rank = best_break(b, c * b->n_ranks / want, reach, b->first_rank[b->n_columns]);
 
         if (rank < b->n_ranks) b->first_rank[++b->n_columns] = rank;
     }
@@ -184,7 +185,7 @@ void ghp_blocks_fold(struct ghp_blocks *b, int columns)
     for (int i = 0; i < b->n_links; i++) {
         int c = b->blocks[b->links[i].from].column;
 
-        if (b->links[i].beside == b->lanes[c] - 1 && b->links[i].track >= b->tracks[c])
+        if (b->links[i].left_lane == b->lanes[c] - 1 && b->links[i].track >= b->tracks[c])
             b->tracks[c] = b->links[i].track + 1;
     }
 }

@@ -16,12 +16,12 @@ struct ghp_block {
     int column;
 };
 
-struct ghp_wire { /* a tensor from one block to another */
-    int from, to; /* blocks */
-    int edge;     /* of the model */
-    int lane;     /* the lane it passes through on its way over other ranks; -1: none is free */
-    int beside;   /* then the lane on whose right it passes, the last one if it changes columns */
-    int track;    /* and its track there; else -1 */
+struct ghp_wire {  /* a tensor from one block to another */
+    int from, to;  /* blocks */
+    int edge;      /* of the model */
+    int lane;      /* the lane it passes through on its way over other ranks; -1: none is free */
+    int left_lane; /* then the lane on whose right it passes, the last one if it changes columns */
+    int track;     /* and its track there; else -1 */
 };
 
 struct ghp_blocks {

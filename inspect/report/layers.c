@@ -108,7 +108,7 @@ void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *repor
         "<section><h2>Layers</h2>\n<p class=\"small\">Terms of one worker and step, "
         "each alone, without waiting and slowdown: they sum to the two streams\xe2\x80\x99 "
         "work, not to the step. Reshard: changes of layout on the way in, forward and "
-        "backward. Reduce: the layer\xe2\x80\x99s share of the gradient reduction, which "
+        "backward. Reduce: the layer\xe2\x80\x99s part of the gradient reduction, which "
         "overlaps; exposed: what computation waits for it. Second-best: the best other split of "
         "this "
         "layer, and how much longer "

@@ -1,6 +1,6 @@
 /* inspect/report/network.c - the network's section: blocks coloured by split, tensors between them, a legend.
  *
- * Drawn twice: in columns for wide windows, in one column for narrow ones; the style sheet shows one of them. */
+ * Drawn twice: in columns for wide screens, in one column for narrow ones; the style sheet shows one of them. */
 #include "inspect/report/report_private.h"
 
 #include "core/base/units.h"
@@ -91,7 +91,7 @@ static int block_y(const struct ghp_blocks *b, const struct ghp_block *block)
 /* x of a link's track, counted from the right edge of the lane next to it. */
 static int track_x(const struct ghp_blocks *b, const struct ghp_wire *link)
 {
-    return lane_x(b, b->blocks[link->from].column, link->beside) + wide(b) +
+    return lane_x(b, b->blocks[link->from].column, link->left_lane) + wide(b) +
            TRACK * (link->track + 1) - 2;
 }
 
@@ -375,7 +375,7 @@ enum ghp_status ghp_report_put_network(struct ghp_page *page, const struct ghp_r
     if (columns <= 1) ghp_blocks_fold(&blocks, 1);
     put_drawing(&d);
     ghp_page_add(page, "<p class=\"small\">A block is a layer and what follows it in the same "
-                       "split; the bar is its share of the work.</p></section>\n");
+                       "split; the bar is its part of the work.</p></section>\n");
     ghp_blocks_release(&blocks);
     return GHP_OK;
 }

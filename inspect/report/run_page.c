@@ -17,7 +17,7 @@ enum {
     CURVE_HEIGHT = 240,
     X_TICKS = 8,
     Y_TICKS = 5,
-    WINDOWS = 50,
+    MEANS = 50,
     TEXT_BYTES = 256
 };
 
@@ -203,7 +203,7 @@ static void put_marks(struct ghp_page *page, const struct run_page *run, const s
 static void put_losses(struct ghp_page *page, const struct run_page *run)
 {
     struct curve curve = curve_of(run);
-    int64_t half = run->n_losses / WINDOWS;
+    int64_t half = run->n_losses / MEANS;
 
     if (run->n_losses < 2) return;
     ghp_page_add(page,

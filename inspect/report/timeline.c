@@ -1,6 +1,6 @@
 /* inspect/report/timeline.c - the steady step's two streams over time, predicted and, with a run, measured.
  *
- * Drawings stretch to the window (or to the zoom), so their texts stand next to them. What is too short to be seen is
+ * Drawings stretch to the page (or to the zoom), so their texts stand next to them. What is too short to be seen is
  * drawn together with its neighbours of the same phase. */
 #include "inspect/report/report_private.h"
 
@@ -13,7 +13,7 @@ enum {
     TICKS = 10
 }; /* width of a drawing in its own units; marks on the axis at most */
 
-/* share of the axis below which an instruction joins its neighbours */
+/* part of the axis below which an instruction joins its neighbours */
 static const double seen = 0.0012;
 
 /* What a lane shows: a span of one phase. */

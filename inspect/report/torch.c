@@ -155,7 +155,7 @@ static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
                         "the plan has stages or micro-batches, which PyTorch's placements cannot "
                         "say; plan with --stages 1 --micro-batches 1");
     if (plan->shares != NULL)
-        return GHP_FAIL(GHP_ERR_INPUT, "workers have shares of their own of a batch, which a "
+        return GHP_FAIL(GHP_ERR_INPUT, "workers have shares of a batch of their own, which a "
                                        "device mesh cannot say; plan with --load-balance equal");
     if (plan->method.sync.ops != NULL &&
         (plan->method.sync.ops->replicas || plan->method.sync.ops->serves))

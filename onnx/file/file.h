@@ -87,7 +87,7 @@ struct ghp_onnx_metadatum { /* metadata */
     const char *key, *value;
 };
 
-/* The key of ghp's own metadata that says which share of its weights each attention drops. The value is JSON, with a
+/* The key of ghp's own metadata that says which fraction of its weights each attention drops. The value is JSON, with a
  * number for each layer's name. */
 #define GHP_ONNX_ATTENTION_DROPOUT "ghp.attention_dropout"
 

@@ -86,7 +86,7 @@ static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
 
 /* Whether a tensor of the files is not a weight of the network. Such are masks, tables that are computed, the output
  * layer once more if it is tied, and parts of a bert's pretraining that masked words do not need. */
-static bool is_beside(const struct ghp_hf_weights *w, const char *name)
+static bool is_extra(const struct ghp_hf_weights *w, const char *name)
 {
     static const char *const ends[] = {".attn.bias",
                                        ".attn.masked_bias",
@@ -114,7 +114,7 @@ static enum ghp_status check_rest(const struct ghp_hf_weights *w)
     for (int i = 0; i < ghp_hf_files_count(w->files); i++) {
         const char *name = ghp_hf_files_item(w->files, i)->name;
 
-        if (w->used[i] || is_beside(w, name)) continue;
+        if (w->used[i] || is_extra(w, name)) continue;
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has a tensor '%s', which a network of this config.json does not "
                         "have; give the weights of this config.json",

@@ -303,10 +303,10 @@ static enum ghp_status write_silu(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
     const char *inputs[3] = {ex->names[l->inputs[0]]};
-    const char *share = ghp_export_text(ex, l->name, ".share");
+    const char *gate = ghp_export_text(ex, l->name, ".share");
 
-    ghp_export_node(ex, "Sigmoid", share, inputs);
-    inputs[1] = share;
+    ghp_export_node(ex, "Sigmoid", gate, inputs);
+    inputs[1] = gate;
     ghp_export_node(ex, "Mul", l->name, inputs);
     return GHP_OK;
 }

@@ -446,7 +446,7 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     like.heads.n = heads[0].n;
     like.heads.n_kv = heads[1].n;
     for (int i = 0; i < 3; i++)
-        GHP_TRY(ghp_onnx_cut(im, node, heads[i].channels, parts[i], &like.inputs[i]));
+        GHP_TRY(ghp_onnx_take_channels(im, node, heads[i].channels, parts[i], &like.inputs[i]));
     GHP_TRY(multiply_heads(im, node, of, heads[0].n, &like.inputs[0]));
     if (of->table.name != NULL || of->computed_table > 0 || heads[0].windows > 1)
         GHP_TRY(attend_within(im, node, of, &like, &heads[0], &layer));

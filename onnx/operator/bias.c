@@ -122,8 +122,9 @@ static const char *part_by_heads(struct ghp_onnx_import *im, int64_t heads, cons
     return text != NULL ? text : part;
 }
 
-enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                             struct ghp_onnx_channels channels, const char *part, int *layer)
+enum ghp_status ghp_onnx_take_channels(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                       struct ghp_onnx_channels channels, const char *part,
+                                       int *layer)
 {
     const struct ghp_layer from = im->model.layers[channels.layer];
     struct ghp_layer like = {.op = from.op, .n_inputs = 1, .inputs = {from.inputs[0]}};
@@ -137,7 +138,7 @@ enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_n
         like.out.c = channels.n;
     } else if (from.op == GHP_OP_BIAS) {
         channels.layer = from.inputs[0];
-        GHP_TRY(ghp_onnx_cut(im, node, channels, part, &like.inputs[0]));
+        GHP_TRY(ghp_onnx_take_channels(im, node, channels, part, &like.inputs[0]));
         hint = ghp_onnx_part(ghp_onnx_called(im->model.layers[like.inputs[0]].name), ".bias");
     } else {
         return ghp_onnx_fail(im, node,

@@ -34,8 +34,9 @@ struct ghp_onnx_channels { /* of a layer */
  * layer    the layer
  *
  * Returns  GHP_OK; GHP_ERR_INPUT (other channels than a linear layer's); GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                             struct ghp_onnx_channels channels, const char *part, int *layer);
+enum ghp_status ghp_onnx_take_channels(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                       struct ghp_onnx_channels channels, const char *part,
+                                       int *layer);
 
 /* The bias that belongs to a layer and is written in its node, or NULL. */
 const struct ghp_layer *ghp_export_own_bias(const struct ghp_model *model, int layer);

@@ -165,11 +165,11 @@ static enum ghp_status run(struct ghp_onnx_import *im, const struct ghp_onnx_nod
 
 static enum ghp_status read_mish(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    const char *plus, *share;
+    const char *plus, *gate;
 
     GHP_TRY(run(im, node, "Softplus", node->inputs[0], NULL, "plus", &plus));
-    GHP_TRY(run(im, node, "Tanh", plus, NULL, "share", &share));
-    return run(im, node, "Mul", node->inputs[0], share, NULL, NULL);
+    GHP_TRY(run(im, node, "Tanh", plus, NULL, "share", &gate));
+    return run(im, node, "Mul", node->inputs[0], gate, NULL, NULL);
 }
 
 static enum ghp_status read_softsign(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)

@@ -244,7 +244,7 @@ static enum ghp_status unit_heads(struct ghp_onnx_import *im, const struct ghp_o
     GHP_TRY(ghp_onnx_heads_of(im, node, x, 0, "input 0", &heads));
     if (heads.repeats != 1)
         return ghp_onnx_fail(im, node, "norms heads that are repeated; norm them before");
-    GHP_TRY(ghp_onnx_cut(im, node, heads.channels, part_of(im, heads.channels), &layer));
+    GHP_TRY(ghp_onnx_take_channels(im, node, heads.channels, part_of(im, heads.channels), &layer));
     GHP_TRY(unit_layer(im, node, layer, x->dims[x->n - 1], &made.layer));
     made.offset = 0;
     made.strides[x->n - 3] = x->dims[x->n - 1] * im->model.layers[layer].out.h;

@@ -65,23 +65,23 @@ static enum ghp_status read_pad(struct ghp_onnx_import *im, const struct ghp_onn
 {
     int64_t before[GHP_ONNX_MAX_DIMS] = {0}, after[GHP_ONNX_MAX_DIMS] = {0};
     struct ghp_layer like = {.op = GHP_OP_PAD, .n_inputs = 1};
-    struct ghp_onnx_array *x, cut, made;
+    struct ghp_onnx_array *x, cropped, made;
     bool any = false;
     int layer;
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(read_borders(im, node, x, before, after));
     GHP_TRY(read_fill(im, node, &like.border));
-    cut = made = *x;
+    cropped = made = *x;
     for (int i = 1; i < x->n; i++) {
         int place = i == 1 ? 0 : i == x->n - 1 ? 2 : 1;
 
         if (before[i] < -GHP_ONNX_MAX_SIZE || after[i] < -GHP_ONNX_MAX_SIZE)
-            return ghp_onnx_fail(im, node, "cuts more than %d away; cut less", GHP_ONNX_MAX_SIZE);
-        if (before[i] < 0) cut.offset -= before[i] * cut.strides[i];
-        cut.dims[i] += (before[i] < 0 ? before[i] : 0) + (after[i] < 0 ? after[i] : 0);
-        if (cut.dims[i] < 1)
-            return ghp_onnx_fail(im, node, "cuts away a whole axis; leave some of it");
+            return ghp_onnx_fail(im, node, "crops more than %d; crop less", GHP_ONNX_MAX_SIZE);
+        if (before[i] < 0) cropped.offset -= before[i] * cropped.strides[i];
+        cropped.dims[i] += (before[i] < 0 ? before[i] : 0) + (after[i] < 0 ? after[i] : 0);
+        if (cropped.dims[i] < 1)
+            return ghp_onnx_fail(im, node, "crops a whole axis; leave some of it");
         made.dims[i] += before[i] + after[i];
         if (before[i] <= 0 && after[i] <= 0) continue;
         if (place == 1 && x->n > 4)
@@ -90,8 +90,8 @@ static enum ghp_status read_pad(struct ghp_onnx_import *im, const struct ghp_onn
         like.border.after[place] = after[i] > 0 ? after[i] : 0;
         any = true;
     }
-    if (!any) return ghp_onnx_define(im, node, 0, &cut);
-    GHP_TRY(ghp_onnx_settle(im, &cut, ghp_onnx_shape(&cut), &like.inputs[0]));
+    if (!any) return ghp_onnx_define(im, node, 0, &cropped);
+    GHP_TRY(ghp_onnx_settle(im, &cropped, ghp_onnx_shape(&cropped), &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, made.n, made.dims);
     return ghp_onnx_define(im, node, 0, &made);

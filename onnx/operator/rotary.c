@@ -141,7 +141,7 @@ static enum ghp_status put_layer(struct ghp_onnx_import *im, const struct ghp_on
                              " channels for another input; give rotary_embedding_dim if a part of "
                              "each head turns",
                              t->positions, like.heads.turned);
-    GHP_TRY(ghp_onnx_cut(im, node, heads.channels, ".turned", &like.inputs[0]));
+    GHP_TRY(ghp_onnx_take_channels(im, node, heads.channels, ".turned", &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = x;
     made.layer = layer;

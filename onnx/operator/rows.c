@@ -66,7 +66,7 @@ bool ghp_onnx_has_attention(const struct ghp_onnx_import *im)
     return false;
 }
 
-/* Whether windows of positions are an axis, or one with the samples, as ghp_onnx_windows_cut makes them. */
+/* Whether windows of positions are an axis, or one with the samples, as ghp_onnx_windows_part makes them. */
 bool ghp_onnx_are_windows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
 {
     return x->n == 4 && (x->joined & ~2u) == 0 && x->lead == 0 &&
@@ -205,9 +205,9 @@ static bool parts_windows(const struct ghp_onnx_import *im, const struct ghp_onn
     return dims[1] == 1 || !ghp_onnx_split_strides(x, &parted);
 }
 
-enum ghp_status ghp_onnx_windows_cut(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
-                                     int n, const int64_t *dims, struct ghp_onnx_array *made,
-                                     bool *done)
+enum ghp_status ghp_onnx_windows_part(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
+                                      int n, const int64_t *dims, struct ghp_onnx_array *made,
+                                      bool *done)
 {
     int64_t channels = n > 2 ? dims[n - 1] : 0, found = 1;
     struct ghp_onnx_array sequence = *x;

@@ -3,7 +3,7 @@
  * A sequence's layer has [batch][position][channel] in memory, as ONNX does; its array has strides by which no view
  * is needed. For other layers the last axis is moved to the place of the channels.
  *
- * An image that is cut into windows becomes a sequence of all its pixels, window after window. Its array has the windows
+ * An image that is parted into windows becomes a sequence of all its pixels, window after window. Its array has these
  * joined to the batch (onnx/read/array.h), or as an axis of their own: batch, windows, positions, channels. */
 #ifndef GHP_ONNX_OPERATOR_ROWS_H
 #define GHP_ONNX_OPERATOR_ROWS_H
@@ -36,9 +36,9 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
  * windows, positions, channels, by making it a sequence; *done is false if it is not one, and nothing is made then.
  *
  * Returns  GHP_OK; GHP_ERR_INPUT (its axes cannot be regrouped) */
-enum ghp_status ghp_onnx_windows_cut(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
-                                     int n, const int64_t *dims, struct ghp_onnx_array *made,
-                                     bool *done);
+enum ghp_status ghp_onnx_windows_part(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
+                                      int n, const int64_t *dims, struct ghp_onnx_array *made,
+                                      bool *done);
 
 /* Windows whose positions became the windows and the other way round, as a grid's: made a sequence of these, through a
  * view.

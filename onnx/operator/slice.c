@@ -22,7 +22,7 @@ struct range {
     int64_t first, step, count;
 };
 
-static void cut(struct ghp_onnx_array *array, int axis, struct range range)
+static void take(struct ghp_onnx_array *array, int axis, struct range range)
 {
     array->offset += range.first * array->strides[axis];
     array->strides[axis] *= range.step;
@@ -63,9 +63,9 @@ static enum ghp_status whole_in(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_any_in(im, node, 1, x);
 }
 
-/* The axis of an array that the graph cuts: of joined ones those before the batch alone. */
-static enum ghp_status cut_axis(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                struct ghp_onnx_array *x, int64_t said, int *axis)
+/* The axis of an array that the graph slices: of joined ones those before the batch alone. */
+static enum ghp_status axis_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               struct ghp_onnx_array *x, int64_t said, int *axis)
 {
     GHP_TRY(ghp_onnx_axis(im, node, said, x->n, axis));
     if (x->base != NULL) return GHP_OK;
@@ -99,7 +99,7 @@ static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_o
         int64_t step = n_steps < 0 ? 1 : steps[i];
         struct range range;
 
-        GHP_TRY(cut_axis(im, node, x, n_axes < 0 ? i : axes[i], &axis));
+        GHP_TRY(axis_of(im, node, x, n_axes < 0 ? i : axes[i], &axis));
         if (step == 0 || step > INT32_MAX || step < -INT32_MAX)
             return ghp_onnx_fail(im, node, "has step %" PRId64 "; use 1 to 2^31 - 1 or negative",
                                  step);
@@ -108,7 +108,7 @@ static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_o
             return ghp_onnx_fail(im, node,
                                  "takes some of the samples; ghp keeps the batch as it "
                                  "is");
-        if (axis > 0 || x->base != NULL) cut(&made, axis, range);
+        if (axis > 0 || x->base != NULL) take(&made, axis, range);
     }
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -120,7 +120,7 @@ static enum ghp_status read_split(struct ghp_onnx_import *im, const struct ghp_o
     int n, axis;
 
     GHP_TRY(whole_in(im, node, &x));
-    GHP_TRY(cut_axis(im, node, x, ghp_onnx_int(node, "axis", 0), &axis));
+    GHP_TRY(axis_of(im, node, x, ghp_onnx_int(node, "axis", 0), &axis));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "split"},
                           parts, &n));
     if (x->base == NULL && axis == 0)
@@ -135,7 +135,7 @@ static enum ghp_status read_split(struct ghp_onnx_import *im, const struct ghp_o
         if (size < 0 || size > x->dims[axis] - first)
             return ghp_onnx_fail(im, node, "has parts larger than the whole; repair the file");
         made = *x;
-        cut(&made, axis, (struct range){first, 1, size});
+        take(&made, axis, (struct range){first, 1, size});
         if (ghp_onnx_wanted(im, node, i)) GHP_TRY(ghp_onnx_define(im, node, i, &made));
         first += size;
     }
@@ -192,7 +192,7 @@ static enum ghp_status read_part(struct ghp_onnx_import *im, const struct ghp_on
     part = clamp(split[n_split > 1 ? at[0] : 0], 0, size - first);
     if (part < 1) return ghp_onnx_fail(im, node, "takes no element; repair the file");
     made = *x;
-    cut(&made, axis, (struct range){first, 1, part});
+    take(&made, axis, (struct range){first, 1, part});
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -265,7 +265,7 @@ static enum ghp_status gather_even(struct ghp_onnx_import *im, const struct ghp_
     int64_t dims[GHP_ONNX_MAX_DIMS * 2];
     int left = 0;
 
-    cut(&made, axis, range);
+    take(&made, axis, range);
     for (int d = 0; d < made.n; d++) {
         if (d != axis) dims[left++] = made.dims[d];
         for (int k = 0; d == axis && k < places->n; k++)

@@ -81,7 +81,7 @@ static bool drop_samples(const struct ghp_onnx_import *im, const struct ghp_onnx
 enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   struct ghp_onnx_array *x, int n, const int64_t *dims)
 {
-    struct ghp_onnx_array made, cut;
+    struct ghp_onnx_array made, parted;
     int64_t rest[GHP_ONNX_MAX_DIMS];
     bool done = false, regroups;
 
@@ -90,12 +90,12 @@ enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_o
     regroups = x->base == NULL && ghp_onnx_is_sequence(im, x->layer) &&
                ghp_onnx_regroup(x, n, dims, &made);
     if (regroups && (made.joined & ~2u) != 0) { /* windows have a sequence of their own */
-        GHP_TRY(ghp_onnx_windows_cut(im, x, n, dims, &cut, &done));
-        if (done) made = cut;
+        GHP_TRY(ghp_onnx_windows_part(im, x, n, dims, &parted, &done));
+        if (done) made = parted;
     }
     if (regroups) return ghp_onnx_define(im, node, 0, &made);
     if (x->base == NULL) GHP_TRY(ghp_onnx_part_axes(im, x));
-    if (x->base == NULL) GHP_TRY(ghp_onnx_windows_cut(im, x, n, dims, &made, &done));
+    if (x->base == NULL) GHP_TRY(ghp_onnx_windows_part(im, x, n, dims, &made, &done));
     if (done) return ghp_onnx_define(im, node, 0, &made);
     made = *x;
     if (drop_samples(im, x, n, dims, &made, rest)) dims = rest;

@@ -257,8 +257,8 @@ static enum ghp_status read_depth_to_space(struct ghp_onnx_import *im,
 /* ---- writing ---- */
 
 /* Slices every digit. */
-static const char *cut(struct ghp_onnx_export *ex, const char *name, const char *from,
-                       const struct digits *d)
+static const char *slice(struct ghp_onnx_export *ex, const char *name, const char *from,
+                         const struct digits *d)
 {
     int64_t starts[MOST + 1], ends[MOST + 1], axes[MOST + 1];
     bool any = false;
@@ -357,7 +357,7 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
     for (int i = 0; i < d.n; i++)
         dims[1 + i] = d.size[i];
     at = reshape(ex, ghp_export_text(ex, l->name, ".digits"), at, dims, d.n + 1);
-    at = cut(ex, l->name, at, &d);
+    at = slice(ex, l->name, at, &d);
     for (int i = 0; i < view->n; i++) /* digits in the view's order, then what is fixed */
         if (d.axis[i] >= 0) order[1 + moved++] = 1 + d.axis[i];
     order[1 + moved] = d.n;

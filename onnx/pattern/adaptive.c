@@ -73,19 +73,19 @@ static bool is_sizes(struct ghp_onnx_import *im, const char *name, const struct 
 /* The axis whose places are i from / to and those after it, cut at the last pixel. */
 static bool find_axis(struct ghp_onnx_import *im, const char *name, struct axis *axis)
 {
-    const struct ghp_onnx_node *node = ghp_onnx_made_by(im, narrow(im, name), "Expand", 1), *cut;
+    const struct ghp_onnx_node *node = ghp_onnx_made_by(im, narrow(im, name), "Expand", 1), *least;
     const char *i;
     double last = -1;
     int64_t from, to, size;
 
     if (node == NULL) return false;
     name = narrow(im, node->inputs[0]);
-    cut = ghp_onnx_made_by(im, name, "Min", 2);
-    if (cut != NULL) {
-        const struct ghp_onnx_node *cast = ghp_onnx_made_by(im, cut->inputs[1], "Cast", 1);
+    least = ghp_onnx_made_by(im, name, "Min", 2);
+    if (least != NULL) {
+        const struct ghp_onnx_node *cast = ghp_onnx_made_by(im, least->inputs[1], "Cast", 1);
 
-        name = cut->inputs[0];
-        if (!ghp_onnx_scalar(im, cast != NULL ? cast->inputs[0] : cut->inputs[1], &last))
+        name = least->inputs[0];
+        if (!ghp_onnx_scalar(im, cast != NULL ? cast->inputs[0] : least->inputs[1], &last))
             return false;
     }
     node = ghp_onnx_made_by(im, name, "Add", 2);
@@ -104,7 +104,7 @@ static bool find_axis(struct ghp_onnx_import *im, const char *name, struct axis 
         axis->even = axis->even && (k == 0 || size == axis->most);
         if (size > axis->most) axis->most = (int)size;
     }
-    return cut == NULL ? axis->even : last == axis->from - 1;
+    return least == NULL ? axis->even : last == axis->from - 1;
 }
 
 /* Whether a term of the sum is the element [row][column] of each window; of which tensor. */

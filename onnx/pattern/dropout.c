@@ -1,7 +1,7 @@
-/* onnx/pattern/dropout.c - dropout as PyTorch's exporter writes one that works in place: x times a mask over the share
- * that is kept. The mask is 1 if a uniform random number of x's shape is less than that share. Stochastic depth has
+/* onnx/pattern/dropout.c - dropout as PyTorch's exporter writes one that works in place: x times a mask over the
+ * fraction that is kept. The mask is 1 if a uniform random number of x's shape is less than it. Stochastic depth has
  * one random number a sample: its shape is the batch and ones. Dropout of channels has one a channel of a sample.
- * Transformers divides x by the share in place of the mask. */
+ * Transformers divides x by the fraction in place of the mask. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 #include "onnx/read/attribute.h"

@@ -11,7 +11,7 @@
 #include "core/model/op.h"
 #include "onnx/read/array.h"
 
-/* Stands for a symbolic batch. It is a prime, so arithmetic on shapes does not produce it by accident. */
+/* Stands for a symbolic batch. It is a prime, so arithmetic on shapes does not produce it by chance. */
 enum { GHP_ONNX_BATCH = 1000003, GHP_ONNX_MAX_SIZE = 1 << 20 };
 
 enum { GHP_ONNX_MAX_PARTS = 4 }; /* names that a node may add (onnx/operator/operator.h) */

@@ -398,14 +398,14 @@ static int nearest(const struct ghp_plan *plan, const struct ghp_break_evens *fo
     return best;
 }
 
-static enum ghp_status note(const struct ghp_plan *plan, int done, bool cut, char **search)
+static enum ghp_status note(const struct ghp_plan *plan, int done, bool timed_out, char **search)
 {
     char text[192];
 
     snprintf(text, sizeof text,
              "%d of %d layers: those whose second-best is slower by no more than %.0f %%%s", done,
              plan->n_alternatives, 100 * within,
-             cut ? ", nearest first; the others would take longer than the budget" : "");
+             timed_out ? ", nearest first; the others would take longer than the budget" : "");
     *search = strdup(text);
     return *search == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }

@@ -103,7 +103,7 @@ static enum ghp_status note_reason(struct ghp_baseline_found *found, enum ghp_st
     return found->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-/* Shares of the time limit for a baseline that a plan is only compared with: for its search, and for what to
+/* Fractions of the time limit for a baseline that a plan is only compared with: for its search, and for what to
  * recompute. */
 static const double compared_fraction = 0.01, recomputed_fraction = 0.05;
 

@@ -51,7 +51,7 @@ struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
     return c;
 }
 
-struct ghp_certificate ghp_certify_beside(struct ghp_certificate certificate, double step_s)
+struct ghp_certificate ghp_certify_other(struct ghp_certificate certificate, double step_s)
 {
     set_numbers(&certificate, fmin(certificate.step_s, step_s), certificate.bound_s);
     return certificate;

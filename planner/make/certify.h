@@ -25,7 +25,7 @@ struct ghp_certificate ghp_certify(const struct ghp_plan_context *context,
                                    const struct ghp_candidate *plan);
 
 /* The certificate if a plan of the same bound that takes step_s was found and not taken. */
-struct ghp_certificate ghp_certify_beside(struct ghp_certificate certificate, double step_s);
+struct ghp_certificate ghp_certify_other(struct ghp_certificate certificate, double step_s);
 
 /* Puts a copy of a text in place of one of a plan's, or nothing if it is NULL. Returns GHP_OK; GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_certify_text(char **text, const char *value);

@@ -157,7 +157,7 @@ static enum ghp_status note_stages(const struct ghp_candidates *c, struct ghp_ch
     char text[256];
 
     if (!c->stages.found || faster_s <= 0) return GHP_OK;
-    choice->certificate = ghp_certify_beside(choice->certificate, c->stages.step_s);
+    choice->certificate = ghp_certify_other(choice->certificate, c->stages.step_s);
     if (choice->certificate.preferred != NULL) return GHP_OK;
     snprintf(text, sizeof text,
              "one stage: simpler, and the margin of %.3g ms by stages or micro-batches is "

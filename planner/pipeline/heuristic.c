@@ -167,7 +167,7 @@ static struct ghp_staging separated(const struct ruling *r, int group, int rear)
 }
 
 /* Deals unequally if equal shares do not come out. */
-static void fit_grains(const struct ruling *r, struct ghp_staging *s)
+static void fit_block_sizes(const struct ruling *r, struct ghp_staging *s)
 {
     int64_t samples = r->job->lowering->problem.global_batch /
                       (r->job->lowering->problem.workers / ghp_staging_group(s, 0));
@@ -183,7 +183,7 @@ static enum ghp_status grow_rear(struct ruling *r, int group)
     for (int rear = 1; rear < group; rear++) {
         struct ghp_staging s = separated(r, group, rear);
 
-        fit_grains(r, &s);
+        fit_block_sizes(r, &s);
         GHP_TRY(evaluate(r, &s, rear, &step_s));
         if (step_s >= last_s && last_s < INFINITY) break;
         last_s = step_s;

@@ -50,7 +50,7 @@ struct partition_search {
     struct candidate *candidates;
     double list_until_s; /* on ghp_now_s's clock */
     int64_t looked;      /* stages bounded so far */
-    bool cut;            /* the time came before all were listed */
+    bool timed_out;      /* the time came before all were listed */
     double dropped_s;    /* the least bound of candidates that went; INFINITY: none has */
 };
 
@@ -95,9 +95,9 @@ static enum ghp_status prune(void *context, const struct ghp_partition_prefix *p
     int i = part->stage, entry = i > 0 ? a->first_reader[part->first - 1] : 0;
     const struct ghp_lower_bound *f;
 
-    if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
+    if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->timed_out = true;
     *pruned = true;
-    if (a->cut) return GHP_OK;
+    if (a->timed_out) return GHP_OK;
     GHP_TRY(ghp_lower_bound_compute(&a->lower_bounds, share, part->block_size,
                                     part->groups * part->workers, &f));
     extend(&a->whole, part, entry, f, false);
@@ -151,7 +151,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     struct candidate *c;
     double bound_s = (ghp_staging_defers_weights(s) ? a->deferred.bound_s : a->whole.bound_s)[s->n];
 
-    if (a->cut) return GHP_OK;
+    if (a->timed_out) return GHP_OK;
     a->result->partitions++;
     if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
     if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
@@ -468,7 +468,7 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
         status = ghp_partition_each(
             job->lowering->model, job->lowering->problem, &job->space,
             &(struct ghp_partition_visitor){.visit = note, .prune = prune, .context = a});
-    if (a->cut) { /* nothing is known of those that were not listed */
+    if (a->timed_out) { /* nothing is known of those that were not listed */
         result->proven = false;
         result->bound_s = 0;
     }

@@ -18,7 +18,7 @@ enum {
     NODE_ROUNDS = 12,
     CROSSED = 4,
     LONGEST_RUN = 32,
-    MOST_CUTS = 256,
+    MOST_TRIED = 256,
     FIXING_TIMES = 3,
     LIST_MOST = 2000,
     PREFIXES = 4000,
@@ -137,11 +137,11 @@ static bool promises_more(struct search *s, double *least)
  * constraints promise most.
  *
  * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere. In a deep
- *          network about MOST_CUTS of the layers are tried */
+ *          network about MOST_TRIED of the layers are tried */
 static enum ghp_status cross(struct search *s, const int *a, const int *b, int length)
 {
     const int n = s->job->in->n_layers;
-    const int stride = 1 + n / MOST_CUTS;
+    const int stride = 1 + n / MOST_TRIED;
     const size_t one = sizeof *a;
     double least = s->cutoff;
     int first = 0, end = 0;

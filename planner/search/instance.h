@@ -110,7 +110,7 @@ struct ghp_instance {
     double *metric_s;             /* a choice of the last layer: the metrics' reduction */
     double *most_reduce_s;        /* a layer: the longest of its choices' reductions */
     double *most_gather_s;        /* and gathers */
-    bool alone; /* each layer's reduction is costed alone; false: as a share of a bucket */
+    bool alone; /* each layer's reduction is costed alone; false: as a part of a bucket */
     int n_slots, n_items, n_points;
     int first_use;  /* the first item that gathers weights before their use; n_items: none does */
     int *wait_slot; /* an item: if the step's next round waits for it */
@@ -146,7 +146,7 @@ static inline void ghp_instance_aside(const struct ghp_instance *in, int from, i
 /* Costs all pieces.
  *
  * how       model, problem, element bytes; bucket_bytes 0 costs each layer's reduction alone; > 0 costs it as a
- *           share of the cheapest bucket that could hold it, which no program undercuts
+ *           part of the cheapest bucket that could hold it, which no program undercuts
  * tp_sizes  only splits whose TP size divides this are offered (N: all); with stages those that the stage takes
  * profile   finalized; borrowed with `lowering` until release
  * instance  filled on success, zeroed on failure

@@ -38,7 +38,7 @@ static enum ghp_status cost_of_size(const struct ghp_instance *in, const struct 
 }
 
 /* Seconds a byte that no bucket of up to `most` bytes undercuts: the least cost of a size over the next larger size
- * of a fine ladder, given that a larger message is never cheaper. At most 1/16 below the true share. */
+ * of a fine ladder, given that a larger message is never cheaper. At most 1/16 below the true part. */
 static enum ghp_status least_per_byte(const struct ghp_instance *in, const struct ghp_instr *instr,
                                       int64_t least, int64_t most, double *per_byte_s)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Share of the time for the search without the memory limit. It is smaller if parameters may be sharded, since the
+/* Fraction of the time for the search without the memory limit. It is smaller if parameters may be sharded, since the
  * limit is the reason for that. */
 static const double free_fraction = 0.4, sharded_free_fraction = 0.1;
 static const double least_fraction = 0.1; /* of the time then left, for the least memory */

@@ -2,7 +2,7 @@
  *
  * For each count the whole plan is made (planner/make/make.h) with its baselines; a count that cannot be planned
  * is a point too, with its reason. Speed-ups are images a second over those of one worker, alone with the whole
- * batch (strong scaling) or with its own share (weak); its memory is not limited.
+ * batch (strong scaling) or with its own part (weak); its memory is not limited.
  *
  * Tested  tests/planner/sweep/test_sweep.c, tests/tools/plan/test_sweep.sh */
 #ifndef GHP_PLANNER_SWEEP_SWEEP_H

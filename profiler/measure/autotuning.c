@@ -75,7 +75,7 @@ struct ghp_task ghp_autotuning_task(const struct ghp_measure *m, struct ghp_opbe
 static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench, bool named,
                                double best_s, double *seconds)
 {
-    const double trial_s = GHP_AUTOTUNING_SHARE * m->sample_s;
+    const double trial_s = GHP_AUTOTUNING_FRACTION * m->sample_s;
     struct ghp_samples trial = {0};
     struct trial_rules rules;
 

@@ -1,7 +1,7 @@
 /* profiler/measure/background_load.h - what the other workers do while one worker's operation is timed among them.
  *
  * In a stage only its own workers run an operation; those of other stages meanwhile run others, which use the same
- * memory and caches. Here these are typical ones: drawn, by their share of the seconds that earlier rounds measured,
+ * memory and caches. Here these are typical ones: drawn, by their part of the seconds that earlier rounds measured,
  * from what pure data parallelism runs, in turns.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_background_load.c */

@@ -10,7 +10,7 @@
 
 enum {
     WORK_BYTES = 4 << 20, /* gone through before a collective: beyond a core's own caches */
-    WORK_PIECE_BYTES = 32 << 10
+    WORK_PART_BYTES = 32 << 10
 };
 static const double clear_s = 0.1;     /* of one collective */
 static const double least_s = 1e-7;    /* of one collective */
@@ -48,9 +48,9 @@ static void work(const struct exchange *x)
     if (x->pause_s > work_s)
         nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * (x->pause_s - work_s))}, NULL);
     while (ghp_now_s() < end_s) {
-        for (int64_t i = 0; i < WORK_PIECE_BYTES; i += GHP_ALIGN_BYTES)
+        for (int64_t i = 0; i < WORK_PART_BYTES; i += GHP_ALIGN_BYTES)
             x->work[at + i]++;
-        at = (at + WORK_PIECE_BYTES) % WORK_BYTES;
+        at = (at + WORK_PART_BYTES) % WORK_BYTES;
     }
 }
 

@@ -159,7 +159,7 @@ static double analytic_s(const struct filling *f, const struct ghp_worklist_op *
 /* What the laws say of operations that were measured. */
 static void note_spreads(struct filling *f)
 {
-    struct misfit alone = {0}, beside = {0};
+    struct misfit alone = {0}, near = {0};
 
     for (int i = 0; i < f->worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &f->worklist->ops[i], *sibling;
@@ -168,10 +168,10 @@ static void note_spreads(struct filling *f)
         if (entry == NULL) continue;
         misfit_add(&alone, analytic_s(f, op, NULL, 0), entry->seconds);
         sibling = sibling_of(f->worklist, f->profile, op);
-        if (sibling != NULL) misfit_add(&beside, analytic_s(f, op, sibling, 0), entry->seconds);
+        if (sibling != NULL) misfit_add(&near, analytic_s(f, op, sibling, 0), entry->seconds);
     }
     f->spread = misfit_spread(&alone);
-    f->sibling_spread = misfit_spread(&beside);
+    f->sibling_spread = misfit_spread(&near);
 }
 
 /* The sibling's algorithm, or the one that the backend's rules choose. */

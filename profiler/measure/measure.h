@@ -30,7 +30,7 @@ struct ghp_measure {
     double effort;
     /* of this rank, and of the fastest, relative to the slowest; 0: all alike (core/cost/speeds.h) */
     double speed, fastest;
-    /* a worker's share of the largest cache: a step that moves more finds nothing there again */
+    /* a worker's part of the largest cache: a step that moves more finds nothing there again */
     int64_t cache_bytes;
 };
 

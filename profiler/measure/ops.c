@@ -72,7 +72,7 @@ static enum ghp_status measure_alone(const struct walk *walk, struct ghp_opbench
     return GHP_OK;
 }
 
-/* What the other workers' running the operation too, in the place of others, adds: a share of its seconds. */
+/* What the other workers' running the operation too, in the place of others, adds: a part of its seconds. */
 static double contention_of(const struct ghp_worklist_op *op)
 {
     double together_s = ghp_samples_summary(&op->variants[0].samples).seconds;
@@ -115,7 +115,7 @@ static enum ghp_status sample_variant(const struct walk *walk, struct ghp_opbenc
         return GHP_OK;
     }
     if (which > 0)
-        GHP_TRY(ghp_measure_more(m, task, (named ? GHP_AUTOTUNING_SHARE : 1) * m->sample_s, 1,
+        GHP_TRY(ghp_measure_more(m, task, (named ? GHP_AUTOTUNING_FRACTION : 1) * m->sample_s, 1,
                                  &variant->samples));
     else
         GHP_TRY(sample_first(walk, task, tried && variant->samples.n == 0, &variant->samples));

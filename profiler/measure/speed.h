@@ -1,7 +1,7 @@
 /* profiler/measure/speed.h - whether the workers are equally fast, and if not, how fast each is compared with the
  * slowest.
  *
- * All time the compute job of executor/opbench/speed_probe.h at once, long enough to know their share of a core that
+ * All time the compute job of executor/opbench/speed_probe.h at once, long enough to know their part of a core that
  * others use too. They count as unlike if the fastest is ahead of the slowest in each of three rounds, by more than
  * machines waver. The first round without that is the last.
  *

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RATES_ALONE = 1, RATES_BESIDE, RATES_COUNT }; /* parts that are done, for the bar */
+enum { RATES_ALONE = 1, RATES_AFTER_LAYERS, RATES_COUNT }; /* parts that are done, for the bar */
 
 static enum ghp_status task_run(void *context, int64_t repeats)
 {
@@ -67,7 +67,7 @@ static enum ghp_status measure_overlap(struct ghp_profiling *run)
 {
     ghp_progress_step(RATES_ALONE, "%s", "how much computing and reductions slow each other down");
     GHP_TRY(measure_by(run, ghp_measure_overlap, concurrent_reductions));
-    ghp_progress_step(RATES_BESIDE, "%s", "what collectives take after layers");
+    ghp_progress_step(RATES_AFTER_LAYERS, "%s", "what collectives take after layers");
     return measure_by(run, ghp_measure_arrival, any_layer);
 }
 

@@ -170,7 +170,7 @@ static void note_disturbed(struct ghp_profiling *run, double foreign, double dri
                                    fmax(drift > least_drift ? drift : 0, run->profile->disturbed));
 }
 
-/* Measures everything in rounds. While other programs have taken their share of all rounds there are further ones, up
+/* Measures everything in rounds. While other programs have taken their part of all rounds there are further ones, up
  * to a few, so that samples that are far off become few among many. */
 static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host_load *load,
                                       struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS])

@@ -2,7 +2,7 @@
 #include "profiler/worklist/analytic_op.h"
 
 /* Both terms can be told apart if flops and bytes were measured in different proportions: the normal equations'
- * determinant, as a share of what it is for columns at right angles. */
+ * determinant, as a fraction of what it is for columns at right angles. */
 static const double least_apart = 1e-6;
 
 void ghp_analytic_op_add(struct ghp_analytic_op *laws, const struct ghp_op_work *work,

@@ -42,7 +42,7 @@ static double samples_s(const struct ghp_time_estimate *f, const struct ghp_work
     double once_s = run_s(f, op);
 
     return runs * fmax(once_s, visit_plan.sample_s) +
-           trials * fmax(once_s, GHP_AUTOTUNING_SHARE * visit_plan.sample_s);
+           trials * fmax(once_s, GHP_AUTOTUNING_FRACTION * visit_plan.sample_s);
 }
 
 double ghp_time_estimate_s(const struct ghp_time_estimate *f, const struct ghp_worklist_op *op,

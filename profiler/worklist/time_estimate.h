@@ -12,7 +12,7 @@
 #include "profiler/worklist/worklist.h"
 
 /* How long a trial's samples last compared with those that are entered: they only have to tell which is quickest. */
-#define GHP_AUTOTUNING_SHARE 0.25
+#define GHP_AUTOTUNING_FRACTION 0.25
 
 /* First visits try algorithms, if there is a choice. Later ones try those of the pairs of formats that are left. */
 enum ghp_visit {

@@ -55,7 +55,7 @@ struct collecting {
     struct ghp_worklist *worklist;
     const struct ghp_model *model;
     double step_bytes; /* of the model so far */
-    bool shares;       /* the extent is one worker with a share of its own */
+    bool shares;       /* the extent is one worker with its own share */
 };
 
 /* Whether no other worker shares a batch norm's statistics; if ghost batches do, they may be shared or not. */

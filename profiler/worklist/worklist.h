@@ -118,7 +118,7 @@ bool ghp_worklist_is_family(const struct ghp_worklist_op *x, const struct ghp_wo
 /* Frees it; accepts a zeroed one. */
 void ghp_worklist_release(struct ghp_worklist *worklist);
 
-/* Draws operations by their share of a weight (0: never), in the work list's order.
+/* Draws operations by their part of a weight (0: never), in the work list's order.
  *
  * most   how many at most, >= 1
  * ops    receives them, borrowed

@@ -2,7 +2,8 @@
 # ghp-test: timeout=60
 # tests/core/test_phrases.sh - pages, help, messages and comments in plain words: none of the turns of phrase below
 # stands in a page, in a text that a program prints or in a comment of the code. The sentences of README and of all
-# pages but results and the generated ones are short, as the user's glossary is.
+# pages but results and the generated ones are short, as the user's glossary is. No name in a C source has a word that
+# once was ghp's own where it does not mean what the field means by it.
 set -u
 cd "$GHP_SOURCE" || exit 1
 python3 - <<'PYTHON'
@@ -27,6 +28,8 @@ PHRASES = [
     (r"(?:^|[.?!] )Where\b", "If"),
     (r"\b(refused|only|but|also|even|needed|printed|allowed) where\b", "if"),
     (r"(?<![\w.)*/}+\]\"%])\.\d", "0.3"),
+    (r"\b[Ss]hares? of (?!((the|its|a|each) )?(samples|batch|micro-batch|stages?|one block)\b|%)", "part, fraction"),
+    (r"\b(slow twin|outer choice|lender|census|optimizer strip)s?\b", "see NAMES"),
     (r"\bby `?(asp|ssp|bsp|gosgd|local:|easgd|aladdin|lsgd|dgd|sgp|ad-psgd)\b", "with, under"),
 ]
 # where such a phrase says something else: file, words, reason
@@ -43,6 +46,26 @@ ALLOWED = [
     ("profiler/run/cache.c", " beside %lld", "a key in files that exist"),
 ]
 SHORT = r"(.*/)?(README|CONTRIBUTING)\.md$|docs/(tutorial|how-to|explanation|reference(?!/cli)|developers)/.*\.md$"
+# words of names in C sources that have one meaning: the word, what else to say, files in which it means what the
+# glossaries say, and names in which it does
+NAMES = [
+    ("strips?", "optimizer shard", None, "png_set_strip_alpha"),
+    ("holders?", "replica group", r"folder_lock|test_cache", ""),
+    ("banks?|lenders?|mates?|census", "double buffer, owner, peers, count", None, ""),
+    ("beside|accidents?", "concurrent, failpoint", None, ""),
+    ("home", "owner, NUMA node", r"run/cache", ""),
+    ("how|settings?", "mode, options, context", r"tests/executor/backend/cuda", ""),
+    ("touch", "access, use, def", None, "windows_touch"),
+    ("grains?", "block size", r"platform/parallel|backend/cpu|data/pictures|test_load_balance", ""),
+    ("pieces?", "slice, block, part", r"core/(plan/space|program/lower)|planner/(search|pipeline)", ""),
+    ("cuts?", "part, box, slice, shard, clamp", r"planner/pipeline|cost/test_stages|test_program_hash", ""),
+    ("carry", "exchange, copy, run", r"core/(cost|program)|executor/mixing|worker/optimizer_shards", ""),
+    ("windows?", "interval, reach", r"core/(model|cost|sharding)|executor/(backend|data)|tests/executor|onnx|"
+     r"inspect/(model|profile)|fuzz_tokens|test_trials|lab/probe", ""),
+    ("share", "part, fraction, weight", r"core/(sharding|cost)|planner/pipeline",
+     "measured_share foreign_share share_json stats_delta_share share_lists share_identity share_samples "
+     "ghp_onnx_share ghp_degrees_share_latency"),
+]
 MEAN_WORDS, MOST_WORDS = 17, 25
 END = r"(?:(?<=[.!?])|(?<=[.!?]\*)|(?<=[.!?]\*\*))\s+(?=[A-Z*\[x]|ghp|mpirun|oneDNN)"
 GLOSSARY_WORDS = 45  # of the user's page
@@ -95,6 +118,13 @@ def script_comments(text):
         yield text.count("\n", 0, m.start()) + 1, re.sub(r"\n\s*# ?", " ", m.group()[2:])
 
 
+def names(text):
+    """The words that a C file uses, but for those of its comments, texts and included files, each on a line."""
+    return "\n".join(sorted(set(re.findall(r"[A-Za-z_]\w*", re.sub(
+        r'/\*.*?\*/|//[^\n]*|^\s*#\s*include[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'', " ", text,
+        flags=re.S | re.M)))))
+
+
 def read(name):
     with open(name, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -129,6 +159,12 @@ for name in tracked:
         check(name, paragraphs(read(name)))
     elif re.search(r"\.(c|h|cu|cuh|cpp|hpp)$", name):
         check(name, comments(read(name)))
+        used_names = names(read(name)) if not name.endswith("pp") else ""
+        for word, instead, files, known in NAMES:
+            if files is None or not re.search(files, name):
+                wrong += ["%s: the name '%s'; write: %s" % (name, one, instead)
+                          for one in re.findall(r"(?i)^(?:\w+_)?(?:%s)(?:_\w+)?$" % word, used_names, re.M)
+                          if one not in known.split()]
         if re.match(r"(core|planner|profiler|executor|inspect|onnx)/", name):
             check(name, texts(read(name)))
     elif re.search(r"\.(sh|py|cmake)$|CMakeLists\.txt$|^(demo|check)$|^(bench|tests)/[\w/]+$", name):

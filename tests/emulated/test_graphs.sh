@@ -16,7 +16,7 @@ cat >small.json <<'JSON'
             {"name": "loss", "op": "softmax_cross_entropy"}]}
 JSON
 analytic small.json profile.json
-sed 's/"features": 6/"features": 300/' small.json >wide.json # gathered weights are widened in pieces
+sed 's/"features": 6/"features": 300/' small.json >wide.json # gathered weights are widened in parts
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model wide.json --precision bf16 -o bf16.json \
     >out 2>&1 || fail "no profile in bf16: $(cat out)"
 steps=5

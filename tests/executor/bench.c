@@ -55,7 +55,7 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
                           BENCH_SEED);
 }
 
-void bench_cut_test_set(struct bench *b, int64_t samples)
+void bench_shorten_test_set(struct bench *b, int64_t samples)
 {
     GHP_ASSERT(samples <= b->data->count[GHP_DATA_TEST]);
     b->data->count[GHP_DATA_TEST] = samples;

@@ -32,7 +32,7 @@ struct bench_numbers {
 enum ghp_status bench_open_by(struct bench *bench, struct ghp_transport *transport,
                               const char *model_path, struct bench_numbers numbers);
 /* Cuts the test set to its first `samples` samples. */
-void bench_cut_test_set(struct bench *bench, int64_t samples);
+void bench_shorten_test_set(struct bench *bench, int64_t samples);
 /* One label is ignored: the first that the first step's workers, by data, do not have equally often. */
 void bench_ignore(struct bench *bench);
 void bench_close(struct bench *bench);

@@ -205,7 +205,7 @@ struct ghp_staging case_staging(const struct ghp_model *model, const int *counts
         if (i == 0) continue;
         while (starts[least] <= from)
             least++;
-        int later = 0; /* cuts still to come */
+        int later = 0; /* stages still to come */
         while (counts[i + 1 + later] > 0)
             later++;
         s.stage[i].first_layer =
@@ -217,14 +217,14 @@ struct ghp_staging case_staging(const struct ghp_model *model, const int *counts
 struct ghp_staging case_interleaved(const struct ghp_model *model, const int *counts, int chunks,
                                     int u, unsigned seed)
 {
-    int all[GHP_MAX_STAGES + 1] = {0}, n = 0, cuts = 0;
+    int all[GHP_MAX_STAGES + 1] = {0}, n = 0, starts = 0;
     struct ghp_staging s;
 
     while (counts[n] > 0)
         n++;
     for (int l = 1; l < model->n_layers; l++)
-        cuts += ghp_stage_may_start(model, l);
-    if (n < 2 || n * chunks > GHP_MAX_STAGES || cuts < n * chunks) return (struct ghp_staging){0};
+        starts += ghp_stage_may_start(model, l);
+    if (n < 2 || n * chunks > GHP_MAX_STAGES || starts < n * chunks) return (struct ghp_staging){0};
     for (int i = 0; i < n * chunks; i++)
         all[i] = counts[i % n];
     s = case_staging(model, all, u, seed);

@@ -60,7 +60,7 @@ static enum ghp_status queued_group(struct ghp_collectives *queued, struct ghp_r
     return ghp_collectives_group(q->staged, ranks, stream, &c->staged);
 }
 
-static enum ghp_status carry(struct ghp_comm *comm, struct locked_collective collective)
+static enum ghp_status run(struct ghp_comm *comm, struct locked_collective collective)
 {
     struct queued_comm *c = (struct queued_comm *)comm;
 
@@ -71,31 +71,31 @@ static enum ghp_status carry(struct ghp_comm *comm, struct locked_collective col
 
 static enum ghp_status queued_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
-    return carry(c, (struct locked_collective){.op = GHP_COMM_ALL_REDUCE, .sum = *sum});
+    return run(c, (struct locked_collective){.op = GHP_COMM_ALL_REDUCE, .sum = *sum});
 }
 
 static enum ghp_status queued_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
-    return carry(c, (struct locked_collective){.op = GHP_COMM_REDUCE_SCATTER, .sum = *sum});
+    return run(c, (struct locked_collective){.op = GHP_COMM_REDUCE_SCATTER, .sum = *sum});
 }
 
 static enum ghp_status queued_all_gather(struct ghp_comm *c, const void *mine, void *all,
                                          int64_t bytes)
 {
-    return carry(c, (struct locked_collective){
-                        .op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
+    return run(c, (struct locked_collective){
+                      .op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
 }
 
 static enum ghp_status queued_all_to_all(struct ghp_comm *c, const void *in, void *out,
                                          int64_t bytes)
 {
-    return carry(c, (struct locked_collective){
-                        .op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
+    return run(c, (struct locked_collective){
+                      .op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
 }
 
 static enum ghp_status queued_shift(struct ghp_comm *c, const void *in, void *out, int64_t bytes)
 {
-    return carry(
+    return run(
         c, (struct locked_collective){.op = GHP_COMM_SHIFT, .in = in, .out = out, .bytes = bytes});
 }
 

@@ -24,7 +24,7 @@ static float half_cosines[S * SIZE / 2], half_sines[S * SIZE / 2];
 static bool turned;                 /* queries and keys have rotary positions */
 static bool shared;                 /* all heads have the first head's keys and values */
 static double other_scale, softcap; /* 0: 1 over the root of a head's channels; none */
-static double dropped;              /* the share of weights that the layer is to drop */
+static double dropped;              /* the part of weights that the layer is to drop */
 /* of heads of unit vectors: logarithms of the factors of their scores, at most `most`; NULL: without */
 static const float *factors, most = 1.5f;
 /* of a window of one row: its coordinates, each times a slope of the head, are added to scores */
@@ -169,7 +169,7 @@ static inline void put_qkv(bool four)
 enum scale { OVER_SCORES, TIMES_SCORES, TIMES_QUERIES, TIMES_BOTH, SCALES };
 enum masked { ADDED, CHOSEN, FILLED, MULTIPLIED, UNMASKED, MASKS };
 
-static float root, share, half_share, hidden = -INFINITY, big = 10000, one = 1;
+static float root, factor, half_factor, hidden = -INFINITY, big = 10000, one = 1;
 static float ones[(S + 2) * (S + 2)]; /* and zeros above */
 static uint8_t seen[S * S], unseen[S * S];
 
@@ -179,8 +179,8 @@ static inline void put_constants(void)
                          zeros[2] = {0, 0};
 
     constant("root", GHP_ONNX_FLOAT, 0, NULL, &root);
-    constant("share", GHP_ONNX_FLOAT, 0, NULL, &share);
-    constant("half", GHP_ONNX_FLOAT, 0, NULL, &half_share);
+    constant("factor", GHP_ONNX_FLOAT, 0, NULL, &factor);
+    constant("half", GHP_ONNX_FLOAT, 0, NULL, &half_factor);
     constant("hidden", GHP_ONNX_FLOAT, 0, NULL, &hidden);
     constant("big", GHP_ONNX_FLOAT, 0, NULL, &big);
     constant("one", GHP_ONNX_FLOAT, 0, NULL, &one);
@@ -200,13 +200,13 @@ static inline void put_scores(enum scale scale, const char *q, const char *k)
     static const int64_t turn[4] = {0, 1, 3, 2};
 
     list(node("Transpose", "turned", k, NULL), "perm", turn, 4);
-    if (scale == TIMES_QUERIES) node("Mul", "q.scaled", q, "share");
+    if (scale == TIMES_QUERIES) node("Mul", "q.scaled", q, "factor");
     if (scale == TIMES_BOTH) node("Mul", "q.scaled", "half", q);
     if (scale == TIMES_BOTH) node("Mul", "k.scaled", "turned", "half");
     node("MatMul", scale < TIMES_QUERIES ? "scores" : "scaled",
          scale < TIMES_QUERIES ? q : "q.scaled", scale == TIMES_BOTH ? "k.scaled" : "turned");
     if (scale == OVER_SCORES) node("Div", "scaled", "scores", "root");
-    if (scale == TIMES_SCORES) node("Mul", "scaled", "share", "scores");
+    if (scale == TIMES_SCORES) node("Mul", "scaled", "factor", "scores");
 }
 
 /* 'scaled', masked, softmaxed and by v. */
@@ -273,8 +273,8 @@ static inline void begin_heads(const char *name)
         half_sines[i / SIZE * SIZE / 2 + i % SIZE] = sines[i];
     }
     root = sqrtf(SIZE);
-    share = 1 / root;
-    half_share = sqrtf(share);
+    factor = 1 / root;
+    half_factor = sqrtf(factor);
 }
 
 #endif

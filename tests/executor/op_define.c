@@ -138,14 +138,14 @@ static double position_norm_at(const struct ghp_operand_set *set, struct place o
 /* What a pair's angle is multiplied by: the factor's inverse of slow pairs, 1 of fast ones. */
 static double scale_at(const struct ghp_heads *h, int64_t pair, double turn)
 {
-    double length = 2 * acos(-1.0) / turn, original = (double)h->original, share;
+    double length = 2 * acos(-1.0) / turn, original = (double)h->original, part;
     if (h->scaling == GHP_ROTARY_UNSCALED) return 1.0;
     if (h->scaling == GHP_ROTARY_LINEAR) return 1.0 / h->factor;
     if (h->scaling == GHP_ROTARY_LLAMA3) {
         if (length < original / h->fast) return 1.0;
         if (length > original / h->slow) return 1.0 / h->factor;
-        share = (original / length - h->slow) / (h->fast - h->slow);
-        return (1.0 - share) / h->factor + share;
+        part = (original / length - h->slow) / (h->fast - h->slow);
+        return (1.0 - part) / h->factor + part;
     }
     double to_pair = (double)h->turned / 2 / log(h->base);
     double first = to_pair * log(original / (h->fast * 2 * acos(-1.0)));
@@ -156,10 +156,10 @@ static double scale_at(const struct ghp_heads *h, int64_t pair, double turn)
     }
     if (first < 0) first = 0;
     if (last > (double)h->turned - 1) last = (double)h->turned - 1;
-    share = (double)pair < first  ? 0
-            : (double)pair > last ? 1
-                                  : ((double)pair - first) / (last - first);
-    return share / h->factor + 1.0 - share;
+    part = (double)pair < first  ? 0
+           : (double)pair > last ? 1
+                                 : ((double)pair - first) / (last - first);
+    return part / h->factor + 1.0 - part;
 }
 
 /* A complex number times e^(i angle); the first half of a head's channels are real parts. */
@@ -277,8 +277,8 @@ static double transposed_at(const struct ghp_operand_set *set, struct place o)
     return sum;
 }
 
-/* The share of input pixel j in output i. */
-static double resize_share(enum ghp_resize way, const int64_t sizes[2], int64_t i, int64_t j)
+/* The weight of input pixel j in output i. */
+static double resize_weight(enum ghp_resize way, const int64_t sizes[2], int64_t i, int64_t j)
 {
     double in = (double)sizes[0], out = (double)sizes[1], at = 0.0;
     int64_t first = i * sizes[0] / sizes[1],
@@ -297,8 +297,8 @@ static double resize_at(const struct ghp_operand_set *set, struct place o)
     double sum = 0.0;
     for (int64_t h = 0; h < l->h; h++)
         for (int64_t w = 0; w < l->w; w++)
-            sum += resize_share(l->resize, (int64_t[]){l->h, l->p}, o.p, h) *
-                   resize_share(l->resize, (int64_t[]){l->w, l->q}, o.q, w) *
+            sum += resize_weight(l->resize, (int64_t[]){l->h, l->p}, o.p, h) *
+                   resize_weight(l->resize, (int64_t[]){l->w, l->q}, o.q, w) *
                    x_at(set, o.n, h, w, o.k);
     return sum;
 }

@@ -240,7 +240,7 @@ static void check_two_labels(const struct ghp_backend_ops *ops, struct ghp_backe
                                     1,
                                     .n_inputs = 1,
                                     .loss = {.smoothing = smoothing}};
-    const double share = 0.25;
+    const double part = 0.25;
     /* the last sample has one alone */
     static const int32_t labels[2][SAMPLES] = {{2, 10, 7}, {4, 0, 7}};
     static const struct ghp_second_label seconds[SAMPLES] = {{4, 0.25}, {0, 0.25}, {7, 0}};
@@ -255,14 +255,14 @@ static void check_two_labels(const struct ghp_backend_ops *ops, struct ghp_backe
         memcpy((void *)(uintptr_t)one[i].args.at.labels, labels[i], sizeof labels[i]);
         op_case_run_all(&one[i], ops, backend);
     }
-    loss = (1 - share) * one[0].args.at.metrics[GHP_METRIC_LOSS] +
-           share * one[1].args.at.metrics[GHP_METRIC_LOSS];
+    loss = (1 - part) * one[0].args.at.metrics[GHP_METRIC_LOSS] +
+           part * one[1].args.at.metrics[GHP_METRIC_LOSS];
     CHECK_NEAR(both.args.at.metrics[GHP_METRIC_LOSS], loss, bound * loss);
     CHECK_EQ(both.args.at.metrics[GHP_METRIC_CORRECT], one[0].args.at.metrics[GHP_METRIC_CORRECT]);
     for (int i = 0; i < SAMPLES * CLASSES; i++)
         CHECK_NEAR(op_case_get(&both, both.args.at.dx[0], i),
-                   (1 - share) * op_case_get(&one[0], one[0].args.at.dx[0], i) +
-                       share * op_case_get(&one[1], one[1].args.at.dx[0], i),
+                   (1 - part) * op_case_get(&one[0], one[0].args.at.dx[0], i) +
+                       part * op_case_get(&one[1], one[1].args.at.dx[0], i),
                    bound);
     ghp_operand_set_release(&both);
     for (int i = 0; i < 2; i++)

@@ -34,7 +34,7 @@ static size_t put_field(unsigned char *at, int number, const void *bytes, size_t
  * would name a file that is there. */
 static void check_long_location(void)
 {
-    enum { CUT = 4095, ROOM = 2 * CUT };
+    enum { SHORT = 4095, ROOM = 2 * SHORT };
     static unsigned char entry[ROOM], message[ROOM];
     static char location[ROOM];
     static const float two[2] = {1, 2};
@@ -47,7 +47,7 @@ static void check_long_location(void)
     snprintf(tensor_path, sizeof tensor_path, "%s/t", folder);
     snprintf(short_path, sizeof short_path, "%s/w", folder);
     /* of the location's byte that comes last where the path is cut */
-    at = CUT - strlen(folder) - 2;
+    at = SHORT - strlen(folder) - 2;
     for (size_t i = 0; i < at; i++)
         location[i] = i % 2 == at % 2 ? '.' : '/';
     if (location[0] == '/') location[0] = '.', location[1] = '/', location[2] = '/';
@@ -169,8 +169,8 @@ static void check_damage(void)
     save(path, "y");
     CHECK_STATUS(ghp_file_read(path, &bytes, &n), GHP_OK);
     CHECK(n > 200);
-    for (size_t cut = 0; cut < n; cut++)
-        try_bytes(bytes, cut, &sound);
+    for (size_t length = 0; length < n; length++)
+        try_bytes(bytes, length, &sound);
     CHECK(sound < 3); /* at bounds between fields of the outermost message */
     for (size_t i = 0; i < n; i++) {
         const char kept = bytes[i];

@@ -228,7 +228,7 @@ struct subject {
     const char *name;
     enum ghp_status (*run)(const char *path);
     const char *path; /* below the sources; NULL: of the test's folder */
-    int share;        /* how many of its allocations fast runs fail, about */
+    int tries;        /* how many of its allocations fast runs fail, about */
 };
 
 #define SEEDS "tests/fuzz/seeds/"
@@ -315,19 +315,19 @@ static void fail_each(const struct subject *subject, const char *path, long n, l
 static bool child_ends(const struct subject *subject, const char *path, long n, long step)
 {
     pid_t child = fork();
-    int how = 0;
+    int ended = 0;
 
     if (child == 0) fail_each(subject, path, n, step);
-    if (!CHECK(child > 0 && waitpid(child, &how, 0) == child)) return true;
-    if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return true;
+    if (!CHECK(child > 0 && waitpid(child, &ended, 0) == child)) return true;
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0) return true;
     tally->runs++;
-    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)
+    if (WIFSIGNALED(ended) && WTERMSIG(ended) == SIGALRM)
         tally->hangs++;
     else
         tally->crashes++;
     fprintf(stderr, "%s, allocation %ld: ends with %s %d\n", subject->name, tally->at,
-            WIFSIGNALED(how) ? "signal" : "exit code",
-            WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+            WIFSIGNALED(ended) ? "signal" : "exit code",
+            WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
     tally->at += step;
     return false;
 }
@@ -335,14 +335,14 @@ static bool child_ends(const struct subject *subject, const char *path, long n, 
 static void test_subject(const struct subject *subject, const char *folder)
 {
     char path[512];
-    long n, step, share = check_full() ? 10L * subject->share : subject->share;
+    long n, step, tries = check_full() ? 10L * subject->tries : subject->tries;
 
     snprintf(path, sizeof path, "%s/%s", subject->path != NULL ? GHP_SOURCE_DIR : folder,
              subject->path != NULL ? subject->path : "hf");
     if (!CHECK_STATUS(attempt(subject, path, -1), GHP_OK)) return;
     (void)attempt(subject, path, -1); /* what is kept for all calls is there now */
     n = taken;
-    step = getenv("GHP_EVERY") != NULL ? 1 : n / share + 1;
+    step = getenv("GHP_EVERY") != NULL ? 1 : n / tries + 1;
     CHECK(n > 0);
     tally->at = 0;
     while (!child_ends(subject, path, n, step)) {

@@ -1,5 +1,5 @@
 /* core/program/kind/shift.c - keys and values of an attention, a block of each, go to the next worker; backward with
- * the sums of their gradients, which come home to at.dx[1] and at.dx[2]. The own ones are at.x[1] and at.x[2], all
+ * the sums of their gradients, which come back to at.dx[1] and at.dx[2]. The own ones are at.x[1] and at.x[2], all
  * others in at.ring (program/ring.h). */
 #include "core/program/liveness.h"
 

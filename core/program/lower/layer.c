@@ -189,18 +189,18 @@ static enum ghp_status emit_block(const struct ghp_emitter *e, const struct ghp_
     return GHP_OK;
 }
 
-/* Brings the block; backward with the sums of its gradients, which alone go home at last. */
+/* Brings the block; backward with the sums of its gradients, which alone return at last. */
 static enum ghp_status emit_shift(const struct ghp_emitter *e, const struct ghp_instr *block)
 {
     struct ghp_instr *instr = add_block(e, GHP_INSTR_SHIFT, block);
-    bool home = block->block == block->blocks;
+    bool returns = block->block == block->blocks;
     int64_t both = ghp_ring_tensor_bytes(block, GHP_RING_KEYS, e->lowering->element_bytes) +
                    ghp_ring_tensor_bytes(block, GHP_RING_VALUES, e->lowering->element_bytes);
 
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->ranks =
         ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(e->placement.number, block->blocks));
-    instr->bytes = block->backward && !home ? 2 * both : both;
+    instr->bytes = block->backward && !returns ? 2 * both : both;
     return GHP_OK;
 }
 

@@ -13,7 +13,7 @@ static struct ghp_mix_traffic gosgd_traffic(struct ghp_sync sync, int workers)
     double chance = (double)sync.argument / GHP_SYNC_SURE;
 
     (void)workers;
-    return (struct ghp_mix_traffic){.out = chance, .in = chance, .beside = chance};
+    return (struct ghp_mix_traffic){.out = chance, .in = chance, .concurrent = chance};
 }
 
 static const struct ghp_mixing_facts gosgd_mixing = {.asynchronous = true,
@@ -21,7 +21,7 @@ static const struct ghp_mixing_facts gosgd_mixing = {.asynchronous = true,
                                                      .updates = true,
                                                      .copies =
                                                          3, /* sent, arriving, what has arrived */
-                                                     .keeps_share = true,
+                                                     .keeps_sum_weight = true,
                                                      .in_step = ghp_mixing_never,
                                                      .traffic = gosgd_traffic,
                                                      .staleness = ghp_mixing_unbounded,
@@ -50,7 +50,7 @@ static struct ghp_mix_traffic ad_psgd_traffic(struct ghp_sync sync, int workers)
 {
     (void)sync;
     (void)workers;
-    return (struct ghp_mix_traffic){.out = 1, .in = 1, .beside = 1};
+    return (struct ghp_mix_traffic){.out = 1, .in = 1, .concurrent = 1};
 }
 
 static const struct ghp_mixing_facts ad_psgd_mixing = {

@@ -131,7 +131,8 @@ static struct ghp_mix_traffic ssp_traffic(struct ghp_sync sync, int workers)
     double pulls = 1.0 / (sync.argument + 1);
 
     (void)workers; /* who pulls waits for his own gradients to be sent first */
-    return (struct ghp_mix_traffic){.out = 1, .in = pulls, .waits = 2 * pulls, .beside = 1 - pulls};
+    return (struct ghp_mix_traffic){
+        .out = 1, .in = pulls, .waits = 2 * pulls, .concurrent = 1 - pulls};
 }
 
 static bool ssp_in_step(struct ghp_sync sync)
@@ -213,7 +214,7 @@ const struct ghp_sync_ops ghp_sync_easgd = {
 static struct ghp_mix_traffic aladdin_traffic(struct ghp_sync sync, int workers)
 {
     (void)workers;
-    return (struct ghp_mix_traffic){.out = 1, .in = 1.0 / sync.argument, .beside = 1};
+    return (struct ghp_mix_traffic){.out = 1, .in = 1.0 / sync.argument, .concurrent = 1};
 }
 
 static const struct ghp_mixing_facts aladdin_mixing = {.asynchronous = true,

@@ -34,7 +34,7 @@ static double none_in_mean(struct ghp_sync sync, int workers)
 static const struct ghp_mixing_facts sgp_mixing = {.alone_is_sgd = true,
                                                    .updates = true,
                                                    .copies = 1, /* received */
-                                                   .whole_shares = true,
+                                                   .whole_sum_weights = true,
                                                    .in_step = ghp_mixing_always,
                                                    .traffic = sgp_traffic,
                                                    .staleness = none,
@@ -56,7 +56,7 @@ static struct ghp_mix_traffic overlap_traffic(struct ghp_sync sync, int workers)
 {
     (void)sync;
     (void)workers;
-    return (struct ghp_mix_traffic){.out = 1, .in = 1, .beside = 1, .word_bytes = WORD_BYTES};
+    return (struct ghp_mix_traffic){.out = 1, .in = 1, .concurrent = 1, .word_bytes = WORD_BYTES};
 }
 
 static int overlap_staleness(struct ghp_sync sync)
@@ -74,8 +74,8 @@ static double overlap_mean_staleness(struct ghp_sync sync, int workers)
 static const struct ghp_mixing_facts overlap_mixing = {.alone_is_sgd = true,
                                                        .updates = true,
                                                        .copies = 3, /* sent, arriving, arrived */
-                                                       .whole_shares = true,
-                                                       .keeps_share = true,
+                                                       .whole_sum_weights = true,
+                                                       .keeps_sum_weight = true,
                                                        .in_step = ghp_mixing_always,
                                                        .traffic = overlap_traffic,
                                                        .staleness = overlap_staleness,

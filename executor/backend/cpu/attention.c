@@ -188,44 +188,44 @@ static struct dropping dropping_of(const struct ghp_local *local,
                              .scale = (float)(1.0 / (1.0 - local->heads.dropout))};
 }
 
-struct cutter { /* base NULL: only counts */
+struct arena { /* base NULL: only counts */
     float *base;
     int64_t used;
 };
 
-static float *cut(struct cutter *cutter, int64_t elements)
+static float *take(struct arena *arena, int64_t elements)
 {
-    float *at = cutter->base == NULL ? NULL : cutter->base + cutter->used;
+    float *at = arena->base == NULL ? NULL : arena->base + arena->used;
 
-    cutter->used += ghp_align(elements * (int64_t)sizeof(float)) / (int64_t)sizeof(float);
+    arena->used += ghp_align(elements * (int64_t)sizeof(float)) / (int64_t)sizeof(float);
     return at;
 }
 
 /* The room of one part from `base` on; *elements receives its size. */
-static struct room cut_room(const struct sizes *z, bool backward, float *base, int64_t *elements)
+static struct room room_at(const struct sizes *z, bool backward, float *base, int64_t *elements)
 {
     int64_t turned = z->tiles * TILE * z->size, rows = z->tiles * TILE * z->stride;
     int64_t tile = TILE * z->stride;
-    struct cutter cutter = {.base = base};
-    struct room room = {.turned_keys = cut(&cutter, turned),
-                        .queries = cut(&cutter, tile),
-                        .out = cut(&cutter, tile),
-                        .scores = cut(&cutter, TILE * TILE),
-                        .greatest = cut(&cutter, TILE),
-                        .sum = cut(&cutter, TILE)};
+    struct arena arena = {.base = base};
+    struct room room = {.turned_keys = take(&arena, turned),
+                        .queries = take(&arena, tile),
+                        .out = take(&arena, tile),
+                        .scores = take(&arena, TILE * TILE),
+                        .greatest = take(&arena, TILE),
+                        .sum = take(&arena, TILE)};
 
     if (backward) {
-        room.turned_values = cut(&cutter, turned);
-        room.keys = cut(&cutter, rows);
-        room.dkeys = cut(&cutter, rows);
-        room.dvalues = cut(&cutter, rows);
-        room.dy = cut(&cutter, tile);
-        room.slopes = cut(&cutter, TILE * TILE);
+        room.turned_values = take(&arena, turned);
+        room.keys = take(&arena, rows);
+        room.dkeys = take(&arena, rows);
+        room.dvalues = take(&arena, rows);
+        room.dy = take(&arena, tile);
+        room.slopes = take(&arena, TILE * TILE);
     } else {
-        room.values = cut(&cutter, rows);
+        room.values = take(&arena, rows);
     }
-    if (z->ids) room.documents = (int32_t *)(void *)cut(&cutter, z->tiles * TILE + ROWS);
-    *elements = cutter.used;
+    if (z->ids) room.documents = (int32_t *)(void *)take(&arena, z->tiles * TILE + ROWS);
+    *elements = arena.used;
     return room;
 }
 
@@ -234,7 +234,7 @@ static int64_t part_elements(const struct ghp_local *local, bool backward)
     struct sizes z = sizes_of(local, 0);
     int64_t elements;
 
-    cut_room(&z, backward, NULL, &elements);
+    room_at(&z, backward, NULL, &elements);
     return elements;
 }
 
@@ -256,7 +256,7 @@ static struct room room_of(const struct ghp_local *local, const struct ghp_kerne
     struct sizes z = sizes_of(local, 0);
     int64_t elements = part_elements(local, backward);
 
-    return cut_room(&z, backward, (float *)args->at.scratch + part * elements, &elements);
+    return room_at(&z, backward, (float *)args->at.scratch + part * elements, &elements);
 }
 
 /* ---- tiles ---- */

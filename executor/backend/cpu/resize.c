@@ -10,7 +10,7 @@
 enum { TILE = 16 }; /* channels */
 
 struct axis {
-    enum ghp_resize how;
+    enum ghp_resize mode;
     int64_t in, out;
 };
 
@@ -24,15 +24,15 @@ static struct taps taps_of(struct axis axis, int64_t i)
 {
     double in = (double)axis.in, out = (double)axis.out, at, last = in - 1;
     struct taps taps = {.first = i * axis.in / axis.out, .n = 1, .each = 1};
-    if (axis.how == GHP_RESIZE_NEAREST) return taps;
-    if (axis.how == GHP_RESIZE_AREA) {
+    if (axis.mode == GHP_RESIZE_NEAREST) return taps;
+    if (axis.mode == GHP_RESIZE_AREA) {
         taps.n = ((i + 1) * axis.in + axis.out - 1) / axis.out - taps.first;
         taps.each = 1 / (float)taps.n;
         return taps;
     }
-    at = axis.how == GHP_RESIZE_LINEAR ? ((double)i + 0.5) * in / out - 0.5
-         : axis.out > 1                ? (double)i * last / (out - 1)
-                                       : 0;
+    at = axis.mode == GHP_RESIZE_LINEAR ? ((double)i + 0.5) * in / out - 0.5
+         : axis.out > 1                 ? (double)i * last / (out - 1)
+                                        : 0;
     at = at < 0 ? 0 : at > last ? last : at;
     taps.first = (int64_t)at;
     if (taps.first == axis.in - 1) return taps;
@@ -44,7 +44,7 @@ static struct taps taps_of(struct axis axis, int64_t i)
 
 static float weight_of(struct axis axis, struct taps taps, int64_t j)
 {
-    bool is_pair = axis.how == GHP_RESIZE_LINEAR || axis.how == GHP_RESIZE_CORNERS;
+    bool is_pair = axis.mode == GHP_RESIZE_LINEAR || axis.mode == GHP_RESIZE_CORNERS;
     return is_pair && j > taps.first ? taps.second : taps.each;
 }
 

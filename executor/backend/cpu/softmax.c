@@ -73,7 +73,7 @@ static const struct ghp_second_label *second_of(const struct ghp_kernel_argument
                                                 int64_t row)
 {
     const struct ghp_second_label *second = args->at.seconds;
-    return second != NULL && second[row].share > 0 ? &second[row] : NULL;
+    return second != NULL && second[row].weight > 0 ? &second[row] : NULL;
 }
 
 static struct row row_of(const struct ghp_local *local, const double *stats, int64_t n)
@@ -274,7 +274,7 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
         double targeted = KERNEL(targeted)(target, classes, logits, label);
         const struct ghp_second_label *second = label >= 0 ? second_of(args, of) : NULL;
         if (second != NULL)
-            targeted += target.label * second->share *
+            targeted += target.label * second->weight *
                         ((double)GET(logits[second->label]) - (double)GET(logits[label]));
         double loss = local->h > 1 ? KERNEL(position_row)(classes, logits, to, targeted)
                                    : KERNEL(softmax_row)(classes, logits, to, targeted);
@@ -333,7 +333,7 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
         float own = has_label ? KERNEL(softmax_label)(local, args, row, label) : 0;
         own += (float)(1 - target.label - target.every);
         const struct ghp_second_label *second = second_of(args, of);
-        float moved = second != NULL ? (float)(target.label * second->share) : 0;
+        float moved = second != NULL ? (float)(target.label * second->weight) : 0;
         float other = second != NULL ? GET(y[second->label]) - every - moved : 0; /* dx may be y */
 #pragma omp simd
         for (int64_t i = 0; i < classes; i++)

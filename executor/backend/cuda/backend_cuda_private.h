@@ -78,7 +78,7 @@ struct ghp_cuda_kernel {
     int64_t workspace_at;            /* in scratch */
 };
 
-/* Scratch is asked for in pieces. */
+/* Scratch is asked for in parts. */
 static inline int64_t ghp_cuda_round(int64_t bytes)
 {
     return (bytes + GHP_CUDA_ALIGN_BYTES - 1) / GHP_CUDA_ALIGN_BYTES * GHP_CUDA_ALIGN_BYTES;

@@ -190,8 +190,8 @@ static bool is_reordered(const struct ghp_param_descriptor *descriptor)
            descriptor->dims[2] * descriptor->dims[3] > 1;
 }
 
-static enum ghp_status carry(struct ghp_backend *backend, void *to, const void *from, int64_t bytes,
-                             enum ghp_copy_direction direction)
+static enum ghp_status copy_now(struct ghp_backend *backend, void *to, const void *from,
+                                int64_t bytes, enum ghp_copy_direction direction)
 {
     struct ghp_copy copy = {to, from, bytes, direction};
 
@@ -207,11 +207,12 @@ static enum ghp_status device_put(struct ghp_backend *backend,
     char *ordered;
     enum ghp_status status;
 
-    if (!is_reordered(descriptor)) return carry(backend, device, host, bytes, GHP_COPY_TO_DEVICE);
+    if (!is_reordered(descriptor))
+        return copy_now(backend, device, host, bytes, GHP_COPY_TO_DEVICE);
     ordered = ghp_alloc((size_t)descriptor->elements, (size_t)descriptor->element_bytes);
     if (ordered == NULL) return GHP_NO_MEMORY();
     reorder(descriptor, true, host, ordered);
-    status = carry(backend, device, ordered, bytes, GHP_COPY_TO_DEVICE);
+    status = copy_now(backend, device, ordered, bytes, GHP_COPY_TO_DEVICE);
     free(ordered);
     return status;
 }
@@ -224,10 +225,10 @@ static enum ghp_status device_get(struct ghp_backend *backend,
     char *ordered;
     enum ghp_status status;
 
-    if (!is_reordered(descriptor)) return carry(backend, host, device, bytes, GHP_COPY_TO_HOST);
+    if (!is_reordered(descriptor)) return copy_now(backend, host, device, bytes, GHP_COPY_TO_HOST);
     ordered = ghp_alloc((size_t)descriptor->elements, (size_t)descriptor->element_bytes);
     if (ordered == NULL) return GHP_NO_MEMORY();
-    status = carry(backend, ordered, device, bytes, GHP_COPY_TO_HOST);
+    status = copy_now(backend, ordered, device, bytes, GHP_COPY_TO_HOST);
     if (status == GHP_OK) reorder(descriptor, false, ordered, host);
     free(ordered);
     return status;

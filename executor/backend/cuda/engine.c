@@ -267,7 +267,7 @@ enum ghp_status ghp_graph_list(const struct ghp_graph *g, const struct ghp_graph
 
 /* ---- a plan by its name ---- */
 
-struct pieces { /* of a configuration, owned while it is made */
+struct parts { /* of a configuration, owned while it is made */
     cudnnBackendDescriptor_t engine, config, knobs[KNOBS];
 };
 
@@ -298,7 +298,7 @@ static enum ghp_status make_engine(const struct ghp_graph *g, const struct ghp_e
 }
 
 static enum ghp_status make_config(const struct ghp_graph *g, const struct ghp_engine *e,
-                                   struct pieces *p)
+                                   struct parts *p)
 {
     GHP_TRY(make_engine(g, e, &p->engine));
     for (int i = 0; i < e->n_knobs; i++)
@@ -318,7 +318,7 @@ static enum ghp_status make_config(const struct ghp_graph *g, const struct ghp_e
 enum ghp_status ghp_graph_find(const struct ghp_graph *g, const char *name,
                                struct ghp_graph_plan *plan)
 {
-    struct pieces p = {NULL, NULL, {NULL}};
+    struct parts p = {NULL, NULL, {NULL}};
     struct ghp_engine engine;
     enum ghp_status status;
 

@@ -29,7 +29,7 @@ static void stats(const struct ghp_local *local, const struct ghp_kernel_argumen
 }
 
 /* Moves a running statistic by `by`. If other samples of the batch have statistics of their own, it notes these
- * samples' share of the way separately. */
+ * samples' part of the way separately. */
 static void move(const struct ghp_kernel_arguments *args, int state, int64_t c, double by)
 {
     double *running = args->at.state[state], *delta = args->at.stats_delta[state];

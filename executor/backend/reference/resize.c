@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct axis {
-    enum ghp_resize how;
+    enum ghp_resize mode;
     int64_t in, out;
 };
 
@@ -16,9 +16,9 @@ struct axis {
 static double place_of(struct axis axis, int64_t i)
 {
     double in = (double)axis.in, out = (double)axis.out,
-           at = axis.how == GHP_RESIZE_LINEAR ? ((double)i + 0.5) * in / out - 0.5
-                : axis.out > 1                ? (double)i * (in - 1.0) / (out - 1.0)
-                                              : 0.0;
+           at = axis.mode == GHP_RESIZE_LINEAR ? ((double)i + 0.5) * in / out - 0.5
+                : axis.out > 1                 ? (double)i * (in - 1.0) / (out - 1.0)
+                                               : 0.0;
 
     return fmin(fmax(at, 0.0), in - 1.0);
 }
@@ -26,7 +26,7 @@ static double place_of(struct axis axis, int64_t i)
 /* The first input pixel that may have a weight. */
 static int64_t first_of(struct axis axis, int64_t i)
 {
-    if (axis.how == GHP_RESIZE_NEAREST || axis.how == GHP_RESIZE_AREA)
+    if (axis.mode == GHP_RESIZE_NEAREST || axis.mode == GHP_RESIZE_AREA)
         return i * axis.in / axis.out;
     return (int64_t)floor(place_of(axis, i));
 }
@@ -36,14 +36,14 @@ static int64_t end_of(struct axis axis, int64_t i)
 {
     int64_t first = first_of(axis, i);
 
-    if (axis.how == GHP_RESIZE_NEAREST) return first + 1;
-    if (axis.how == GHP_RESIZE_AREA) return ((i + 1) * axis.in + axis.out - 1) / axis.out;
+    if (axis.mode == GHP_RESIZE_NEAREST) return first + 1;
+    if (axis.mode == GHP_RESIZE_AREA) return ((i + 1) * axis.in + axis.out - 1) / axis.out;
     return first + 2 < axis.in ? first + 2 : axis.in;
 }
 
 static double weight_of(struct axis axis, int64_t i, int64_t j)
 {
-    if (axis.how == GHP_RESIZE_NEAREST || axis.how == GHP_RESIZE_AREA)
+    if (axis.mode == GHP_RESIZE_NEAREST || axis.mode == GHP_RESIZE_AREA)
         return 1.0 / (double)(end_of(axis, i) - first_of(axis, i));
     return fmax(0.0, 1.0 - fabs(place_of(axis, i) - (double)j));
 }

@@ -2,7 +2,7 @@
  * is the greatest are added to the metrics. dx = (y - target) loss_scale; the target is 1 at the label, or with
  * `smoothing` s of K classes 1 - s there and s / K more at each; its loss is then the mean of -log y by it. Classes
  * may have weights, which loss and dx of their labels' rows are multiplied by. A row is a position of a sample; if
- * its label is negative it is left out, and dx is 0. If it has a second label, both have their shares of what a label
+ * its label is negative it is left out, and dx is 0. If it has a second label, both have their parts of what a label
  * has more than every class. Rows of several outputs count by their output's weight, and hits are those of the first.
  *
  * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward
@@ -26,9 +26,9 @@ static struct target target_of(const struct ghp_local *local,
     double label = 1 - local->loss.smoothing;
 
     if (args->at.seconds != NULL) second = args->at.seconds[ghp_reference_label(local, row)];
-    return (struct target){label * (1 - second.share),
+    return (struct target){label * (1 - second.weight),
                            local->loss.smoothing / (double)args->global_channels,
-                           second.share > 0 ? second.label : -1, label * second.share};
+                           second.weight > 0 ? second.label : -1, label * second.weight};
 }
 
 /* The weight of the label's class; label >= 0. */

@@ -25,20 +25,20 @@ static double draw_beta(struct ghp_draws *d, double a)
 }
 
 /* The middle is drawn in the whole picture, and what lies outside is left out. */
-static void draw_cut(struct ghp_draws *d, struct ghp_image_size to, struct ghp_blend *blend)
+static void draw_box(struct ghp_draws *d, struct ghp_image_size to, struct ghp_blend *blend)
 {
-    double half = 0.5 * sqrt(blend->share);
+    double half = 0.5 * sqrt(blend->fraction);
     int64_t x = (int64_t)(ghp_draws_next(d) * (double)to.w),
             y = (int64_t)(ghp_draws_next(d) * (double)to.h),
             half_w = (int64_t)(half * (double)to.w), half_h = (int64_t)(half * (double)to.h);
-    struct ghp_rectangle *cut = &blend->cut;
+    struct ghp_rectangle *box = &blend->box;
 
-    cut->first_x = x > half_w ? x - half_w : 0;
-    cut->first_y = y > half_h ? y - half_h : 0;
-    cut->end_x = x + half_w < to.w ? x + half_w : to.w;
-    cut->end_y = y + half_h < to.h ? y + half_h : to.h;
-    blend->share =
-        (double)((cut->end_x - cut->first_x) * (cut->end_y - cut->first_y)) / (double)(to.w * to.h);
+    box->first_x = x > half_w ? x - half_w : 0;
+    box->first_y = y > half_h ? y - half_h : 0;
+    box->end_x = x + half_w < to.w ? x + half_w : to.w;
+    box->end_y = y + half_h < to.h ? y + half_h : to.h;
+    blend->fraction =
+        (double)((box->end_x - box->first_x) * (box->end_y - box->first_y)) / (double)(to.w * to.h);
 }
 
 struct ghp_blend ghp_blend_draw(const struct ghp_blending *blending, struct ghp_image_size to,
@@ -48,32 +48,32 @@ struct ghp_blend ghp_blend_draw(const struct ghp_blending *blending, struct ghp_
     bool second = ghp_draws_next(&d) < 0.5;
     int64_t ahead = 1 + (int64_t)(ghp_draws_next(&d) * (double)(samples - 1));
     struct ghp_blend blend = {.other = (key.sample + ahead) % samples,
-                              .cuts = blending->cutmix > 0 && (second || !(blending->mixup > 0))};
+                              .cutmix = blending->cutmix > 0 && (second || !(blending->mixup > 0))};
 
-    blend.share = 1 - draw_beta(&d, blend.cuts ? blending->cutmix : blending->mixup);
-    if (blend.cuts) draw_cut(&d, to, &blend);
+    blend.fraction = 1 - draw_beta(&d, blend.cutmix ? blending->cutmix : blending->mixup);
+    if (blend.cutmix) draw_box(&d, to, &blend);
     return blend;
 }
 
 /* ---- numbers ---- */
 
-static void put_cut(const struct ghp_rectangle *cut, const struct ghp_blended *n)
+static void put_box(const struct ghp_rectangle *box, const struct ghp_blended *n)
 {
     int64_t bytes = n->channels * n->element_bytes;
 
-    for (int64_t y = cut->first_y; y < cut->end_y; y++) {
-        int64_t at = (y * n->to.w + cut->first_x) * bytes;
+    for (int64_t y = box->first_y; y < box->end_y; y++) {
+        int64_t at = (y * n->to.w + box->first_x) * bytes;
 
         memcpy((char *)n->image + at, (const char *)n->other + at,
-               (size_t)((cut->end_x - cut->first_x) * bytes));
+               (size_t)((box->end_x - box->first_x) * bytes));
     }
 }
 
 /* In doubles if numbers are, else in floats. */
-static inline void add(double share, const struct ghp_blended *n, int element_bytes)
+static inline void add(double fraction, const struct ghp_blended *n, int element_bytes)
 {
     int64_t count = n->to.w * n->to.h * n->channels;
-    float narrow = (float)share, narrow_rest = (float)(1 - share);
+    float narrow = (float)fraction, narrow_rest = (float)(1 - fraction);
 
     for (int64_t i = 0; i < count; i++) {
         double own = ghp_element_get(n->image, i, element_bytes),
@@ -81,19 +81,19 @@ static inline void add(double share, const struct ghp_blended *n, int element_by
 
         ghp_element_set(n->image, i, element_bytes,
                         element_bytes == 8
-                            ? (1 - share) * own + share * other
+                            ? (1 - fraction) * own + fraction * other
                             : (double)(narrow_rest * (float)own + narrow * (float)other));
     }
 }
 
 void ghp_blend_apply(const struct ghp_blend *blend, struct ghp_blended numbers)
 {
-    if (blend->cuts)
-        put_cut(&blend->cut, &numbers);
+    if (blend->cutmix)
+        put_box(&blend->box, &numbers);
     else if (numbers.element_bytes == 8)
-        add(blend->share, &numbers, 8);
+        add(blend->fraction, &numbers, 8);
     else if (numbers.element_bytes == 4)
-        add(blend->share, &numbers, 4);
+        add(blend->fraction, &numbers, 4);
     else
-        add(blend->share, &numbers, 2);
+        add(blend->fraction, &numbers, 2);
 }

@@ -1,8 +1,8 @@
 /* executor/data/image/blend.h - two training samples as one: mixup adds them, cutmix puts a rectangle of the one into
- * the other. The labels of both count in the loss, by their shares.
+ * the other. The labels of both count in the loss, by their fractions.
  *
- * The other sample and its share depend on seed, epoch and sample alone: each sample has its own share and its own
- * other sample, drawn from the whole training set. So a blended sample is the same under every plan, batch and number
+ * The other sample and its fraction depend on seed, epoch and sample alone: each sample has its own, and its
+ * own other sample, drawn from the whole training set. So a blended sample is the same under every plan, batch and number
  * of workers. If both kinds are asked for, each is drawn half of the time.
  *
  * Source   Zhang et al., mixup: Beyond Empirical Risk Minimization (ICLR 2018); Yun et al., CutMix (ICCV 2019); the
@@ -12,15 +12,16 @@
 
 #include "executor/data/image/crop.h"
 
-struct ghp_blending { /* a of the distribution Beta(a, a) of shares, up to 1; 0: not of this kind */
+struct
+    ghp_blending { /* a of the distribution Beta(a, a) of fractions, up to 1; 0: not of this kind */
     double mixup, cutmix;
 };
 
 struct ghp_blend {            /* of one sample */
     int64_t other;            /* sample */
-    double share;             /* of the other, 0 to 1 */
-    bool cuts;                /* cutmix: the other's numbers are in `cut` alone */
-    struct ghp_rectangle cut; /* `share` of the sample's area */
+    double fraction;          /* of the other, 0 to 1 */
+    bool cutmix;              /* cutmix: the other's numbers are in `box` alone */
+    struct ghp_rectangle box; /* `fraction` of the sample's area */
 };
 
 static inline bool ghp_blending_is_on(const struct ghp_blending *blending)

@@ -29,7 +29,7 @@ static struct ghp_rectangle all_of(struct ghp_image_size picture)
 }
 
 /* The `to` pixels in the middle of `resized`, in pixels of a picture of `whole`. */
-static void cut_middle(int64_t whole, int64_t resized, int64_t to, double ends[2])
+static void find_middle(int64_t whole, int64_t resized, int64_t to, double ends[2])
 {
     double unit = (double)whole / (double)resized, first = nearbyint((double)(resized - to) / 2);
 
@@ -51,8 +51,8 @@ struct ghp_crop ghp_crop_centre(struct ghp_image_size picture, struct ghp_image_
     } else {
         w = h * picture.w / picture.h;
     }
-    cut_middle(picture.w, w, to.w, across);
-    cut_middle(picture.h, h, to.h, down);
+    find_middle(picture.w, w, to.w, across);
+    find_middle(picture.h, h, to.h, down);
     crop.left = across[0];
     crop.right = across[1];
     crop.top = down[0];

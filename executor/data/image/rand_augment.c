@@ -115,7 +115,7 @@ static void move_by(const struct picture *p, enum ghp_rand_op op, double by)
 
 /* ---- colours ---- */
 
-static unsigned char cut(float level)
+static unsigned char clamp(float level)
 {
     return (unsigned char)fminf(fmaxf(level, 0), LEVELS - 1);
 }
@@ -126,13 +126,13 @@ static unsigned char gray_of(const struct picture *p, int64_t i)
 
     return p->channels == 1
                ? at[0]
-               : cut(0.2989f * (float)at[0] + 0.587f * (float)at[1] + 0.114f * (float)at[2]);
+               : clamp(0.2989f * (float)at[0] + 0.587f * (float)at[1] + 0.114f * (float)at[2]);
 }
 
 /* `factor` times the picture's level and the rest of the other. */
 static unsigned char mixed(double factor, unsigned char level, float other)
 {
-    return cut((float)factor * (float)level + (float)(1 - factor) * other);
+    return clamp((float)factor * (float)level + (float)(1 - factor) * other);
 }
 
 static float mean_gray(const struct picture *p)
@@ -189,7 +189,7 @@ static void stretch(const int64_t *count, unsigned char *becomes)
     if (least == most) return;
     scale = (float)(LEVELS - 1) / (float)(most - least);
     for (int level = least; level <= most; level++)
-        becomes[level] = cut((float)(level - least) * scale);
+        becomes[level] = clamp((float)(level - least) * scale);
 }
 
 /* So that each level that is there stands for as many pixels. */

@@ -21,7 +21,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
 
 static enum ghp_status reduce(struct ghp_worker *w, int i)
 {
-    return ghp_run_kinds[ghp_worker_instr(w, i)->kind]->beside(w, i);
+    return ghp_run_kinds[ghp_worker_instr(w, i)->kind]->concurrent(w, i);
 }
 
 enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous)

@@ -64,7 +64,7 @@ static enum ghp_status open_arena(struct ghp_worker *w)
 static bool communicates(const struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++)
-        if (ghp_run_kinds[ghp_worker_instr(w, i)->kind]->beside != NULL) return true;
+        if (ghp_run_kinds[ghp_worker_instr(w, i)->kind]->concurrent != NULL) return true;
     return false;
 }
 

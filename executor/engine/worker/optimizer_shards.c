@@ -209,7 +209,7 @@ enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
 }
 
 /* The n messages with servers that lie at w->server_messages. */
-static enum ghp_status carry(struct ghp_worker *w, int n, const char *label)
+static enum ghp_status exchange_messages(struct ghp_worker *w, int n, const char *label)
 {
     const struct ghp_control *control = w->exec.transport->control;
     const struct ghp_server_messages exchange = {.channel = w->servers,
@@ -237,7 +237,7 @@ static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_header heade
                                                          .bytes = sizeof header,
                                                          .peer = w->program.problem.workers + s,
                                                          .tag = ghp_server_header_tag(&w->program)};
-    return carry(w, w->program.servers, "telling the servers");
+    return exchange_messages(w, w->program.servers, "telling the servers");
 }
 
 /* All buckets of weights, or of what lies in the gradients' place. A server serves one worker after the other, so every
@@ -255,7 +255,7 @@ static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool rece
 
             if (bucket->server_shard_bytes == 0) continue;
             w->server_messages[0] = server_message(w, all, s);
-            GHP_TRY(carry(w, 1, "tensors of servers"));
+            GHP_TRY(exchange_messages(w, 1, "tensors of servers"));
         }
     return GHP_OK;
 }
@@ -303,7 +303,7 @@ static enum ghp_status exchange(struct ghp_worker *w, int i)
     if (i == w->first_push) GHP_TRY(begin(w));
     for (int s = 0; s < w->program.servers; s++)
         w->server_messages[s] = server_message(w, all, s);
-    GHP_TRY(carry(w, w->program.servers, w->prepared[i].label));
+    GHP_TRY(exchange_messages(w, w->program.servers, w->prepared[i].label));
     if (pulls) ghp_worker_look_at_pulled(w, instr->bucket);
     return GHP_OK;
 }
@@ -314,8 +314,8 @@ static enum ghp_status run_push(struct ghp_worker *w, int i, const struct ghp_st
     return ghp_worker_post(w, i, previous);
 }
 
-const struct ghp_run_kind ghp_run_kind_push = {.run = run_push, .beside = exchange};
-const struct ghp_run_kind ghp_run_kind_pull = {.run = ghp_worker_post, .beside = exchange};
+const struct ghp_run_kind ghp_run_kind_push = {.run = run_push, .concurrent = exchange};
+const struct ghp_run_kind ghp_run_kind_pull = {.run = ghp_worker_post, .concurrent = exchange};
 
 static enum ghp_status run_mix(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {

@@ -12,7 +12,7 @@
 
 const char *const ghp_device_transport_names[] = {"auto", "nccl", "mpi", NULL};
 
-struct census {
+struct devices {
     int devices; /* that all workers use, each once */
     bool slices; /* some are MIG instances: a part of a GPU each */
 };
@@ -23,7 +23,7 @@ static bool is_slice(const struct ghp_device_about *about)
     return strstr(about->name, " MIG ") != NULL;
 }
 
-static enum ghp_status count_devices(const struct ghp_exec_context *exec, struct census *census)
+static enum ghp_status count_devices(const struct ghp_exec_context *exec, struct devices *found)
 {
     struct ghp_transport *t = exec->transport;
     struct ghp_device device = ghp_exec_context_device(exec);
@@ -33,7 +33,7 @@ static enum ghp_status count_devices(const struct ghp_exec_context *exec, struct
     enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     device.ops->about(device.backend, &mine);
-    *census = (struct census){0};
+    *found = (struct devices){0};
     GHP_TRY_GOTO(status,
                  ghp_collectives_group(t->host, (struct ghp_ranks){.count = size, .stride = 1},
                                        GHP_STREAM_COMPUTE, &world),
@@ -46,8 +46,8 @@ static enum ghp_status count_devices(const struct ghp_exec_context *exec, struct
 
         for (int j = 0; j < i; j++)
             known = known || memcmp(all[i].identity, all[j].identity, sizeof mine.identity) == 0;
-        census->devices += !known;
-        census->slices = census->slices || is_slice(&all[i]);
+        found->devices += !known;
+        found->slices = found->slices || is_slice(&all[i]);
     }
 done:
     free(all);
@@ -56,10 +56,10 @@ done:
 
 enum ghp_status ghp_device_transport_count(const struct ghp_exec_context *exec, int *devices)
 {
-    struct census census;
-    enum ghp_status status = count_devices(exec, &census);
+    struct devices found;
+    enum ghp_status status = count_devices(exec, &found);
 
-    *devices = census.devices;
+    *devices = found.devices;
     return status;
 }
 
@@ -78,7 +78,7 @@ enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
                                           enum ghp_device_transport_choice choice)
 {
     bool shared, told = getenv("NCCL_HOSTID") != NULL; /* says that they are apart */
-    struct census census;
+    struct devices found;
 
     if (exec->backend_ops->device == NULL) {
         if (choice != GHP_DEVICE_TRANSPORT_NCCL) return GHP_OK;
@@ -88,9 +88,9 @@ enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
                         exec->backend_ops->name);
     }
     if (exec->transport->control->size == 1) return GHP_OK;
-    GHP_TRY(count_devices(exec, &census));
-    shared = census.devices < exec->transport->control->size || census.slices;
-    if (choice == GHP_DEVICE_TRANSPORT_NCCL && census.slices && !told)
+    GHP_TRY(count_devices(exec, &found));
+    shared = found.devices < exec->transport->control->size || found.slices;
+    if (choice == GHP_DEVICE_TRANSPORT_NCCL && found.slices && !told)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "NCCL takes whole GPUs, and some workers have a MIG instance; "
                         "use --transport mpi, or turn MIG off by nvidia-smi -mig 0");

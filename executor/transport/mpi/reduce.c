@@ -56,8 +56,8 @@ static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 }
 
 /* A segment holds scratch until all levels have added it, while the next is already on its way. */
-static struct sum cut(const struct ghp_reduction *of, struct ghp_mpi_hierarchy hierarchy,
-                      int64_t bytes, int64_t unit)
+static struct sum sum_in_segments(const struct ghp_reduction *of,
+                                  struct ghp_mpi_hierarchy hierarchy, int64_t bytes, int64_t unit)
 {
     struct sum sum = {.of = of, .hierarchy = hierarchy, .slots = 1};
 
@@ -304,8 +304,8 @@ static enum ghp_status all_reduce_on_chunk(struct ghp_shared_segment *shared,
     return GHP_OK;
 }
 
-static enum ghp_status carry(struct ghp_mpi_comm *comm, struct ghp_shared_segment *shared,
-                             const struct ghp_mpi_pipeline *pipeline)
+static enum ghp_status run_segments(struct ghp_mpi_comm *comm, struct ghp_shared_segment *shared,
+                                    const struct ghp_mpi_pipeline *pipeline)
 {
     GHP_TRY(ghp_mpi_pipeline_run(comm, pipeline));
     if (shared != NULL) shared->next += (uint32_t)pipeline->segments;
@@ -316,8 +316,9 @@ static struct sum all_reduce_of(const struct ghp_mpi_comm *comm, const struct gh
 {
     int64_t bytes = of->elements * of->element_bytes;
 
-    return cut(of, ghp_mpi_hierarchy_of(comm, bytes, comm->transport->host.in_rank_order), bytes,
-               comm->count);
+    return sum_in_segments(of,
+                           ghp_mpi_hierarchy_of(comm, bytes, comm->transport->host.in_rank_order),
+                           bytes, comm->count);
 }
 
 static int64_t segments_of(const struct sum *sum)
@@ -350,7 +351,7 @@ enum ghp_status ghp_mpi_all_reduce(struct ghp_mpi_comm *comm, const struct ghp_r
     GHP_ASSERT(sum.most >= comm->count);
     pipeline.segments = segments_of(&sum);
     pipeline.phases = 2 * sum.hierarchy.n;
-    return carry(comm, shared, &pipeline);
+    return run_segments(comm, shared, &pipeline);
 }
 
 /* ---- reduce_scatter ---- */
@@ -517,7 +518,7 @@ enum ghp_status ghp_mpi_reduce_scatter(struct ghp_mpi_comm *comm, const struct g
     int64_t bytes = of->elements * of->element_bytes * comm->count;
     struct ghp_mpi_hierarchy hierarchy =
         ghp_mpi_hierarchy_of(comm, bytes, comm->transport->host.in_rank_order);
-    struct scattering s = {.sum = cut(of, hierarchy, bytes, comm->count),
+    struct scattering s = {.sum = sum_in_segments(of, hierarchy, bytes, comm->count),
                            .nodes = hierarchy.n > 1 ? hierarchy.of[1].count : 1};
     struct ghp_mpi_pipeline pipeline = {
         .work = &s, .phases = hierarchy.n, .post = post_scattering, .finish = finish_scattering};
@@ -530,5 +531,5 @@ enum ghp_status ghp_mpi_reduce_scatter(struct ghp_mpi_comm *comm, const struct g
     s.each = s.sum.most / comm->count;
     GHP_ASSERT(s.each >= 1);
     pipeline.segments = (of->elements + s.each - 1) / s.each;
-    return carry(comm, shared_of(&s.sum), &pipeline);
+    return run_segments(comm, shared_of(&s.sum), &pipeline);
 }

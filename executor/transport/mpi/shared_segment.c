@@ -203,7 +203,7 @@ static bool join(struct ghp_shared_segment *b, const struct offer *offer)
 }
 
 /* Whether all of the communicator share memory, each with those of its node. */
-static enum ghp_status share(struct ghp_shared_segment *b, struct offer *offers, int32_t *shared,
+static enum ghp_status connect(struct ghp_shared_segment *b, struct offer *offers, int32_t *shared,
                              bool *all)
 {
     struct ghp_mpi_comm *comm = b->comm;
@@ -263,7 +263,7 @@ enum ghp_status ghp_shared_segment_open(struct ghp_mpi_comm *comm,
     *segment = NULL;
     if (b == NULL || offers == NULL || shared == NULL) status = GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_mpi_agree(comm, status), done);
-    GHP_TRY_GOTO(status, share(b, offers, shared, &all), done);
+    GHP_TRY_GOTO(status, connect(b, offers, shared, &all), done);
     if (all) {
         *segment = b;
         b = NULL;

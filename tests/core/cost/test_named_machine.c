@@ -112,7 +112,7 @@ static void test_mesh(void)
 {
     static const struct {
         unsigned members;
-        double share;
+        double fraction;
     } groups[] = {{0x03, 1 / 6.0}, {0x0c, 2 / 6.0}, {0x0f, 4 / 6.0},     {0xff, 1},
                   {0x55, 2 / 6.0}, {0x11, 2 / 6.0}, {0x81, 16e9 / 150e9}};
     const char *path = "mesh.json";
@@ -121,7 +121,7 @@ static void test_mesh(void)
 
     CHECK_STATUS(ghp_machine_open("v100-sxm-16-8", &m), GHP_OK);
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
-        CHECK_NEAR(ghp_gpus_fraction(&m.gpus, groups[i].members), groups[i].share, 1e-12);
+        CHECK_NEAR(ghp_gpus_fraction(&m.gpus, groups[i].members), groups[i].fraction, 1e-12);
     CHECK_STATUS(ghp_machine_save(path, &m), GHP_OK);
     CHECK_STATUS(ghp_machine_load(path, &again), GHP_OK);
     CHECK_STATUS(ghp_machine_hash(&m, &a), GHP_OK);

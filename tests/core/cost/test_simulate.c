@@ -491,7 +491,7 @@ static void test_servers(void)
     unit_profile(&profile);
     profile.machine.intra.latency_s = profile.machine.inter.latency_s = LATENCY;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        int workers = of[i][0], servers = of[i][1], cut = BYTES / servers;
+        int workers = of[i][0], servers = of[i][1], shard = BYTES / servers;
         struct ghp_ranks ranks = {.count = workers, .stride = 1};
         struct ghp_instr instrs[2][4];
         struct ghp_programs programs = {.n = 1};
@@ -504,12 +504,12 @@ static void test_servers(void)
         put(&programs.of[0], GHP_INSTR_WAIT, 0)->after = 0;
         put(&programs.of[0], GHP_INSTR_ACCUMULATE, COMPUTING);
         put_exchange(&programs.of[0], GHP_INSTR_PUSH, BYTES, ranks, servers);
-        put(&programs.server, GHP_INSTR_UPDATE, cut)->wait = 2;
-        put_exchange(&programs.server, GHP_INSTR_PULL, cut, ranks, servers)->serves = true;
-        put_exchange(&programs.server, GHP_INSTR_PUSH, cut, ranks, servers)->serves = true;
+        put(&programs.server, GHP_INSTR_UPDATE, shard)->wait = 2;
+        put_exchange(&programs.server, GHP_INSTR_PULL, shard, ranks, servers)->serves = true;
+        put_exchange(&programs.server, GHP_INSTR_PUSH, shard, ranks, servers)->serves = true;
         CHECK_STATUS(ghp_simulate_all(&programs, &profile, &timing), GHP_OK);
         CHECK_NEAR(timing.step_s,
-                   COMPUTING + 2 * (fmax(1, (double)workers / servers) * BYTES + LATENCY) + cut,
+                   COMPUTING + 2 * (fmax(1, (double)workers / servers) * BYTES + LATENCY) + shard,
                    1e-9);
         CHECK_NEAR(timing.phase_s[GHP_PHASE_EXPOSED], timing.step_s - COMPUTING, 1e-9);
         ghp_timing_release(&timing);

@@ -55,7 +55,7 @@ static void draw_splits(struct staged *c)
 }
 
 /* The first layer after another that a cut may stand before; the number of layers if there is none. */
-static int cut_behind(const struct ghp_model *model, int layer)
+static int cut_after(const struct ghp_model *model, int layer)
 {
     do
         layer++;
@@ -73,7 +73,7 @@ static void draw_interleaved(const struct ghp_model *model, struct ghp_staging *
     s->micro_batches = s->n * (1 + draw(3));
     chunks = s->n * s->chunks;
     for (int k = 0; k < chunks; k++) {
-        if (k > 0) last = cut_behind(model, last + draw(1 + model->n_layers / (2 * chunks)));
+        if (k > 0) last = cut_after(model, last + draw(1 + model->n_layers / (2 * chunks)));
         *(k < s->n ? &s->stage[k].first_layer : &s->later_chunk[k - s->n]) = last;
     }
 }

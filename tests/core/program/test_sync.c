@@ -2,8 +2,8 @@
  * program that averages: each average after the updates of its bucket and before their layers, with the bytes of an
  * all-reduce once in each period, all of the weights and statistics once. One worker averages nothing.
  *
- * With servers, each bucket is pushed once and pulled once, in cuts that are all of it together; a worker has no
- * moments and updates nothing of it; a server has its cut of the weights, one moment of it and room for each worker's
+ * With servers, each bucket is pushed once and pulled once, in shards that are all of it together; a worker has no
+ * moments and updates nothing of it; a server has its shard of the weights, one moment of it and room for each worker's
  * gradients, and updates a bucket after its push and before its pull. */
 #include "core/program/lower/lower.h"
 #include "tests/check.h"
@@ -290,10 +290,10 @@ static const struct ghp_instr *find(const struct ghp_program *program, enum ghp_
 
 static void check_bucket(const struct lowered *l, const struct ghp_program *server, int b)
 {
-    const struct ghp_bucket *bucket = &l->program.buckets[b], *cut = &server->buckets[b];
+    const struct ghp_bucket *bucket = &l->program.buckets[b], *part = &server->buckets[b];
     int update = -1, push = -1, pull = -1, wait = -1, unused;
 
-    CHECK_EQ(cut->shard_bytes, bucket->server_shard_bytes);
+    CHECK_EQ(part->shard_bytes, bucket->server_shard_bytes);
     CHECK_EQ(bucket->server_shard_bytes * l->lowering.method.sync.servers, bucket->bytes);
     CHECK(find(&l->program, GHP_INSTR_UPDATE, b, &unused) == NULL);
     if (!CHECK(find(&l->program, GHP_INSTR_PUSH, b, &push) != NULL &&
@@ -311,16 +311,16 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
     CHECK(server->instrs[update].wait == push && update < pull && pull < push);
     CHECK_EQ(ghp_instr_sent_bytes(&server->instrs[pull]),
              l->lowering.problem.workers * bucket->server_shard_bytes);
-    CHECK_EQ(server->buffers[cut->buffer].bytes,
+    CHECK_EQ(server->buffers[part->buffer].bytes,
              l->lowering.problem.workers * bucket->server_shard_bytes);
-    CHECK_EQ(server->buffers[cut->weight_shard].bytes, bucket->server_shard_bytes);
-    CHECK_EQ(server->buffers[cut->moment[0]].bytes, bucket->server_shard_bytes);
+    CHECK_EQ(server->buffers[part->weight_shard].bytes, bucket->server_shard_bytes);
+    CHECK_EQ(server->buffers[part->moment[0]].bytes, bucket->server_shard_bytes);
 }
 
 static void check_servers(const char *path, int workers, int servers)
 {
     struct ghp_program server;
-    int64_t cuts = 0;
+    int64_t shard_bytes = 0;
     int served = 0;
     struct lowered l;
 
@@ -334,11 +334,11 @@ static void check_servers(const char *path, int workers, int servers)
     for (int b = 0; b < l.program.n_buckets; b++) {
         if (l.program.buckets[b].server_shard_bytes == 0) continue;
         check_bucket(&l, &server, b);
-        cuts += l.program.buckets[b].server_shard_bytes;
+        shard_bytes += l.program.buckets[b].server_shard_bytes;
         served++;
     }
     CHECK_EQ(server.n_instrs, 3 * served);
-    CHECK_EQ(server.peak_bytes, (workers + 2) * cuts);
+    CHECK_EQ(server.peak_bytes, (workers + 2) * shard_bytes);
     CHECK(count(&l.program, GHP_BUFFER_MOMENT) == 0 || l.program.n_buckets > served);
     ghp_program_release(&server);
     close(&l);

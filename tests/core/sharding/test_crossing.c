@@ -31,7 +31,7 @@ static int64_t leaving_by_walk(const struct ghp_machine *machine, struct ghp_ran
     return most;
 }
 
-/* The same for one piece a node: each member sends to the nodes where others of its group are. Returns -1 if some group
+/* The same for one slice a node: each member sends to the nodes where others of its group are. Returns -1 if some group
  * has different numbers of members in its nodes, or its nodes have others than members of such groups. */
 static int64_t leaving_by_node(const struct ghp_machine *machine, struct ghp_ranks kind,
                                int workers)

@@ -176,12 +176,12 @@ static void make(struct problem *p, uint64_t seed, bool alike)
 }
 
 /* Mean squared distance to the optimum in steps 200 n to 400 n. */
-static double distance(const struct problem *p, double share_uniform)
+static double distance(const struct problem *p, double uniform)
 {
     struct ghp_sampler s;
     double w[FEATURES] = {0}, sum = 0;
 
-    if (ghp_sampler_init(&s, SAMPLES, share_uniform, 9, 0) != GHP_OK) return NAN;
+    if (ghp_sampler_init(&s, SAMPLES, uniform, 9, 0) != GHP_OK) return NAN;
     for (int64_t i = 0; i < SAMPLES; i++)
         ghp_sampler_learn(&s, i, gradient_norm(p, i, w));
     for (int64_t k = 0; k < 400 * SAMPLES; k++) {

@@ -36,8 +36,8 @@ static int32_t token(int first, int64_t i)
     return (int32_t)((first + i * 7) % VOCABULARY);
 }
 
-/* Returns   the file's bytes; those given to `cut` are left away at its end */
-static size_t write_tokens(const char *name, enum kind kind, int first, int n, size_t cut)
+/* Returns   the file's bytes; those given to `less` are left away at its end */
+static size_t write_tokens(const char *name, enum kind kind, int first, int n, size_t less)
 {
     static unsigned char bytes[4 * (HEADER + MOST_TOKENS)];
     int32_t header[HEADER] = {kind == SHARD16 ? 20240520 : 20240801, kind == SHARD16 ? 1 : 7, n};
@@ -51,8 +51,8 @@ static size_t write_tokens(const char *name, enum kind kind, int first, int n, s
 
         memcpy(bytes + at, &id, width); /* little-endian */
     }
-    write_file(name, bytes, at - cut);
-    return at - cut;
+    write_file(name, bytes, at - less);
+    return at - less;
 }
 
 static enum ghp_status open_list(const char *files, enum kind kind, struct ghp_tokens **tokens)

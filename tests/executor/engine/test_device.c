@@ -36,8 +36,8 @@ static void open_benches(const char *model, int element_bytes, struct bench *hos
 
     CHECK_STATUS(bench_open(host, transport, model, "reference", element_bytes), GHP_OK);
     CHECK_STATUS(bench_open_by(device, transport, model, numbers), GHP_OK);
-    bench_cut_test_set(host, 2 * host->rank_plan.lowering.problem.global_batch + 1);
-    bench_cut_test_set(device, 2 * host->rank_plan.lowering.problem.global_batch + 1);
+    bench_shorten_test_set(host, 2 * host->rank_plan.lowering.problem.global_batch + 1);
+    bench_shorten_test_set(device, 2 * host->rank_plan.lowering.problem.global_batch + 1);
 }
 
 struct carriers { /* of a device */

@@ -55,8 +55,8 @@ static double divided(const float *x, int i)
     return (double)x[i] / (double)weights[i];
 }
 
-/* 1 + erf(x / sqrt 2) as 'share', from a quotient or a product. */
-static void put_erf_share(const char *op, float by)
+/* 1 + erf(x / sqrt 2) as 'factor', from a quotient or a product. */
+static void put_erf_factor(const char *op, float by)
 {
     begin(13, BATCH, WIDE, 0, 0);
     number_of("by", by);
@@ -64,26 +64,26 @@ static void put_erf_share(const char *op, float by)
     number_of("half", 0.5f);
     node(op, "small", "x", "by");
     node("Erf", "erf", "small", NULL);
-    node("Add", "share", "erf", "one");
+    node("Add", "factor", "erf", "one");
 }
 
 static void check_erf(void)
 {
-    put_erf_share("Div", 1.4142135f); /* x (1 + erf) 0.5 */
-    node("Mul", "both", "x", "share");
+    put_erf_factor("Div", 1.4142135f); /* x (1 + erf) 0.5 */
+    node("Mul", "both", "x", "factor");
     node("Mul", "y", "both", "half");
     means("y", GHP_OP_GELU, 1, by_erf);
-    put_erf_share("Mul", 0.70710678f); /* (0.5 x) (1 + erf), after an Identity */
+    put_erf_factor("Mul", 0.70710678f); /* (0.5 x) (1 + erf), after an Identity */
     node("Mul", "halved", "half", "x");
-    node("Identity", "same", "share", NULL);
+    node("Identity", "same", "factor", NULL);
     node("Mul", "y", "halved", "same");
     means("y", GHP_OP_GELU, 1, by_erf);
-    put_erf_share("Div", 1.5f); /* another width */
-    node("Mul", "both", "x", "share");
+    put_erf_factor("Div", 1.5f); /* another width */
+    node("Mul", "both", "x", "factor");
     node("Mul", "y", "both", "half");
     refused(path, "y", GHP_ERR_INPUT, "(Erf, opset 13)");
-    put_erf_share("Div", 1.4142135f); /* without the half */
-    node("Mul", "y", "x", "share");
+    put_erf_factor("Div", 1.4142135f); /* without the half */
+    node("Mul", "y", "x", "factor");
     refused(path, "y", GHP_ERR_INPUT, "(Erf, opset 13)");
 }
 
@@ -112,9 +112,9 @@ static void check_tanh(void)
         node("Add", "sum", by_pow ? "x" : "cube", by_pow ? "cube" : "x");
         node("Mul", "inner", "root", "sum");
         node("Tanh", "tanh", "inner", NULL);
-        node("Add", "share", "one", "tanh");
+        node("Add", "factor", "one", "tanh");
         node("Mul", "halved", "x", "half");
-        node("Mul", "y", "halved", "share");
+        node("Mul", "y", "halved", "factor");
         means("y", GHP_OP_GELU, 1, by_tanh);
     }
 }
@@ -135,8 +135,8 @@ static void check_operators(void)
     node("Swish", "y", "x", NULL);
     means("y", GHP_OP_SILU, 1, silu);
     begin(13, BATCH, WIDE, 0, 0);
-    node("Sigmoid", "share", "x", NULL);
-    node("Mul", "y", "share", "x");
+    node("Sigmoid", "factor", "x", NULL);
+    node("Mul", "y", "factor", "x");
     means("y", GHP_OP_SILU, 1, silu);
 }
 
@@ -146,16 +146,16 @@ static void check_by_element(void)
     node("HardSwish", "y", "x", NULL);
     means("y", GHP_OP_HARD_SWISH, 1, hard_swish);
     begin(13, BATCH, WIDE, 0, 0);
-    put_real(node("HardSigmoid", "share", "x", NULL), "alpha", 1.0 / 6);
-    node("Mul", "y", "x", "share");
+    put_real(node("HardSigmoid", "factor", "x", NULL), "alpha", 1.0 / 6);
+    node("Mul", "y", "x", "factor");
     means("y", GHP_OP_HARD_SWISH, 1, hard_swish);
     begin(13, BATCH, WIDE, 0, 0);
     put_real(node("HardSigmoid", "y", "x", NULL), "alpha", 1.0 / 6);
     means("y", GHP_OP_ACTIVATION, 2, hard_sigmoid);
     begin(13, BATCH, WIDE, 0, 0); /* of another slope: three layers */
-    put_real(node("HardSigmoid", "share", "x", NULL), "alpha", 0);
+    put_real(node("HardSigmoid", "factor", "x", NULL), "alpha", 0);
     put_real(&nodes[0], "beta", 0.5);
-    node("Mul", "y", "x", "share");
+    node("Mul", "y", "x", "factor");
     means("y", GHP_OP_ACTIVATION, 3, half);
     begin(13, BATCH, WIDE, 0, 0);
     put_real(node("Elu", "y", "x", NULL), "alpha", 0.5);
@@ -181,16 +181,16 @@ static double same(const float *x, int i)
 }
 
 /* x times a mask over `kept`, as PyTorch's exporter writes a dropout in place; `shape`: whose shape the mask has. */
-static void begin_dropout(float share, float kept, const char *shape)
+static void begin_dropout(float fraction, float kept, const char *shape)
 {
     begin(20, BATCH, WIDE, 0, 0);
     number_of("zero", 0);
-    number_of("share", share);
+    number_of("factor", fraction);
     number_of("kept", kept);
     node("Shape", "shape", shape, NULL);
     node("Expand", "empty", "zero", "shape");
     node("RandomUniformLike", "drawn", "empty", NULL);
-    node("CastLike", "probability", "share", "drawn");
+    node("CastLike", "probability", "factor", "drawn");
     node("Less", "sampled", "drawn", "probability");
     node("CastLike", "mask", "sampled", "empty");
     node("Div", "scaled", "mask", "kept");
@@ -228,10 +228,10 @@ static void begin_depth(int size)
 static void begin_floor(float kept)
 {
     begin_drawn(1);
-    number_of("share", kept);
+    number_of("factor", kept);
     node("Add", "raised", "drawn", "kept");
     node("Floor", "mask", "raised", NULL);
-    node("Div", "scaled", "x", "share");
+    node("Div", "scaled", "x", "factor");
     node("Mul", "y", "scaled", "mask");
 }
 

@@ -1,6 +1,6 @@
 /* ghp-test: np=2 np_full=1,6 timeout=60
  *
- * Every layout change against a tensor that every rank knows: each rank cuts its part of the old layout out of it, the
+ * Every layout change against a tensor that every rank knows: each rank takes its part of the old layout out of it, the
  * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares.
  * Tensors lie plain or in blocks of 16 channels, each as it can; where positions are exchanged, plain. */
 #include "core/program/lower/lower.h"
@@ -30,7 +30,7 @@ static int64_t place(int64_t all, int64_t n, int64_t p, int64_t c)
 }
 
 /* This rank's part of a layout; of partial: its share. padding: in channels that the tensor does not have. */
-static void cut(struct ghp_layout layout, bool nchw16c, double padding, double *out)
+static void take(struct ghp_layout layout, bool nchw16c, double padding, double *out)
 {
     struct ghp_region at =
         ghp_region_of(layout, ghp_shape_image(channels, HEIGHT, WIDTH), problem, rank);
@@ -119,7 +119,7 @@ static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned 
     now = calloc(most, sizeof(double));
     next = calloc(most, sizeof(double));
     wanted = calloc(most, sizeof(double));
-    cut(from, nchw16c.y, reshard.n_steps > 0 ? 99.0 : 0.0, now); /* nobody reads it */
+    take(from, nchw16c.y, reshard.n_steps > 0 ? 99.0 : 0.0, now); /* nobody reads it */
     for (int s = 0; s < reshard.n_steps; s++) {
         const struct ghp_reshard_step *step = &reshard.steps[s];
         double *swap = now;
@@ -133,7 +133,7 @@ static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned 
         now = next;
         next = swap;
     }
-    cut(to, nchw16c.y, 0.0, wanted);
+    take(to, nchw16c.y, 0.0, wanted);
     for (int64_t i = 0; i < elements_of(to); i++)
         wrong += now[i] != wanted[i];
     if (!CHECK_EQ(wrong, 0)) {

@@ -1,8 +1,8 @@
 /* ghp-test: np=3 np_full=5 timeout=300
  *
  * Parameter servers: with `bsp` workers train like one worker, and to the same bits as with an all-reduce, with one
- * server and with several, whose cuts begin inside tensors; with and without buckets, with batch norm, in double on the
- * reference backend and in float on the fast one, by SGD and by AdamW. Gradients that a server leaves out are seen. A
+ * server and with several, whose shards begin inside tensors; with and without buckets, with batch norm, in double on
+ * the reference backend and in float on the fast one, by SGD and by AdamW. Gradients that a server leaves out are seen. A
  * server's arena is its program's. A training continues from a checkpoint with servers, and from one with an
  * all-reduce, with moments, to the bits of a training that nobody interrupted. */
 #include "executor/engine/server.h"

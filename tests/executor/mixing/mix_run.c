@@ -71,13 +71,13 @@ static double weigh_all(const struct bench *b, struct ghp_worker *worker, int wo
 
 /* All workers' weights, each times its part of the sum, when nothing is under way. */
 static double weigh_settled(const struct bench *b, struct ghp_worker *worker, int workers,
-                            bool by_share)
+                            bool by_sum_weight)
 {
     double sum;
 
     CHECK_STATUS(ghp_worker_take_mean(worker), GHP_OK);
     CHECK_STATUS(ghp_worker_return_mean(worker), GHP_OK);
-    sum = mix_weigh(worker) * (by_share ? ghp_worker_mixed(worker).share : 1);
+    sum = mix_weigh(worker) * (by_sum_weight ? ghp_worker_mixed(worker).sum_weight : 1);
     return mix_sum(b, workers, sum);
 }
 
@@ -95,16 +95,17 @@ static void still_steps(struct bench *b, int64_t first, int64_t end, struct ghp_
 
 static void note_gossip(struct bench *b, struct mix_run *run, struct ghp_worker *worker)
 {
-    bool by_share = run->by_share;
+    bool by_sum_weight = run->by_sum_weight;
     double before = mix_weigh(worker);
 
     run->mixed = ghp_worker_mixed(worker);
-    run->shares[0] =
-        mix_sum(b, run->workers, run->mixed.share + run->mixed.sent_share - run->mixed.taken_share);
-    run->sum[0] = weigh_settled(b, worker, run->workers, by_share);
-    run->shares[1] = mix_sum(b, run->workers, ghp_worker_mixed(worker).share);
+    run->sum_weights[0] =
+        mix_sum(b, run->workers,
+                run->mixed.sum_weight + run->mixed.sent_sum_weight - run->mixed.taken_sum_weight);
+    run->sum[0] = weigh_settled(b, worker, run->workers, by_sum_weight);
+    run->sum_weights[1] = mix_sum(b, run->workers, ghp_worker_mixed(worker).sum_weight);
     still_steps(b, run->steps, 2 * run->steps, worker);
-    run->sum[1] = weigh_settled(b, worker, run->workers, by_share);
+    run->sum[1] = weigh_settled(b, worker, run->workers, by_sum_weight);
     run->moved = fabs(mix_weigh(worker) - before) / fabs(before);
     run->mixed = ghp_worker_mixed(worker);
 }

@@ -22,8 +22,8 @@ struct mix_run { /* how workers train, and what was found */
     int64_t own_steps, weight_bytes;
     double sum[2], moved; /* of all workers' weights and X, before and after steps at rate 0 */
     double apart;         /* X from the workers' mean, over the norm */
-    bool gossips, by_share;
-    double shares[2]; /* of all: with messages under way, and without */
+    bool gossips, by_sum_weight;
+    double sum_weights[2]; /* of all: with messages under way, and without */
     uint64_t hash;
 };
 

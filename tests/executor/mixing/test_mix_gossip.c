@@ -1,11 +1,11 @@
 /* ghp-test: np=3 np_full=4 timeout=300
  *
  * Mixes of one worker's weights with another one's, what each must keep, and the fault that breaks it. One worker is
- * SGD bit for bit. With `gosgd` all shares are 1, with messages under way and without, and the sum of weights by shares
- * is kept; messages are as many as chance lets expect, within 4 standard deviations, and the same in each training; a
- * checkpoint has the shares, so that workers that meet after each step continue from it as if nothing had been. With
- * `ad-psgd` exchanges keep the sum of all weights, though steps come in between; an active worker has one in each step,
- * and bytes are those of the exchanges. */
+ * SGD bit for bit. With `gosgd` all sum weights are 1, with messages under way and without, and the sum of weights by
+ * them is kept; messages are as many as chance lets expect, within 4 standard deviations, and the same in each
+ * training; a checkpoint has the sum weights, so that workers that meet after each step continue from it as if
+ * nothing had been. With `ad-psgd` exchanges keep the sum of all weights, though steps come in between; an active
+ * worker has one in each step, and bytes are those of the exchanges. */
 #include "core/program/lower/lower.h"
 #include "executor/mixing/flat.h"
 #include "executor/state/checkpoint.h"
@@ -40,15 +40,15 @@ static int64_t check_gosgd(struct bench *b, int workers, enum ghp_fault fault)
                           .workers = workers,
                           .steps = 40,
                           .gossips = true,
-                          .by_share = true,
+                          .by_sum_weight = true,
                           .fault = fault};
     double sent, deviation;
     bool lost = fault == GHP_FAULT_DROP_REDUCTION;
 
     mix_train(b, &run);
     if (!mix_is_worker(b, &run)) return 0;
-    CHECK((fabs(run.shares[0] - 1) <= 1e-12) != lost);
-    CHECK((fabs(run.shares[1] - 1) <= 1e-12) != lost);
+    CHECK((fabs(run.sum_weights[0] - 1) <= 1e-12) != lost);
+    CHECK((fabs(run.sum_weights[1] - 1) <= 1e-12) != lost);
     CHECK((fabs(run.sum[1] - run.sum[0]) <= 1e-12 * fabs(run.sum[0])) == (fault == GHP_FAULT_NONE));
     CHECK_EQ(run.mixed.sent_bytes, run.mixed.exchanges * run.weight_bytes);
     sent = mix_sum(b, workers, (double)run.mixed.sent_bytes) / (double)run.weight_bytes;
@@ -190,8 +190,8 @@ static void check_gosgd_resumed(struct bench *b, int workers)
         if (resumed) CHECK_STATUS(ghp_checkpoint_load(&folder, worker, &found), GHP_OK);
         if (!resumed) steps_meeting(b, worker, 0, now.step);
         if (!resumed) CHECK_STATUS(ghp_checkpoint_save(&folder, worker, now), GHP_OK);
-        CHECK(mix_sum(b, workers, fabs(workers * ghp_worker_mixed(worker).share - 1)) > .1);
-        CHECK_NEAR(mix_sum(b, workers, ghp_worker_mixed(worker).share), 1, 1e-12);
+        CHECK(mix_sum(b, workers, fabs(workers * ghp_worker_mixed(worker).sum_weight - 1)) > .1);
+        CHECK_NEAR(mix_sum(b, workers, ghp_worker_mixed(worker).sum_weight), 1, 1e-12);
         steps_meeting(b, worker, now.step, 3 * now.step);
         if (resumed) CHECK_NEAR(mix_weigh(worker), whole, 1e-12 * fabs(whole));
         whole = mix_weigh(worker);

@@ -50,9 +50,9 @@ struct walk {
     enum ghp_fault fault;
     struct ghp_mix_numbers numbers;
     /* found */
-    double shares; /* w of all, with messages under way, over N; less 1 */
-    double share;  /* this worker's, before all has come */
-    double sum;    /* w z of all when all has come, over what they should be; less 1 */
+    double all;  /* w of all, with messages under way, over N; less 1 */
+    double own;  /* this worker's, before all has come */
+    double sum;  /* w z of all when all has come, over what they should be; less 1 */
     double mean; /* the furthest z from the mean of the first ones, over it, before all has come */
     double part; /* w z of the same, over that mean */
     int64_t message_bytes; /* that a mix should send */
@@ -137,8 +137,10 @@ static void note(struct walk *walk, struct ghp_mixer *mixer, struct ghp_flat z, 
     long double sum = 0;
     double first;
 
-    walk->share = count.share;
-    walk->shares = sum_over_all(count.share + count.sent_share - count.taken_share) / workers - 1;
+    walk->own = count.sum_weight;
+    walk->all =
+        sum_over_all(count.sum_weight + count.sent_sum_weight - count.taken_sum_weight) / workers -
+        1;
     for (int64_t i = 0; i < z.n; i++) {
         double mean = first_mean(i);
 
@@ -147,11 +149,12 @@ static void note(struct walk *walk, struct ghp_mixer *mixer, struct ghp_flat z, 
     }
     first = (double)sum;
     walk->mean = most_over_all(walk->mean);
-    walk->part = count.share * sum_of(z) / first;
+    walk->part = count.sum_weight * sum_of(z) / first;
     CHECK_STATUS(ghp_mixer_settle(mixer), GHP_OK);
     count = ghp_mixer_counted(mixer);
     CHECK_EQ(count.received_bytes, count.sent_bytes);
-    walk->sum = sum_over_all(count.share * sum_of(z)) / (workers * first - sum_over_all(taken)) - 1;
+    walk->sum =
+        sum_over_all(count.sum_weight * sum_of(z)) / (workers * first - sum_over_all(taken)) - 1;
 }
 
 static void use_mixer(const struct bench *b, struct walk *walk,
@@ -221,7 +224,7 @@ static void check_sums(const struct bench *b, const char *sync, enum ghp_fault f
         struct walk walk = {.sync = sync, .steps = 60, .moves = moves, .fault = fault};
 
         go(b, &walk);
-        CHECK((fabs(walk.shares) <= 1e-12) == (fault != GHP_FAULT_DROP_REDUCTION));
+        CHECK((fabs(walk.all) <= 1e-12) == (fault != GHP_FAULT_DROP_REDUCTION));
         CHECK((fabs(walk.sum) <= limit) == (fault == GHP_FAULT_NONE));
     }
 }
@@ -236,7 +239,7 @@ static void check_mean(const struct bench *b, enum ghp_fault fault)
     if (!is_power()) return;
     go(b, &walk);
     CHECK((walk.mean <= 1e-6) == (fault == GHP_FAULT_NONE));
-    CHECK((walk.share == 1) == (fault == GHP_FAULT_NONE));
+    CHECK((walk.own == 1) == (fault == GHP_FAULT_NONE));
 }
 
 static void check_overlap(const struct bench *b, enum ghp_fault fault)
@@ -246,7 +249,7 @@ static void check_overlap(const struct bench *b, enum ghp_fault fault)
 
     go(b, &walk);
     if (is_power()) CHECK((walk.mean <= 1e-6) == good);
-    CHECK((fabs(walk.share - 2.0 / 3) <= 1e-6) == (fault != GHP_FAULT_DROP_REDUCTION));
+    CHECK((fabs(walk.own - 2.0 / 3) <= 1e-6) == (fault != GHP_FAULT_DROP_REDUCTION));
     if (is_power()) CHECK((fabs(walk.part - 2.0 / 3) <= 1e-6) == good);
 }
 

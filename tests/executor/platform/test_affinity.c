@@ -1,7 +1,7 @@
 /* ghp-test: np=2 np_full=1,3 timeout=60
  *
  * Ranks that may use fewer processors than there are: a node's have together what each of them was left, they share
- * memory as ranks do that take turns where those are fewer than the ranks, and the share of a worker's threads is of
+ * memory as ranks do that take turns where those are fewer than the ranks, and the part of a worker's threads is of
  * those. */
 #include "executor/platform/binding.h"
 #include "executor/platform/processors.h"

@@ -115,7 +115,7 @@ static void check_other_model(void)
 
 /* ---- damage ---- */
 
-enum damage { FLIP, CUT, REMOVE };
+enum damage { FLIP, SHORTEN, REMOVE };
 
 static void path_of(const char *name, char path[96])
 {
@@ -136,7 +136,7 @@ static void damage_file(const char *name, enum damage damage)
         CHECK(file != NULL && fseek(file, -1000, SEEK_END) == 0);
         byte = fgetc(file);
         CHECK(fseek(file, -1, SEEK_CUR) == 0 && fputc(byte ^ 4, file) != EOF && fclose(file) == 0);
-    } else if (is_first() && damage == CUT) {
+    } else if (is_first() && damage == SHORTEN) {
         CHECK(truncate(path, 5000) == 0);
     } else if (is_first()) {
         CHECK(unlink(path) == 0);
@@ -247,7 +247,7 @@ static void finishes(struct ghp_checkpoint_folder *kept, int64_t step, enum ghp_
 
 /* The weights of step 3, written during the steps 3 to 5 and between steps: one file. A failure on the thread is told,
  * and the next save works. */
-static void check_beside(struct damaged *d)
+static void check_concurrent(struct damaged *d)
 {
     struct ghp_checkpoint_folder kept = {.path = folder}, between = {.path = folder};
     struct rlimit before, small = {.rlim_cur = 20000};
@@ -260,7 +260,7 @@ static void check_beside(struct damaged *d)
     together();
     want = file_hash("checkpoint.safetensors");
     together();
-    kept.beside = true;
+    kept.concurrent = true;
     CHECK_STATUS(save(d, &kept, 3), GHP_OK);
     CHECK_STATUS(bench_steps(&d->bench, d->worker, 3, 5), GHP_OK);
     finishes(&kept, 3, GHP_OK);
@@ -305,7 +305,7 @@ static void check_damage(void)
         if (step < 3) CHECK_STATUS(save(&d, &kept, step), GHP_OK);
     }
     check_unwritten(&d, &kept);
-    check_beside(&d);
+    check_concurrent(&d);
     for (int damage = FLIP; damage <= REMOVE; damage++) {
         kept = (struct ghp_checkpoint_folder){.path = folder};
         ghp_worker_close(d.worker);

@@ -295,7 +295,7 @@ static void check_between_steps(void)
 
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4),
                  GHP_OK);
-    bench_cut_test_set(&b, 13);
+    bench_shorten_test_set(&b, 13);
     run.splits = case_splits(&b.model, b.rank_plan.lowering.problem, CASE_DATA, 0, 1);
     whole = evaluate(&b, &run);
     for (int k = GHP_SHARDING_GRADIENTS; k < GHP_SHARDING_COUNT; k++) {

@@ -354,7 +354,7 @@ static void check_late(void)
 }
 
 /* A message continues while its sender waits in a sum for the receiver, which comes only when it has it. */
-static void check_message_beside_sum(void)
+static void check_message_during_sum(void)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};
     struct ghp_p2p_message message = {
@@ -511,7 +511,7 @@ CHECK_TEST(transport)
     if (size == 4) check_nodes(in_turns, 0);
     check_two_streams();
     check_late();
-    check_message_beside_sum();
+    check_message_during_sum();
     check_agreement();
     check_alike();
     check_watchdog_of_sums();

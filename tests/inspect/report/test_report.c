@@ -51,11 +51,11 @@ static void check_lines(const struct ghp_blocks *b)
             bool between = other->rank > from->rank && other->rank < to->rank;
 
             CHECK(!between || w->lane < 0 || other->lane != w->lane);
-            CHECK(!between || w->track < 0 || other->lane <= w->beside);
+            CHECK(!between || w->track < 0 || other->lane <= w->left_lane);
         }
         for (int j = 0; j < i; j++) /* two lines never share a track in one column */
             CHECK(w->track < 0 || w->track != b->links[j].track ||
-                  w->beside != b->links[j].beside ||
+                  w->left_lane != b->links[j].left_lane ||
                   from->column != b->blocks[b->links[j].from].column ||
                   b->blocks[b->links[j].to].rank <= from->rank ||
                   to->rank <= b->blocks[b->links[j].from].rank);

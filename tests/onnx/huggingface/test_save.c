@@ -105,7 +105,7 @@ static void check_shards(void)
     ghp_model_release(&model);
 }
 
-static void write_beside(const char *folder, const char *name, const char *text)
+static void write_extra(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX];
 
@@ -113,7 +113,7 @@ static void write_beside(const char *folder, const char *name, const char *text)
     CHECK_STATUS(ghp_file_write_atomic(path, text, strlen(text)), GHP_OK);
 }
 
-static void check_beside(const char *folder, const char *name, const char *text)
+static void check_extra(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX], *found = NULL;
 
@@ -153,8 +153,8 @@ static void check_origin(const char *config, const struct entry *entries, const 
     snprintf(text, sizeof text, "{%s, \"torch_dtype\": \"float16\", %s", keys, config + 1);
     folder_write_config(text);
     folder_write_tensors(entries, (struct folder_change){.prefix = prefix});
-    write_beside(folder_path(), "generation_config.json", "{\"top_k\": 7}\n");
-    write_beside(folder_path(), "tokenizer.json", "{}\n");
+    write_extra(folder_path(), "generation_config.json", "{\"top_k\": 7}\n");
+    write_extra(folder_path(), "tokenizer.json", "{}\n");
     snprintf(path, sizeof path, "%s@3", folder_path());
     snprintf(saved, sizeof saved, "%s/saved", folder_path());
     snprintf(ours, sizeof ours, "%.200s/model.safetensors", saved);
@@ -166,8 +166,8 @@ static void check_origin(const char *config, const struct entry *entries, const 
     check_file(theirs, ours);
     snprintf(text, sizeof text, "{%s, \"%s\": 5, \"dtype\": \"float32\"}", keys, context);
     check_keys(saved, text);
-    check_beside(saved, "generation_config.json", "{\"top_k\": 7}\n");
-    check_beside(saved, "tokenizer.json", "{}\n");
+    check_extra(saved, "generation_config.json", "{\"top_k\": 7}\n");
+    check_extra(saved, "tokenizer.json", "{}\n");
     CHECK_STATUS(ghp_hf_save(folder_path(), &model, path, &source), GHP_ERR_USAGE);
     CHECK_MESSAGE("the folder that the network came from; choose another folder");
     /* nobody knows the ids */

@@ -173,7 +173,7 @@ static void test_explain(void)
     ghp_plan_close(plan);
 }
 
-static void *plan_beside(void *step_s)
+static void *plan_concurrently(void *step_s)
 {
     struct ghp_planning wanted = usual;
     struct ghp_step_cost cost = {0};
@@ -196,8 +196,8 @@ static void test_threads(void)
     pthread_t threads[2];
 
     for (int i = 0; i < 2; i++)
-        if (!CHECK(pthread_create(&threads[i], NULL, plan_beside, &steps_s[i]) == 0)) return;
-    plan_beside(&steps_s[2]);
+        if (!CHECK(pthread_create(&threads[i], NULL, plan_concurrently, &steps_s[i]) == 0)) return;
+    plan_concurrently(&steps_s[2]);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     CHECK(steps_s[0] > 0);

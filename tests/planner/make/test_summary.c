@@ -43,17 +43,18 @@ static char *print_with(print_fn *print, const void *what, long at)
 static void check_print(print_fn *print, const void *what, const char *name)
 {
     char *whole = print_with(print, what, -1), *text;
-    long n = allocations, cut = 0;
+    long n = allocations, short_ones = 0;
 
     if (!CHECK(whole != NULL)) return;
     CHECK(n > 20);
     for (long at = 0; at < n; at++) {
         text = print_with(print, what, at);
-        cut += text != NULL && strcmp(text, whole) != 0;
+        short_ones += text != NULL && strcmp(text, whole) != 0;
         free(text);
     }
-    if (!CHECK_EQ(cut, 0))
-        fprintf(stderr, "%s: cut short without an error at %ld of %ld allocations\n", name, cut, n);
+    if (!CHECK_EQ(short_ones, 0))
+        fprintf(stderr, "%s: cut short without an error at %ld of %ld allocations\n", name,
+                short_ones, n);
     free(whole);
 }
 

@@ -2,7 +2,7 @@
  * tests/planner/pipeline/test_partition.c - the best of all stages, micro-batches and splits: on random instances every
  * staging that core/sharding/stage.h takes, with every combination of splits, is lowered and simulated, and nothing is
  * faster than the plan, with and without a limit on memory, where operations take longer in company, and where
- * parameters may be sharded; every outer choice's programs end. The plan by rules is never faster, and what it loses is
+ * parameters may be sharded; every partition's programs end. The plan by rules is never faster, and what it loses is
  * printed. Descriptions of stages are read, or refused. */
 #include "core/plan/profile_scale.h"
 #include "core/cost/simulate.h"

@@ -126,7 +126,7 @@ static void test_unlike(void)
         CHECK(waited.values[i] >= 1e-3);
 }
 
-static void test_share(void)
+static void test_part(void)
 {
     int words[3] = {m.rank, 10 + m.rank, 20 + m.rank};
 
@@ -156,7 +156,7 @@ CHECK_TEST(measure)
     test_more();
     test_failure();
     test_unlike();
-    test_share();
+    test_part();
     ghp_transport_end(m.transport);
     return check_end();
 }

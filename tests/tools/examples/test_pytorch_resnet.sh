@@ -4,6 +4,6 @@
 set -u
 . "$(dirname "$0")/example.sh"
 example pytorch-resnet
-above "$(sed -n 's/^right in PyTorch: //p' out)" 0.9 "the share of right answers in PyTorch"
+above "$(sed -n 's/^right in PyTorch: //p' out)" 0.9 "the fraction of right answers in PyTorch"
 below "$(sed -n "s/^gradients of one step differ from PyTorch's by //p" out)" 1e-12 "the gradients' difference"
 [ $failures -eq 0 ]

@@ -2,7 +2,7 @@
 
 usage: onnx_logits.py NETWORK.onnx MNIST_FOLDER [MODEL.json CHECKPOINT.safetensors]
 
-Takes the last 256 MNIST test images. Prints the mean loss and the share of right answers in onnxruntime; with a model
+Takes the last 256 MNIST test images. Prints the mean loss and the fraction of right answers in onnxruntime; with a model
 and its checkpoint also the largest difference of any logit from PyTorch's, and the largest logit.
 """
 import gzip

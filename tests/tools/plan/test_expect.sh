@@ -116,7 +116,7 @@ PY
     "$GHP_BIN/ghp-expect" net.json --profile useless.json --batch 8 --measured 5s >out || fail "a useless profile: exit $?"
     grep -q '^step        not known: 0 % of it was measured' out || fail "a useless profile is used: $(cat out)"
     grep -q '^measured .* cannot say whether that is normal$' out || fail "a useless profile judges: $(cat out)"
-    grep -q flop_utilisation one && fail "a profile without the peak has a share of it"
+    grep -q flop_utilisation one && fail "a profile without the peak has a fraction of it"
     sed 's/"inter".*/"inter": {"latency_s": 0, "bandwidth_Bps": 0}/' "$profile" >alone.json
     denied 2 'measured on one node' "$GHP_BIN/ghp-expect" net.json --profile alone.json --batch 8 --nodes 2
     denied 2 'leave --machine out' "${measured[@]}" --machine h100-sxm-8

@@ -125,7 +125,7 @@ holds unknown.json "o['predicted']['error_s'] is None" || fail "an error that is
 "$GHP_BIN/ghp-inspect" unknown.json --json >one
 holds one "not any('error_s' in s for s in o['strategies'])" || fail "ghp-inspect has an error that is not known"
 
-# a profile that was disturbed: its share of the step is the prediction's error
+# a profile that was disturbed: its fraction of the step is the prediction's error
 python3 -c "import json; json.dump(dict(json.load(open('law.json')), disturbed=0.07), open('disturbed.json', 'w'))"
 plan "$models/vgg16.json" --profile disturbed.json --workers 16 --batch 1024 --strategy data -o again.json >table
 grep -q '^# the machine was disturbed while it was profiled: 7 %' table || fail "a disturbed profile is not said"

@@ -11,7 +11,7 @@ analytic "$GHP_SOURCE/models/vgg16.json" p.json F=6e12,bandwidth=1.25e9,latency=
 "$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:2 core:2 pu:1' --nodes 4 -o m.json >/dev/null 2>&1 ||
     fail "no machine"
 
-# whether pure model parallelism fits into this memory is not found out in its share of the time, some seconds
+# whether pure model parallelism fits into this memory is not found out in its part of the time, some seconds
 search=("$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg16.json" --profile p.json --machine m.json --workers 16 --batch 1024
     --groups 4 --memory 6GiB --time-limit 6 --strategy model)
 

@@ -1,4 +1,4 @@
-/* core/model/op/elementwise/gelu.c - x times the normal distribution's share below x, by erf or by its approximation
+/* core/model/op/elementwise/gelu.c - x times the normal distribution's fraction below x, by erf or by its approximation
  * with tanh. */
 #include "core/model/attributes.h"
 #include "core/model/op.h"

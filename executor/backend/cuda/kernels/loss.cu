@@ -105,9 +105,9 @@ __device__ void map_columns(const T *row, T *to, int64_t columns, F f)
 __device__ int64_t second_of(const loss_work &w, int64_t n, double &moved)
 {
     int64_t of = labels_of(w, n);
-    bool has = w.seconds != nullptr && w.seconds[of].share > 0;
+    bool has = w.seconds != nullptr && w.seconds[of].weight > 0;
 
-    moved = has ? (1 - w.smoothing) * w.seconds[of].share : 0.0;
+    moved = has ? (1 - w.smoothing) * w.seconds[of].weight : 0.0;
     return has ? w.seconds[of].label : -1;
 }
 

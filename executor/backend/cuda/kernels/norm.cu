@@ -12,15 +12,15 @@ constexpr int kChunkRows = 16;    // added in float
 constexpr int kRowsOfBlock = 128; // the least of a block
 constexpr int kMostParts = 512;   // blocks over all tiles of channels
 
-// How [rows][columns] is cut, columns counted in vectors: the same on every device.
-struct cut {
+// How [rows][columns] is tiled, columns counted in vectors: the same on every device.
+struct tiling {
     unsigned threads_x, threads_y;
     unsigned tiles, parts; // blocks across channels and down rows
 };
 
-cut cut_of(int64_t rows, int64_t columns)
+tiling tiling_of(int64_t rows, int64_t columns)
 {
-    cut t = {32, 0, 0, 0};
+    tiling t = {32, 0, 0, 0};
     int64_t parts, most;
 
     while (t.threads_x > 1 && t.threads_x / 2 >= columns)
@@ -193,7 +193,7 @@ template <int WHAT, typename T, int V>
 void launch_sum_width(cudaStream_t stream, const ghp_sum_job *j)
 {
     constexpr int SUMS = sums_of(WHAT);
-    cut t = cut_of(j->rows, j->c / V);
+    tiling t = tiling_of(j->rows, j->c / V);
     sum_inputs in = {j->x, j->dy, j->shift, j->mean, j->inverse, j->gamma, j->beta};
     size_t shared = (size_t)kThreads * SUMS * V * sizeof(double);
     int64_t n = SUMS * j->c;
@@ -229,7 +229,7 @@ extern "C" int64_t ghp_sum_scratch(int64_t rows, int64_t c)
     int64_t most = 0;
 
     for (int width = 1; width <= 8; width *= 2) { // whichever the type asks for
-        int64_t parts = c % width == 0 ? cut_of(rows, c / width).parts : 0;
+        int64_t parts = c % width == 0 ? tiling_of(rows, c / width).parts : 0;
 
         if (parts > most) most = parts;
     }
@@ -363,7 +363,7 @@ template <typename T, int V> __global__ void norm_data_kernel(ghp_batch_norm_job
 template <typename T, int V>
 void launch_norm_width(cudaStream_t stream, const ghp_batch_norm_job *job, bool back)
 {
-    cut t = cut_of(job->rows, job->c / V);
+    tiling t = tiling_of(job->rows, job->c / V);
     int64_t down = ceil_div(job->rows, (int64_t)t.threads_y * 4), most = ceil_div(4096, t.tiles);
 
     if (down > most) down = most;

@@ -1,5 +1,5 @@
 // executor/backend/cuda/kernels/resize.cu - resize: a thread makes one output, or one input's gradient, which is
-// gathered from the outputs that it has a share in, so that nothing is added by two threads.
+// gathered from the outputs that it has a part in, so that nothing is added by two threads.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
@@ -7,7 +7,7 @@ namespace
 {
 
 struct resize_axis {
-    enum ghp_resize how;
+    enum ghp_resize mode;
     int64_t in, out;
 };
 
@@ -16,12 +16,12 @@ struct resize_job {
     resize_axis rows, columns;
 };
 
-struct taps { // input pixels of an output: each has the share `each`, of a pair the second has `second`
+struct taps { // input pixels of an output: each has the weight `each`, of a pair the second has `second`
     int64_t first, n;
     float each, second;
     bool pair;
 
-    __device__ float share(int64_t j) const
+    __device__ float weight(int64_t j) const
     {
         return pair && j > first ? second : each;
     }
@@ -32,13 +32,13 @@ __device__ taps taps_of(resize_axis axis, int64_t i)
     double last = (double)(axis.in - 1), at;
     taps t = {i * axis.in / axis.out, 1, 1.0f, 0.0f, false};
 
-    if (axis.how == GHP_RESIZE_NEAREST) return t;
-    if (axis.how == GHP_RESIZE_AREA) {
+    if (axis.mode == GHP_RESIZE_NEAREST) return t;
+    if (axis.mode == GHP_RESIZE_AREA) {
         t.n = ceil_div((i + 1) * axis.in, axis.out) - t.first;
         t.each = 1.0f / (float)t.n;
         return t;
     }
-    at = axis.how == GHP_RESIZE_LINEAR
+    at = axis.mode == GHP_RESIZE_LINEAR
              ? ((double)i + 0.5) * (double)axis.in / (double)axis.out - 0.5
          : axis.out > 1 ? (double)i * last / (double)(axis.out - 1)
                         : 0;
@@ -52,7 +52,7 @@ __device__ taps taps_of(resize_axis axis, int64_t i)
     return t;
 }
 
-// An output before which input pixel j has no share.
+// An output before which input pixel j has no weight.
 __device__ int64_t low_of(resize_axis axis, int64_t j)
 {
     int64_t by_size = (j - 1) * axis.out / axis.in - 2, low = 0;
@@ -73,7 +73,7 @@ template <typename T> __global__ void resize_kernel(resize_job j, const T *x, T 
 
         for (int64_t h = down.first; h < down.first + down.n; h++)
             for (int64_t w = across.first; w < across.first + across.n; w++)
-                sum += down.share(h) * across.share(w) *
+                sum += down.weight(h) * across.weight(w) *
                        widen(x[((sample * j.rows.in + h) * j.columns.in + w) * j.c + item % j.c]);
         y[item] = narrow<T>(sum);
     }
@@ -98,7 +98,7 @@ template <typename T> __global__ void resize_data_kernel(resize_job j, const T *
 
                 if (across.first > w) break;
                 if (across.first + across.n <= w) continue;
-                sum += down.share(h) * across.share(w) *
+                sum += down.weight(h) * across.weight(w) *
                        widen(dy[((sample * j.rows.out + p) * j.columns.out + q) * j.c +
                                 item % j.c]);
             }

@@ -82,7 +82,7 @@ static void test_draws(void)
         erased += d.erased.end_x > 0;
         first[d.order[0]]++;
     }
-    /* five standard deviations of a share of N draws */
+    /* five standard deviations of a part of N draws */
     CHECK_NEAR(flipped, 0.25 * N, 5 * sqrt(N * 0.25 * 0.75));
     CHECK_NEAR(gray, 0.1 * N, 5 * sqrt(N * 0.1 * 0.9));
     CHECK_NEAR(erased, 0.5 * N, 5 * sqrt(N * 0.5 * 0.5));
@@ -90,41 +90,42 @@ static void test_draws(void)
         CHECK_NEAR(first[i], 0.25 * N, 5 * sqrt(N * 0.25 * 0.75));
 }
 
-/* Shares of Beta(a, a), another sample, rectangles of their share's area. */
+/* Fractions of Beta(a, a), another sample, rectangles of their share's area. */
 static void test_blends(void)
 {
     enum { N = 4000, SAMPLES = 50 };
     const struct ghp_blending both = {.mixup = 0.5, .cutmix = 1};
-    int cuts = 0, first = 0, quarter = 0, mixed = 0;
+    int boxes = 0, first = 0, quarter = 0, mixed = 0;
 
     for (int i = 0; i < N; i++) {
         struct ghp_crop_key key = {7, i / SAMPLES, i % SAMPLES};
         struct ghp_blend d = ghp_blend_draw(&both, size, SAMPLES, key),
                          again = ghp_blend_draw(&both, size, SAMPLES, key);
-        int64_t area = (d.cut.end_x - d.cut.first_x) * (d.cut.end_y - d.cut.first_y);
+        int64_t area = (d.box.end_x - d.box.first_x) * (d.box.end_y - d.box.first_y);
 
-        CHECK(d.other == again.other && d.share == again.share && d.cuts == again.cuts);
+        CHECK(d.other == again.other && d.fraction == again.fraction && d.cutmix == again.cutmix);
         CHECK(d.other >= 0 && d.other < SAMPLES && d.other != key.sample);
-        CHECK(d.share >= 0 && d.share <= 1);
-        cuts += d.cuts;
+        CHECK(d.fraction >= 0 && d.fraction <= 1);
+        boxes += d.cutmix;
         first += d.other == 0;
-        if (d.cuts) {
-            CHECK(d.cut.first_x >= 0 && d.cut.end_x <= W && d.cut.first_y >= 0 && d.cut.end_y <= H);
-            CHECK_NEAR(d.share, (double)area / (W * H), 1e-12);
+        if (d.cutmix) {
+            CHECK(d.box.first_x >= 0 && d.box.end_x <= W && d.box.first_y >= 0 && d.box.end_y <= H);
+            CHECK_NEAR(d.fraction, (double)area / (W * H), 1e-12);
         } else {
             mixed++;
-            quarter += d.share < 0.25;
+            quarter += d.fraction < 0.25;
         }
     }
-    /* five standard deviations; a share of Beta(1/2, 1/2) is below 1/4 a third of the time */
-    CHECK_NEAR(cuts, 0.5 * N, 5 * sqrt(N * 0.25));
+    /* five standard deviations; a part by Beta(1/2, 1/2) is below 1/4 a third of the time */
+    CHECK_NEAR(boxes, 0.5 * N, 5 * sqrt(N * 0.25));
     CHECK_NEAR(first, (double)N / SAMPLES, 5 * sqrt((double)N / SAMPLES));
     CHECK_NEAR(quarter, mixed / 3.0, 5 * sqrt(mixed * 2.0 / 9));
 }
 
 static void test_blended_numbers(void)
 {
-    const struct ghp_blend mixup = {.share = 0.25}, cutmix = {.cuts = true, .cut = {1, 0, 3, 1}};
+    const struct ghp_blend mixup = {.fraction = 0.25},
+                           cutmix = {.cutmix = true, .box = {1, 0, 3, 1}};
     double other[12] = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
 
     for (int i = 0; i < 2; i++) { /* two rows of three pixels, of two channels */

@@ -1,6 +1,6 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120 emulated=yes
  *
- * NCCL's transport: every collective in every precision on both streams against sums made on the host, pieces and in
+ * NCCL's transport: every collective in every precision on both streams against sums made on the host, parts and in
  * place; messages both ways at once, by a lane each way, whatever is posted first; one communicator for each distinct
  * (ranks, stream) and lane, however often it is asked for; marks order the streams;
  * the watchdog and an error of NCCL's end it with the label and the remedy. Skipped where ranks have no GPU each,
