@@ -124,18 +124,6 @@ static enum ghp_status fill(const struct ghp_machine *machine, int workers,
     return ghp_profile_finalize(profile);
 }
 
-void ghp_profile_peak_scale(struct ghp_profile *profile, double rate)
-{
-    profile->analytic.flops_per_s *= rate;
-    profile->analytic.memory_Bps *= rate;
-    profile->copy.bandwidth_Bps *= rate;
-    profile->load.bandwidth_Bps *= rate;
-    profile->accumulate.bandwidth_Bps *= rate;
-    profile->fused_accumulate.bandwidth_Bps *= rate;
-    for (int i = 0; i < GHP_OPTIMIZERS; i++)
-        profile->update[i].bandwidth_Bps *= rate;
-}
-
 enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
                                  struct ghp_precision precision, struct ghp_profile *profile)
 {

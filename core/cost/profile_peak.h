@@ -22,11 +22,6 @@ enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_MEMORY = 80, GHP_PEAK_LINK = 80 };
 enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
                                  struct ghp_precision precision, struct ghp_profile *profile);
 
-/* Makes all computation `rate` times as fast: products, traffic of the memory and updates, but not the links.
- *
- * rate   > 0 */
-void ghp_profile_peak_scale(struct ghp_profile *profile, double rate);
-
 /* Between these fractions of the step by the rules of thumb lie nine tenths of the steps of published runs, of each
  * family as many.
  *

@@ -273,6 +273,9 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer);
 
 int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind);
 int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind);
+/* A matrix product at each position has as many channels as `features` says, and a product a weight and position. */
+enum ghp_status ghp_shape_features(const struct ghp_model *model, struct ghp_layer *layer);
+int64_t ghp_product_flops(const struct ghp_local *local, enum ghp_pass pass);
 /* Convolutions by Winograd's minimal filtering work on square tiles of GHP_CONV_TILE x GHP_CONV_TILE inputs. The first
  * function says whether there are such tiles. The second says whether a pass is likely faster with them than directly,
  * if nobody measured. That needs enough tiles to share the transformed weights, tiles that lie mostly inside the image,
@@ -281,8 +284,7 @@ enum { GHP_CONV_TILE = 6 };
 bool ghp_conv_has_tiles(const struct ghp_local *local);
 bool ghp_conv_tiles_pay(const struct ghp_local *local, enum ghp_pass pass);
 /* A loss's outputs: refuses channels that are not theirs, and makes each output a position of its own. */
-enum ghp_status ghp_loss_check_outputs(const struct ghp_model *model,
-                                       const struct ghp_layer *layer);
+enum ghp_status ghp_loss_shape(const struct ghp_model *model, struct ghp_layer *layer);
 void ghp_loss_localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                        struct ghp_local *local);
 /* Channels depend on each other: only data, or every worker does the same. */

@@ -61,6 +61,22 @@ enum ghp_status ghp_shape_check_indexed(const struct ghp_layer *layer)
     return ghp_model_fail(layer, "has more than 2^31 - 1 elements a sample; use smaller sizes");
 }
 
+enum ghp_status ghp_shape_features(const struct ghp_model *model, struct ghp_layer *layer)
+{
+    int64_t features = layer->out.c;
+
+    (void)model;
+    layer->out = layer->in;
+    layer->out.c = features;
+    return GHP_OK;
+}
+
+int64_t ghp_product_flops(const struct ghp_local *local, enum ghp_pass pass)
+{
+    (void)pass;
+    return 2 * local->n * local->p * local->q * local->k * local->c;
+}
+
 /* ---- splits, places ---- */
 
 int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind)
@@ -109,10 +125,11 @@ static bool has_outputs(const struct ghp_model *model, const struct ghp_layer *l
            (equal || from->n_inputs < 2 || sum != loss->in.c);
 }
 
-enum ghp_status ghp_loss_check_outputs(const struct ghp_model *model, const struct ghp_layer *layer)
+enum ghp_status ghp_loss_shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     char text[GHP_SHAPE_TEXT];
 
+    layer->out = layer->in;
     if (layer->loss.outputs == 0 && layer->loss.own_labels)
         return ghp_model_fail(layer, "has own_labels of several outputs, but no output_weights; "
                                      "add these or leave it out");

@@ -6,6 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct ghp_attribute ghp_window_convolution[] = {GHP_ATTRIBUTE_CHANNELS("channels"),
+                                                       GHP_WINDOW_KERNEL,
+                                                       {GHP_WINDOW_STRIDE, .usual = 1},
+                                                       GHP_WINDOW_PAD,
+                                                       GHP_WINDOW_DILATION,
+                                                       {.key = "groups",
+                                                        .kind = GHP_ATTRIBUTE_INT,
+                                                        .least = 1,
+                                                        .most = GHP_MODEL_CHANNELS,
+                                                        .usual = 1,
+                                                        .at = {GHP_WINDOW_AT(groups)}},
+                                                       GHP_ATTRIBUTE_FIXED,
+                                                       {0}};
+
 /* Output positions along one axis, or 0 if the kernel does not fit. */
 static int64_t positions(int64_t size, int64_t pads, int64_t reach, int64_t stride)
 {

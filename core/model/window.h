@@ -37,14 +37,7 @@
             GHP_WINDOW_AT(dilation_w)                                                              \
         }                                                                                          \
     }
-
-#define GHP_WINDOW_GROUPS                                                                          \
-    {                                                                                              \
-        .key = "groups", .kind = GHP_ATTRIBUTE_INT, .least = 1, .most = GHP_MODEL_CHANNELS,        \
-        .usual = 1, .at = {                                                                        \
-            GHP_WINDOW_AT(groups)                                                                  \
-        }                                                                                          \
-    }
+extern const struct ghp_attribute ghp_window_convolution[]; /* of a convolution, all */
 
 /* Whether the groups divide input and output channels: GHP_OK; GHP_ERR_INPUT. */
 enum ghp_status ghp_window_check_groups(const struct ghp_layer *layer);

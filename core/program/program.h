@@ -103,7 +103,6 @@ struct ghp_bucket {
     enum ghp_param_sharding sharding;
     int64_t shard_offset; /* where this worker's optimizer shard begins in the bucket */
     struct ghp_ranks ranks;
-    int ready_point; /* backward point of its last member */
 };
 
 struct ghp_mix_terms {           /* how a MIX goes: struct ghp_sync says it of a plan */
@@ -141,7 +140,7 @@ struct ghp_program {
     int n_flush, *flush; /* instructions that finish the step before: updates, then the others */
     int n_buffers, max_buffers;
     struct ghp_buffer *buffers;
-    int n_buckets, max_buckets;
+    int n_buckets;
     struct ghp_bucket *buckets;
     int64_t peak_bytes; /* arena size, after ghp_program_place */
     int64_t live_bytes; /* greatest sum of live buffers at a point: no allocation can do better */

@@ -49,15 +49,16 @@ int ghp_sync_staleness(struct ghp_sync sync)
 {
     const struct ghp_mixing_facts *mixing = ghp_sync_ops_of(sync)->mixing;
 
-    return mixing != NULL ? mixing->staleness(sync) : ghp_sync_period(sync) - 1;
+    if (mixing == NULL) return ghp_sync_period(sync) - 1;
+    return mixing->staleness != NULL ? mixing->staleness(sync) : 0;
 }
 
 double ghp_sync_mean_staleness(struct ghp_sync sync, int workers)
 {
     const struct ghp_mixing_facts *mixing = ghp_sync_ops_of(sync)->mixing;
 
-    if (mixing != NULL) return mixing->mean_staleness(sync, workers);
-    return ghp_sync_staleness(sync) / 2.0; /* 0, 1, ... from one average to the next */
+    if (mixing == NULL) return ghp_sync_staleness(sync) / 2.0; /* 0, 1, ... from one average on */
+    return mixing->mean_staleness != NULL ? mixing->mean_staleness(sync, workers) : 0;
 }
 
 bool ghp_sync_runs_free(struct ghp_sync sync)

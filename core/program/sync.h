@@ -58,15 +58,15 @@ struct ghp_mixing_facts {
     int arrivals;        /* of a server: shards of all weights for each worker */
     bool server_moments; /* of a server: moments for each worker */
     bool server_sum;     /* of a server: a sum of what arrived */
-    bool
-        whole_sum_weights; /* a worker's sum weight is 1 at first, not 1 / N, and rates are divided by it */
+    /* A worker's sum weight is 1 at first, not 1 / N, and rates are divided by it. */
+    bool whole_sum_weights;
     /* By what number of its own each worker's mixes continue: its sum weight; its losses since they were told last. */
     bool keeps_sum_weight, keeps_loss;
     /* An extreme worker sets the pace of all, so that one slow worker slows all of them. */
     bool (*in_step)(struct ghp_sync sync);
     struct ghp_mix_traffic (*traffic)(struct ghp_sync sync, int workers);
-    int (*staleness)(struct ghp_sync sync); /* -1: nothing bounds it */
-    /* -1: it depends on the training */
+    /* NULL: 0, always. -1: nothing bounds it, or it depends on the training. */
+    int (*staleness)(struct ghp_sync sync);
     double (*mean_staleness)(struct ghp_sync sync, int workers);
 };
 

@@ -313,30 +313,6 @@ enum ghp_status ghp_operand_set_fetch(const struct ghp_operand_set *set,
     return GHP_OK;
 }
 
-enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct ghp_local *local,
-                                        int element_bytes, unsigned passes,
-                                        struct ghp_operand_set *set)
-{
-    struct ghp_operand_set host;
-    struct arena arena = {0};
-    void *memory = NULL;
-    enum ghp_status status = ghp_operand_set_init(local, element_bytes, passes, &host);
-
-    *set = host;
-    if (status != GHP_OK || device.ops == NULL) return status;
-    set->device = device;
-    set->memory = NULL;
-    GHP_TRY_GOTO(status, ghp_device_allocate(device, host.bytes, &memory), done);
-    set->memory = arena.base = memory;
-    memset(&set->args.at, 0, sizeof set->args.at);
-    take_all(local, element_bytes, needs(local->op, passes), &arena, &set->args.at);
-    status = ghp_operand_set_upload(&host, set);
-done:
-    ghp_operand_set_release(&host);
-    if (status != GHP_OK) ghp_operand_set_release(set);
-    return status;
-}
-
 enum { PATTERN_ELEMENTS = 1 << 20 };
 
 /* The first elements from the host, the others as copies of them, twice as many each time. */
@@ -399,6 +375,22 @@ enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
     return GHP_OK;
 fail:
     ghp_operand_set_release(set);
+    return status;
+}
+
+enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct ghp_local *local,
+                                        int element_bytes, unsigned passes,
+                                        struct ghp_operand_set *set)
+{
+    struct ghp_operand_set host;
+    enum ghp_status status =
+        ghp_operand_set_init_to_time(device, local, element_bytes, passes, set);
+
+    if (status != GHP_OK || device.ops == NULL) return status;
+    status = ghp_operand_set_init(local, element_bytes, passes, &host);
+    if (status == GHP_OK) status = ghp_operand_set_upload(&host, set);
+    ghp_operand_set_release(&host);
+    if (status != GHP_OK) ghp_operand_set_release(set);
     return status;
 }
 

@@ -34,7 +34,6 @@ struct ghp_onnx_base { /* a constant's elements, in order */
     double fill;
     enum ghp_onnx_role role;
     const char *of; /* the tensor of the file that has the role, or NULL */
-    int trained_by; /* 1 + the first source that has it (onnx/shared.h); 0: none */
     /* NULL, or whether each element is a number that the file puts in the place of a parameter's */
     const bool *held;
     /* 1 + the layer that computes the elements, the same for all samples, and that is why they have no values

@@ -88,17 +88,3 @@ enum ghp_status ghp_labelling_solve(const struct ghp_labelling *graph, bool *lab
     free(choice);
     return status;
 }
-
-double ghp_labelling_cost(const struct ghp_labelling *graph, const bool *label)
-{
-    double cost = 0;
-
-    for (int v = 0; v < graph->n; v++)
-        cost += graph->own[v][label[v]];
-    for (int i = 0; i < graph->n_pairs; i++) {
-        const struct ghp_label_pair *pair = &graph->pairs[i];
-
-        cost += pair->cost[label[pair->a]][label[pair->b]];
-    }
-    return cost;
-}

@@ -36,7 +36,4 @@ struct ghp_labelling {
  * Tested    tests/planner/labelling/test_labelling.c, against all labellings of small graphs */
 enum ghp_status ghp_labelling_solve(const struct ghp_labelling *graph, bool *label, double *cost);
 
-/* The cost of these labels. */
-double ghp_labelling_cost(const struct ghp_labelling *graph, const bool *label);
-
 #endif

@@ -341,7 +341,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
     int n = k->buckets->n;
     program->buckets = ghp_alloc((size_t)n + 1, sizeof *program->buckets);
     if (program->buckets == NULL) return GHP_NO_MEMORY();
-    program->n_buckets = program->max_buckets = n;
+    program->n_buckets = n;
     for (int b = 0; b < n; b++) {
         const struct ghp_bucket_range *range = &k->buckets->ranges[b];
         struct ghp_buffer buffer =
@@ -365,7 +365,6 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
                                 .gradient_shard = -1,
                                 .moment = {-1, -1},
                                 .sharding = range->sharding,
-                                .ready_point = ghp_point_backward(model, range->ready_layer),
                                 .ranks = ghp_bucket_ranks(k->lowering, &k->placement, range)};
         if (range->holds_weights) GHP_TRY(make_weights(k, b));
         if (range->shard_bytes > 0) GHP_TRY(make_shards(k, b));

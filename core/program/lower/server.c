@@ -126,7 +126,7 @@ static enum ghp_status lower_server(const struct ghp_emitter *e)
     }
     program->buckets = ghp_alloc((size_t)e->buckets->n + 1, sizeof *program->buckets);
     if (program->buckets == NULL) return GHP_NO_MEMORY();
-    program->n_buckets = program->max_buckets = e->buckets->n;
+    program->n_buckets = e->buckets->n;
     for (int b = 0; b < e->buckets->n; b++)
         GHP_TRY(
             (mixes ? make_mixed : make_bucket)(&k, &e->buckets->ranges[b], &program->buckets[b]));

@@ -27,26 +27,11 @@ static struct ghp_mix_traffic traffic(struct ghp_sync sync, int workers)
         .out = degree, .in = degree, .waits = degree, .latencies = 1 - degree};
 }
 
-static int staleness(struct ghp_sync sync)
-{
-    (void)sync;
-    return 0;
-}
-
-static double mean_staleness(struct ghp_sync sync, int workers)
-{
-    (void)sync;
-    (void)workers;
-    return 0;
-}
-
 static const struct ghp_mixing_facts mixing = {.alone_is_sgd = true,
                                                .updates = true,
                                                .copies = 3, /* the mean, and two that arrive */
                                                .in_step = ghp_mixing_always,
-                                               .traffic = traffic,
-                                               .staleness = staleness,
-                                               .mean_staleness = mean_staleness};
+                                               .traffic = traffic};
 
 static const char *const shown[] = {"dgd:ring", "dgd:torus", NULL};
 

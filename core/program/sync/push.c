@@ -18,27 +18,12 @@ static struct ghp_mix_traffic sgp_traffic(struct ghp_sync sync, int workers)
     return (struct ghp_mix_traffic){.out = 1, .in = 1, .waits = 1, .word_bytes = WORD_BYTES};
 }
 
-static int none(struct ghp_sync sync)
-{
-    (void)sync;
-    return 0;
-}
-
-static double none_in_mean(struct ghp_sync sync, int workers)
-{
-    (void)sync;
-    (void)workers;
-    return 0;
-}
-
 static const struct ghp_mixing_facts sgp_mixing = {.alone_is_sgd = true,
                                                    .updates = true,
                                                    .copies = 1, /* received */
                                                    .whole_sum_weights = true,
                                                    .in_step = ghp_mixing_always,
-                                                   .traffic = sgp_traffic,
-                                                   .staleness = none,
-                                                   .mean_staleness = none_in_mean};
+                                                   .traffic = sgp_traffic};
 
 const struct ghp_sync_ops ghp_sync_sgp = {
     .name = "sgp",

@@ -31,7 +31,6 @@ struct ghp_cuda { /* ghp_backend.library */
     struct ghp_choices choices; /* made so far */
     bool recording;
     pthread_t recorder;
-    uint64_t recordings; /* so far */
 };
 
 static inline struct ghp_cuda *ghp_cuda_of(struct ghp_backend *backend)

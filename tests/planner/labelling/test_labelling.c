@@ -23,6 +23,20 @@ static double draw_cost(bool may_forbid)
     return may_forbid && draw(12) == 0 ? (double)INFINITY : (double)draw(1 << 20);
 }
 
+static double cost_of(const struct ghp_labelling *graph, const bool *label)
+{
+    double cost = 0;
+
+    for (int v = 0; v < graph->n; v++)
+        cost += graph->own[v][label[v]];
+    for (int i = 0; i < graph->n_pairs; i++) {
+        const struct ghp_label_pair *pair = &graph->pairs[i];
+
+        cost += pair->cost[label[pair->a]][label[pair->b]];
+    }
+    return cost;
+}
+
 /* The least cost of all 2^n labellings. */
 static double least_of_all(const struct ghp_labelling *graph)
 {
@@ -33,7 +47,7 @@ static double least_of_all(const struct ghp_labelling *graph)
 
         for (int v = 0; v < graph->n; v++)
             label[v] = (bits >> v & 1) != 0;
-        least = fmin(least, ghp_labelling_cost(graph, label));
+        least = fmin(least, cost_of(graph, label));
     }
     return least;
 }
@@ -73,7 +87,7 @@ static void test_random(void)
             continue;
         }
         CHECK_NEAR(cost, least, 0);
-        CHECK_NEAR(ghp_labelling_cost(&graph, label), least, 0);
+        CHECK_NEAR(cost_of(&graph, label), least, 0);
         for (int v = 1; v < graph.n; v++)
             mixed += label[v] != label[0];
     }

@@ -16,8 +16,7 @@ static const struct ghp_attribute attributes[] = {
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
-    layer->out = layer->in;
-    GHP_TRY(ghp_loss_check_outputs(model, layer));
+    GHP_TRY(ghp_loss_shape(model, layer));
     if (!layer->loss.multi_label || layer->in.axes == GHP_AXES_VECTOR) return GHP_OK;
     return ghp_model_fail(layer, "has a label for each output (multi_label) of a vector alone; put "
                                  "flatten before it or leave multi_label out");

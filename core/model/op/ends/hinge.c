@@ -7,18 +7,12 @@
 
 static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTES_OUTPUTS, {0}};
 
-static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
-{
-    layer->out = layer->in;
-    return ghp_loss_check_outputs(model, layer);
-}
-
 const struct ghp_op_facts ghp_op_facts_hinge = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,
-    .shape = shape,
+    .shape = ghp_loss_shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_LABELS, GHP_AT_Y | GHP_AT_METRICS},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS, GHP_AT_DX}},
     .divides = ghp_divides_samples,

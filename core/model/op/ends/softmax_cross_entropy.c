@@ -26,14 +26,13 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 {
     char text[GHP_SHAPE_TEXT];
 
-    GHP_TRY(ghp_loss_check_outputs(model, layer));
+    GHP_TRY(ghp_loss_shape(model, layer));
     if (ghp_loss_columns(layer) < 2 || ghp_loss_columns(layer) > GHP_MAX_CLASSES)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (softmax_cross_entropy) takes 2 to 2^24 classes, "
                         "but its input is %s; "
                         "put a linear or global_avg_pool layer before it",
                         layer->name, ghp_shape_format(layer->in, text));
-    layer->out = layer->in;
     return GHP_OK;
 }
 

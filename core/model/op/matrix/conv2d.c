@@ -5,15 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_CHANNELS("channels"),
-                                                  GHP_WINDOW_KERNEL,
-                                                  {GHP_WINDOW_STRIDE, .usual = 1},
-                                                  GHP_WINDOW_PAD,
-                                                  GHP_WINDOW_DILATION,
-                                                  GHP_WINDOW_GROUPS,
-                                                  GHP_ATTRIBUTE_FIXED,
-                                                  {0}};
-
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     (void)model;
@@ -84,7 +75,7 @@ static bool wants_blocks(const struct ghp_local *local, enum ghp_pass pass)
 }
 
 const struct ghp_op_facts ghp_op_facts_conv2d = {
-    .attributes = attributes,
+    .attributes = ghp_window_convolution,
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_IMAGES,

@@ -7,15 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_CHANNELS("channels"),
-                                                  GHP_WINDOW_KERNEL,
-                                                  {GHP_WINDOW_STRIDE, .usual = 1},
-                                                  GHP_WINDOW_PAD,
-                                                  GHP_WINDOW_DILATION,
-                                                  GHP_WINDOW_GROUPS,
-                                                  GHP_ATTRIBUTE_FIXED,
-                                                  {0}};
-
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     const struct ghp_window *w = &layer->window;
@@ -52,7 +43,7 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 }
 
 const struct ghp_op_facts ghp_op_facts_conv_transpose = {
-    .attributes = attributes,
+    .attributes = ghp_window_convolution,
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_IMAGES,

@@ -23,23 +23,6 @@ static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_CHANNELS("featur
                                                   GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
-static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
-{
-    int64_t features = layer->out.c;
-
-    (void)model;
-    layer->out = layer->in;
-    layer->out.c = features;
-    return GHP_OK;
-}
-
-/* Every weight is multiplied once a position. */
-static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
-{
-    (void)pass;
-    return 2 * local->n * local->p * local->q * local->k * local->c;
-}
-
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
     snprintf(text, n, " k%" PRId64, local->k);
@@ -50,12 +33,12 @@ const struct ghp_op_facts ghp_op_facts_linear = {
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,
-    .shape = shape,
+    .shape = ghp_shape_features,
     .params = {{"weight", GHP_INIT_KAIMING, {GHP_DIM_OUT, GHP_DIM_CHANNEL}}},
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY | GHP_AT_W, GHP_AT_DX},
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
-    .flops = flops,
+    .flops = ghp_product_flops,
     .divides = ghp_divides_matrix,
     .pads = 1u << GHP_SPLIT_OUT,
     .key = key,

@@ -32,22 +32,6 @@ static const struct ghp_attribute attributes[] = {{.key = "features",
                                                    .at = {offsetof(struct ghp_layer, drawn.seed)}},
                                                   {0}};
 
-static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
-{
-    int64_t features = layer->out.c;
-
-    (void)model;
-    layer->out = layer->in;
-    layer->out.c = features;
-    return GHP_OK;
-}
-
-static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
-{
-    (void)pass;
-    return 2 * local->n * local->h * local->w * local->c * local->k;
-}
-
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
     snprintf(text, n, " k%" PRId64 " sigma%g seed%" PRId64, local->k, local->drawn.sigma,
@@ -59,10 +43,10 @@ const struct ghp_op_facts ghp_op_facts_random_features = {
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,
-    .shape = shape,
+    .shape = ghp_shape_features,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DX}},
-    .flops = flops,
+    .flops = ghp_product_flops,
     .divides = ghp_divides_samples,
     .by_position = true,
     .key = key,
