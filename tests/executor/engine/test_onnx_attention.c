@@ -258,7 +258,7 @@ static void check_refused_parts(void)
     refused(path, "r", GHP_ERR_INPUT, "reads scores of an attention");
     node("Dropout", "d", "weights", NULL);
     refused(path, "d", GHP_ERR_INPUT, "scores of an attention");
-    node("Mul", "m", "weights", "share");
+    node("Mul", "m", "weights", "factor");
     node("MatMul", "n", "m", "v");
     refused(path, "n", GHP_ERR_INPUT, "changes weights of an attention after its softmax");
 }
