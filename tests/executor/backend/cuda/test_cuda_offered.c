@@ -103,14 +103,14 @@ static void convolve(struct maker *m, const struct shape *s, descriptor x, descr
         {CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, ones},
         {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, pads},
         {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, pads}};
-    descriptor how = make(m, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, own, GHP_COUNT_OF(own));
+    descriptor kind = make(m, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, own, GHP_COUNT_OF(own));
     descriptor w = tensor(m, m->type, (const int64_t[]){s->k, s->c, s->window, s->window});
     const struct ghp_cudnn_attribute forward[] = {
         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-         &how},
+         &kind},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &one},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &zero}};
 
@@ -119,7 +119,7 @@ static void convolve(struct maker *m, const struct shape *s, descriptor x, descr
         {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-         &how},
+         &kind},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_TYPE_FLOAT, 1, &one},
         {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, CUDNN_TYPE_FLOAT, 1, &zero}};
 
@@ -140,9 +140,9 @@ static void pointwise(struct maker *m, cudnnPointwiseMode_t mode, descriptor x, 
     const struct ghp_cudnn_attribute own[] = {
         {CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode},
         {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type}};
-    descriptor how = make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, own, GHP_COUNT_OF(own));
+    descriptor kind = make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, own, GHP_COUNT_OF(own));
     const struct ghp_cudnn_attribute attributes[] = {
-        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how},
+        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &kind},
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
         {relu ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b},
