@@ -47,4 +47,4 @@ printf '== %s\n' "timing four plans in turns" >&2
 echo "# why ghp's plan is so ($made):"
 "$bin/ghp-plan" "$model" --profile "$out/profile.json" --workers "$workers" --batch "$batch" |
     sed -n '/^layer /,$p'
-echo "# the plan as a page with drawings, beside what was measured: $out/report.html"
+echo "# the plan as a page with drawings, and what was measured: $out/report.html"

@@ -80,7 +80,7 @@ def main():
     except (OSError, json.JSONDecodeError) as problem:
         fail(1, f"cannot read '{sys.argv[1]}': {problem}")
     if result.get("format") != "ghp.bench-cpu/1" or not result.get("rows"):
-        fail(1, f"'{sys.argv[1]}' is no result of bench/cpu/run with a row or more; write one with its --output")
+        fail(1, f"'{sys.argv[1]}' is not a result of bench/cpu/run with a row or more; write one with its --output")
     pathlib.Path(sys.argv[2]).write_text(draw(result), encoding="utf-8")
 
 

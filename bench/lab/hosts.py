@@ -29,7 +29,7 @@ def link(host, up):
 
 
 def rate(host, bits):
-    """Of its link, both ways, such as '200mbit'; it must have had a rate."""
+    """Sets the rate of its link, both ways, such as '200mbit'; it must have had one."""
     change = "tc class change dev {} parent 1: classid 1:1 htb rate {} burst 8kb cburst 8kb quantum 60000"
     on(host, change.format("eth0", bits))
     at_switch(change.format(f"port{host}", bits))

@@ -126,6 +126,14 @@ def names(text):
         flags=re.S | re.M)))))
 
 
+def script_texts(text):
+    """The quoted words of a script that are no comment's: what it prints, or looks for in what a tool prints."""
+    for m in re.finditer(r"""(?:^|(?<=\s))#[^\n]*|"(?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*"|'[^'\n]* [^'\n]*'""", text, re.M):
+        if m.group()[0] != "#":
+            words = re.sub(r":[-+<>=^]*\d*\.\d\w?\}", "}", m.group()[1:-1])  # Python's formats apart
+            yield text.count("\n", 0, m.start()) + 1, words
+
+
 def read(name):
     with open(name, encoding="utf-8", errors="replace") as file:
         return file.read()
@@ -170,6 +178,8 @@ for name in tracked:
             check(name, texts(read(name)))
     elif re.search(r"\.(sh|py|cmake)$|CMakeLists\.txt$|^(demo|check)$|^(bench|tests)/[\w/]+$", name):
         check(name, script_comments(read(name)))
+    if re.match(r"(demo|check)$|(bench|examples)/[\w/-]+(\.sh|\.py)?$", name):
+        check(name, script_texts(read(name)))
     if re.match(r"python/ghp/.*\.py$", name):
         check(name, [(1, " ".join(m.split())) for m in re.findall(r'"""[^"]*"""|"(?:[^"\\\n]|\\.)*"', read(name))])
     if re.match(SHORT, name):
