@@ -16,4 +16,9 @@ while read -r scheme fast accuracy slow; do
     esac
 done < <(tail -n +3 work/table)
 [ "$(tail -n +3 work/table | wc -l)" -ge 2 ] || fail "the table has no schemes: $(cat work/table)"
+# a machine that was too busy for such rates is named
+late=$(sed -n 's/^ *"emulation_late_steps": \([0-9]*\).*/\1/p' work/*.json | sort -n | tail -n 1)
+grep -q "^$late steps of a worker computed for longer" out && said=yes || said=no
+[ "$late" -gt $((STEPS / 10)) ] && wanted=yes || wanted=no
+[ $said = $wanted ] || fail "$late late steps of $STEPS: said $said: $(tail -n 1 out)"
 [ $failures -eq 0 ]
