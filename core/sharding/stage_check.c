@@ -1,7 +1,9 @@
 /* core/sharding/stage_check.c - whether a staging can be, and if not, what would do. */
+#include "core/base/units.h"
 #include "core/sharding/stage.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* Checks that a chunk, which is `what` of number `i`, starts after the one before, at a layer that a cut may stand
  * before. */
@@ -107,12 +109,13 @@ static int64_t common_multiple(int64_t a, int64_t b)
     return a / ghp_gcd(a, b) * b;
 }
 
-/* The least batch, not below this one, that deals each group whole blocks and each worker of a stage a sample.
+/* The least batch, not below this one, that deals each group whole blocks and each worker of a stage a sample; without
+ * stages each worker samples of each micro-batch.
  *
  * parts   micro-batches times groups */
 static int64_t fitting_batch(const struct ghp_staging *s, struct ghp_problem whole, int64_t parts)
 {
-    int64_t unit = 1, least = whole.global_batch;
+    int64_t unit = s->n < 2 ? whole.workers : 1, least = whole.global_batch;
 
     for (int i = 0; i < s->n; i++) {
         unit = common_multiple(unit, ghp_stage_block_size(&s->stage[i]));
@@ -122,11 +125,15 @@ static int64_t fitting_batch(const struct ghp_staging *s, struct ghp_problem who
     return (least + unit - 1) / unit * unit;
 }
 
+static int groups_of(const struct ghp_staging *s, struct ghp_problem whole)
+{
+    return s->n > 1 ? whole.workers / ghp_staging_group(s, whole.workers) : 1;
+}
+
 /* Every worker of every stage must get a sample, and blocks whole units. */
 static enum ghp_status check_dealing(const struct ghp_staging *s, struct ghp_problem whole)
 {
-    int groups = whole.workers / ghp_staging_group(s, whole.workers);
-    int u = ghp_staging_micro_batches(s);
+    int groups = groups_of(s, whole), u = ghp_staging_micro_batches(s);
     int64_t samples = whole.global_batch / u / groups;
 
     if (whole.global_batch % ((int64_t)u * groups) != 0)
@@ -220,29 +227,63 @@ static enum ghp_status check_norms(const struct ghp_staging *s, const struct ghp
     return GHP_OK;
 }
 
-enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_model *model,
-                                  struct ghp_problem whole)
+/* Whether u micro-batches can be dealt to all workers. */
+static bool deals(const struct ghp_staging *s, struct ghp_problem whole, int u)
 {
-    int u = ghp_staging_micro_batches(s);
+    int groups = groups_of(s, whole);
+    int64_t samples = whole.global_batch / u / groups;
 
-    if (ghp_staging_trivial(s)) return GHP_OK;
+    if (samples == 0 || whole.global_batch % ((int64_t)u * groups) != 0) return false;
+    if (s->n < 2) return samples % whole.workers == 0 || whole.workers % samples == 0;
+    for (int i = 0; i < s->n; i++)
+        if (samples % ghp_stage_block_size(&s->stage[i]) != 0 || samples < s->stage[i].workers)
+            return false;
+    return s->pipeline != GHP_PIPELINE_INTERLEAVED || u % s->n == 0;
+}
+
+/* The next smaller number of micro-batches that can be dealt, or else the next larger one; 0: none. */
+static int fitting_micro_batches(const struct ghp_staging *s, struct ghp_problem whole)
+{
+    int u = ghp_staging_micro_batches(s), v = u - 1;
+
+    while (v > 0 && !deals(s, whole, v))
+        v--;
+    if (v > 0) return v;
+    for (v = u + 1; v <= GHP_MAX_MICRO_BATCHES && v <= whole.global_batch; v++)
+        if (deals(s, whole, v)) return v;
+    return 0;
+}
+
+static enum ghp_status check_micro_batches(const struct ghp_staging *s, struct ghp_problem whole)
+{
+    int u = ghp_staging_micro_batches(s), other;
+    char use[48] = "";
+
     if (u > GHP_MAX_MICRO_BATCHES)
         return GHP_FAIL(GHP_ERR_INPUT, "%d micro-batches are too many; use at most %d", u,
                         GHP_MAX_MICRO_BATCHES);
-    if (whole.global_batch % u != 0)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "a batch of %" PRId64 " does not divide into %d micro-batches; use a "
-                        "divisor",
-                        whole.global_batch, u);
+    if (whole.global_batch % u == 0 && (s->n > 1 || s->shares != NULL || deals(s, whole, u)))
+        return GHP_OK;
+    other = fitting_micro_batches(s, whole);
+    if (other > 0) snprintf(use, sizeof use, "%d micro-batch%s, or ", other, other > 1 ? "es" : "");
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "a batch of %" PRId64 " does not divide into %d micro-batches for %d worker%s; "
+                    "use %sa batch of %" PRId64,
+                    whole.global_batch, u, whole.workers, ghp_plural(whole.workers), use,
+                    fitting_batch(s, whole, (int64_t)u * groups_of(s, whole)));
+}
+
+enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_model *model,
+                                  struct ghp_problem whole)
+{
+    if (ghp_staging_trivial(s)) return GHP_OK;
     if (s->n > 1) GHP_TRY(check_stages(s, model, whole));
     GHP_TRY(check_chunks(s, model));
+    GHP_TRY(check_micro_batches(s, whole));
     if (s->shares != NULL)
         GHP_TRY(check_shares(s, whole));
     else if (s->n > 1)
         GHP_TRY(check_dealing(s, whole));
-    else
-        GHP_TRY(ghp_problem_check((struct ghp_problem){.workers = whole.workers,
-                                                       .global_batch = whole.global_batch / u}));
     for (int l = 0; l < model->n_layers && s->recompute != NULL; l++) {
         if (s->recompute[l] && !ghp_stage_may_recompute(&model->layers[l]))
             return GHP_FAIL(

@@ -34,6 +34,10 @@
     X("language-model", "train a transformer, and make it fit",                                    \
       "ghp plan gpt2-124m@1024 --machine h100-sxm-8 --workers 8 --batch 64 --shard auto",          \
       "how-to/transformers.md")                                                                    \
+    X("shard", "shard parameters that do not fit a worker (ZeRO, FSDP)",                           \
+      "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --shard auto --memory "     \
+      "4GiB",                                                                                      \
+      "reference/synchronisers.md")                                                                \
     X("data", "bring your data", "ghp run plan.json --data folder:images --dry-run",               \
       "how-to/data.md")                                                                            \
     X("gpu", "train on GPUs", "mpirun -n 8 ghp run plan.json --backend cuda", "how-to/gpu.md")     \

@@ -126,11 +126,11 @@ static enum ghp_status find_global_norms(const struct ghp_plan *plan, bool *glob
 /* fully_shard and a layer's placements would divide the same parameters. */
 static enum ghp_status check_sharding(const struct ghp_plan *plan, int tp_size, const char *first)
 {
-    if (plan->method.shard_within > 0)
+    if (plan->method.shard_within > 0 && plan->method.shard_within < plan->problem.workers)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "parameters are sharded within groups of %d workers, and PyTorch's file "
-                        "shards them over all; plan without --shard-within",
-                        plan->method.shard_within);
+                        "shards them over all; plan with --shard-within %d",
+                        plan->method.shard_within, plan->problem.workers);
     for (int i = 0; i < plan->model.n_layers && tp_size > 1; i++)
         if (plan->splits[i].sharding != GHP_SHARDING_NONE)
             return GHP_FAIL(GHP_ERR_INPUT,
@@ -150,6 +150,11 @@ static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "gradients travel in bfloat16, and in PyTorch's file as they "
                         "are; plan with --reduce-precision full");
+    if (plan->staging.recompute != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the plan recomputes layers in the backward pass, and PyTorch's file does "
+                        "not; plan with --recompute never, and without --memory or with a larger "
+                        "one");
     if (!ghp_staging_trivial(&plan->staging))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the plan has stages or micro-batches, which PyTorch's placements cannot "

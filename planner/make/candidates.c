@@ -167,10 +167,7 @@ static enum ghp_status find_within(const struct ghp_plan_context *s,
     if (found->recomputed.found)
         return ghp_candidate_of_partition(s, &found->recomputed, &found->plan);
     all = found->search;
-    if (found->recomputed.least_bytes > 0 && found->recomputed.least_bytes < all.least_bytes) {
-        all.least_proven = false;
-        all.least_bytes = found->recomputed.least_bytes;
-    }
+    ghp_fail_take_recomputed(found->recomputed.least_bytes, &all.least_bytes, &all.least_proven);
     return ghp_fail_memory(s, &all);
 }
 

@@ -2,8 +2,10 @@
 #include "planner/make/context.h"
 
 #include "core/base/clock.h"
+#include "core/base/units.h"
 #include "planner/make/formats.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +25,18 @@ static enum ghp_status set_formats(const bool *given, struct ghp_plan_context *s
 /* Whether every layer has a split, which a batch of fewer samples than workers may leave it none of. */
 static enum ghp_status check_choices(const struct ghp_plan_context *s)
 {
-    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    const struct ghp_problem problem = s->lowering.problem;
+    int sharers = ghp_problem_sharers(problem);
 
-    for (int v = 0; v < s->model->n_layers && ghp_problem_sharers(s->lowering.problem) > 1; v++)
-        if (s->instance->n_choices[v] == 0 &&
-            ghp_split_check(&s->model->layers[v], data, s->lowering.problem) != GHP_OK)
-            return GHP_FAIL(GHP_ERR_INFEASIBLE, "cannot plan '%s': %s", s->model->name,
-                            ghp_status_message());
+    for (int v = 0; v < s->model->n_layers && sharers > 1; v++)
+        if (s->instance->n_choices[v] == 0)
+            return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                            "cannot plan '%s': with a batch of %" PRId64
+                            " %d workers share each sample, and layer '%s' has no split over %d; "
+                            "use a batch of %d, or %" PRId64 " worker%s",
+                            s->model->name, problem.global_batch, sharers, s->model->layers[v].name,
+                            sharers, problem.workers, problem.global_batch,
+                            ghp_plural(problem.global_batch));
     return GHP_OK;
 }
 

@@ -17,6 +17,13 @@ static enum ghp_status fail_splits(const struct ghp_plan_context *s)
     return GHP_OK;
 }
 
+void ghp_fail_take_recomputed(int64_t recomputed_bytes, int64_t *least_bytes, bool *least_proven)
+{
+    if (recomputed_bytes == 0) return;
+    *least_proven = false;
+    if (*least_bytes == 0 || recomputed_bytes < *least_bytes) *least_bytes = recomputed_bytes;
+}
+
 enum ghp_status ghp_fail_memory(const struct ghp_plan_context *s, const struct ghp_search_result *r)
 {
     const struct ghp_problem *problem = &s->lowering.problem;
@@ -79,11 +86,7 @@ enum ghp_status ghp_fail_all(const struct ghp_plan_context *s,
                                     .least_bytes = shared->least_bytes,
                                     .least_proven = shared->least_proven};
 
-    if (recomputed->least_bytes > 0 &&
-        (all.least_bytes == 0 || recomputed->least_bytes < all.least_bytes)) {
-        all.least_proven = false;
-        all.least_bytes = recomputed->least_bytes;
-    }
+    ghp_fail_take_recomputed(recomputed->least_bytes, &all.least_bytes, &all.least_proven);
     if (stages->least_bytes > 0) {
         all.least_proven = all.least_proven && stages->least_proven;
         if (all.least_bytes == 0 || stages->least_bytes < all.least_bytes)

@@ -6,6 +6,10 @@
 
 #include "planner/make/context.h"
 
+/* Takes what was met where layers were recomputed, by trial, 0: nothing, among the least memory: that is proven no
+ * more. */
+void ghp_fail_take_recomputed(int64_t recomputed_bytes, int64_t *least_bytes, bool *least_proven);
+
 /* GHP_ERR_INFEASIBLE, of a search without stages. */
 enum ghp_status ghp_fail_memory(const struct ghp_plan_context *context,
                                 const struct ghp_search_result *result);

@@ -78,10 +78,8 @@ static enum ghp_status find_given(const struct ghp_plan_context *s, struct ghp_c
     if (ghp_request_may_recompute_given(s->request))
         GHP_TRY(ghp_find_given_recomputed(s, ghp_lead_of(s, c).step_s, recomputed));
     if (c->stages.found || recomputed->found) return GHP_OK;
-    if (recomputed->least_bytes > 0 && recomputed->least_bytes < c->stages.least_bytes) {
-        c->stages.least_bytes = recomputed->least_bytes;
-        c->stages.least_proven = false;
-    }
+    ghp_fail_take_recomputed(recomputed->least_bytes, &c->stages.least_bytes,
+                             &c->stages.least_proven);
     return ghp_fail_given_stages(s, &c->stages);
 }
 

@@ -284,7 +284,12 @@ static void check_refusals(void)
     refuse(&s, whole, text, "make their sum a divisor");
     s.stage[1].workers = 1;
     s.micro_batches = 3;
-    refuse(&s, whole, text, "use a divisor");
+    refuse(&s, whole, text, "use 2 micro-batches, or a batch of 24");
+    refuse(&(struct ghp_staging){.micro_batches = 5}, whole, text,
+           "use 4 micro-batches, or a batch of 20");
+    refuse(&(struct ghp_staging){.micro_batches = 4},
+           (struct ghp_problem){.workers = 2, .global_batch = 12}, text,
+           "use 3 micro-batches, or a batch of 16");
     s.micro_batches = 2;
     refuse(&s, whole, text, "local:S");
     s.micro_batches = 1;

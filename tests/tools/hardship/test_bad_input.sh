@@ -80,10 +80,17 @@ refused 2 'workers' plan "$models/lenet5.json" "${profile[@]}" --workers two --b
 refused 2 'strategy' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --strategy fastest -o no.json
 refused 2 'batch' plan "$models/lenet5.json" "${profile[@]}" --workers 2
 refused 2 'unknown option' plan "$models/lenet5.json" "${profile[@]}" --worker-count 2 --batch 8
+refused 3 "layer 'conv1' has no split over 4; use a batch of 4, or 1 worker$" plan "$models/lenet5.json" "${profile[@]}" \
+    --workers 4 --batch 1 -o no.json
+refused 1 'use 3 micro-batches, or a batch of 16' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 12 \
+    --micro-batches 4 -o no.json
 untouched no.json
 
 # memory: exit 3, and the least that would do
 refused 3 'least' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --memory 100KiB -o no.json
+# what recomputed layers need at least is not proven
+refused 3 'the least found' plan "$models/lenet5.json" "${profile[@]}" --workers 4 --batch 16 --strategy data \
+    --memory 400KiB -o no.json
 refused 2 'memory' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --memory plenty -o no.json
 untouched no.json
 

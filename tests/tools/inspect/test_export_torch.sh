@@ -31,7 +31,8 @@ cannot "'fc1' and 'fc2' are split over 2 and 4 workers" --force 'conv*=data,fc1=
 cannot 'stages' --stages 2 --micro-batches 2
 cannot "parameters of 'fc[12](.bias)?' are sharded and 'fc1' is split over 2" --force 'conv*=data,fc1=out:2,fc2=data+pass,fc3=data' \
     --shard auto
-cannot 'plan without --shard-within' --strategy data --shard pass --shard-within 2
+cannot 'plan with --shard-within 4' --strategy data --shard pass --shard-within 2
+cannot 'recomputes layers.* --recompute never' --strategy data --memory 900KiB
 cannot "synchronises by 'local'" --strategy data --sync local:2
 sed 's/"op": "batch_norm"/"op": "batch_norm", "statistics": "local:2"/' "$GHP_SOURCE/models/small-resnet.json" >ghost.json
 planned "$PWD/ghost.json" 2 --strategy data &&
