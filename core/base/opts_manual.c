@@ -108,11 +108,22 @@ static void put_lines(const char *heading, const char *text)
     printf(".fi\n");
 }
 
-/* Paragraphs, and a list's rows as tagged ones. */
-static void put_description(const char *notes)
+/* The notes from the first list on, with the line above it that introduces it; their end if there is none. */
+static const char *find_list(const char *notes)
 {
-    printf(".SH DESCRIPTION\n");
-    for (size_t n; *notes != '\0'; notes += n + (notes[n] == '\n')) {
+    const char *list = strstr(notes, ":\n  ");
+
+    if (list == NULL) return notes + strlen(notes);
+    while (list > notes && list[-1] != '\n')
+        --list;
+    return list;
+}
+
+/* A section of the notes up to `end`, if there are any: paragraphs, and a list's rows as tagged ones. */
+static void put_section(const char *heading, const char *notes, const char *end)
+{
+    if (notes < end) printf(".SH %s\n", heading);
+    for (size_t n; notes < end; notes += n + (notes[n] == '\n')) {
         const char *rest = notes;
 
         n = strcspn(notes, "\n");
@@ -132,6 +143,9 @@ static void put_description(const char *notes)
 
 enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
 {
+    const char *notes = tool->notes != NULL ? tool->notes : "", *end = notes + strlen(notes);
+    /* long lists do not stand before the options */
+    const char *lists = tool->n_opts > 0 ? find_list(notes) : end;
     char codes[512];
     bool more = false;
 
@@ -143,8 +157,9 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
     put_roff(tool->purpose, false);
     printf("\n");
     put_lines("SYNOPSIS", tool->usage);
-    if (tool->notes != NULL) put_description(tool->notes);
+    put_section("DESCRIPTION", notes, lists);
     put_options(tool);
+    put_section("NOTES", lists, end);
     printf(".SH \"EXIT STATUS\"\n");
     put_roff(ghp_opts_exit_codes(tool, codes, sizeof codes), true);
     printf(".\n");

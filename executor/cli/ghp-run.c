@@ -531,7 +531,7 @@ static const struct ghp_tool tool = {
     .purpose = "trains a network by a plan, and shows predicted next to measured time",
     .usage = "mpirun -n N ghp-run PLAN [options]\n"
              "       mpirun -n N ghp-run PLAN PLAN2 [PLAN3 ...] --compare STEPS [options]",
-    .example = "mpirun -n 4 --oversubscribe build/bin/ghp-run plan.json --steps 20",
+    .example = "mpirun -n 4 ghp-run plan.json --steps 20",
     .common = "data steps epochs lr lr-schedule warmup-steps init evaluate compare verify dry-run "
               "metrics checkpoint checkpoint-every resume overwrite run json",
     .opts = options,

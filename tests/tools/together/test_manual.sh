@@ -34,10 +34,12 @@ for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch g
     for option in $(grep -oE '^ {2,6}(-[a-zA-Z], )?--[a-z0-9-]+' help | grep -oE '\-\-[a-z0-9-]+'); do
         grep -qF "\\fB${option//-/\\-}\\fR" page || fail "$tool: $option is not in the man page"
     done
+    [ "$tool" != ghp ] && sed '/^\.SH OPTIONS/q' page | grep -q '^\.TP' && fail "$tool: its man page begins with a list"
     if command -v groff >/dev/null; then
         groff -ww -man -Tutf8 -P-cbou page >text 2>warnings
         [ -s warnings ] && fail "$tool: groff says $(head -3 warnings)"
         grep -q "EXIT STATUS" text || fail "$tool: groff drops sections"
+        [ -z "$(LC_ALL=C.UTF-8 awk 'length($0) > 80' text)" ] || fail "$tool: its man page is wider than 80 columns"
     else
         echo "not checked: the man page by groff, which is not there" >&2
     fi
@@ -95,7 +97,7 @@ grep -q "give all, man, md, bash, or none" err || fail "--help=html: $(cat err)"
 # installed where man and bash look
 build=$(dirname "$GHP_BIN")
 if cmake --install "$build" --prefix "$PWD/usr" >log 2>&1; then
-    for tool in ghp ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
+    for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
         cmp -s "usr/share/man/man1/$tool.1" <("$GHP_BIN/$tool" --help=man) ||
             fail "$tool.1 is not installed as it should be"
         cmp -s "usr/share/bash-completion/completions/$tool" <("$GHP_BIN/$tool" --help=bash) ||
