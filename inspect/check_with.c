@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_ARGS = 14, CANNOT_RUN = 127 };
+enum { MOST_ARGS = 14, CANNOT_RUN = 127, LATE_S = 5 };
 
 /* Solvers are told to work to 1e-9 in their variables. A choice that is off 0 by 1e-9 lets a step be shorter by that
  * fraction of all reductions, and reductions can last 1000 times as long as the step. */
@@ -77,6 +77,7 @@ struct run {
     const struct solver *solver;
     const char *program, *args[MOST_ARGS + 2];
     char limit[32];
+    double most_s; /* CBC counts seconds of a processor, which are fewer than those of a clock */
     pid_t pid;
     int output;
     bool solved;
@@ -101,6 +102,7 @@ static _Noreturn void become(const struct run *run, int input, int output)
 {
     if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(CANNOT_RUN);
     add_libraries(run->program);
+    alarm((unsigned)run->most_s); /* ends a solver that does not end by itself */
     execvp(run->program, (char **)(uintptr_t)run->args);
     _exit(CANNOT_RUN);
 }
@@ -149,7 +151,7 @@ static double optimum_of(const struct solver *solver, const char *line)
         at += 3;
     }
     value = strtod(at, &end);
-    return end == at ? NAN : value;
+    return end == at || value < 0 || !isfinite(value) ? NAN : value;
 }
 
 static void read_line(struct run *run, char *line)
@@ -208,6 +210,7 @@ static void set_args(const struct ghp_check_with *check, const char *file, struc
 
     run->program = strcmp(check->solver, s->name) == 0 ? s->program : check->solver;
     snprintf(run->limit, sizeof run->limit, "%.0f", ceil(check->time_limit_s));
+    run->most_s = ceil(2 * check->time_limit_s) + LATE_S;
     run->args[n++] = run->program;
     for (int k = 0; k < MOST_ARGS && s->args[k] != NULL; k++)
         run->args[n++] = s->args[k] == file_here    ? file
@@ -247,13 +250,16 @@ static enum ghp_status compare(const struct ghp_certificate *c, const char *name
     return GHP_FAIL(GHP_ERR_INFEASIBLE,
                     "%s proves that no plan takes less than %.6f ms, and the certificate says %.6f "
                     "ms: ghp-plan simulated the plans between, which the program cannot say (its "
-                    "second comment has the reason)",
+                    "third line has the reason)",
                     name, 1e3 * optimum_s, 1e3 * c->bound_s);
 }
 
-static void show(struct ghp_display *report, const struct ghp_certificate *c, const char *name,
-                 double optimum_s, double seconds)
+static void show(struct ghp_display *report, const struct ghp_plan *plan,
+                 const struct ghp_integer_program *program, const char *name, double optimum_s,
+                 double seconds)
 {
+    const struct ghp_certificate *c = &plan->certificate;
+
     ghp_display_text(report, "solver", name);
     ghp_display_real(report, "optimum_s", optimum_s);
     ghp_display_real(report, "step_s", c->step_s);
@@ -261,8 +267,9 @@ static void show(struct ghp_display *report, const struct ghp_certificate *c, co
     ghp_display_real(report, "solver_seconds", seconds);
     ghp_display_real(report, "search_seconds", c->seconds);
     ghp_display_line(report,
-                     "confirmed: the best plan takes %.6f ms by %s, %.6f to %.6f ms by the "
+                     "confirmed: %s %.6f ms by %s, %.6f to %.6f ms by the "
                      "certificate",
+                     program->exact ? "the best plan takes" : "no plan takes less than",
                      1e3 * optimum_s, name, 1e3 * c->bound_s, 1e3 * c->step_s);
     ghp_display_line(report, "%s took %.2f s, ghp-plan's search %.2f s", name, seconds, c->seconds);
 }
@@ -305,6 +312,8 @@ enum ghp_status ghp_inspect_check_with(struct ghp_display *report, const struct 
                         "--solver-limit more seconds, or another solver",
                         run.solver->name, seconds, run.last);
     GHP_TRY(compare(&plan->certificate, run.solver->name, run.optimum * head.unit_s, head.exact));
-    show(report, &plan->certificate, run.solver->name, run.optimum * head.unit_s, seconds);
+    /* a solver cannot know whether that step is the plan's */
+    GHP_TRY(ghp_plan_check_certificate(plan));
+    show(report, plan, &head, run.solver->name, run.optimum * head.unit_s, seconds);
     return GHP_OK;
 }

@@ -66,6 +66,12 @@ enum ghp_status ghp_integer_program_read(const struct ghp_plan *plan, const char
                      "%s: the integer program ends before its last line, ENDATA; make plan and "
                      "program again, by ghp-plan --output and --write-mps",
                      path);
+    else if (!(strtod(unit + strlen(unit_key), NULL) > 0) ||
+             !isfinite(strtod(unit + strlen(unit_key), NULL)))
+        status = GHP_FAIL(GHP_ERR_INPUT,
+                          "%s: the second line gives no unit of seconds; make plan and program "
+                          "again, by ghp-plan --output and --write-mps",
+                          path);
     else
         *program = (struct ghp_integer_program){
             .unit_s = strtod(unit + strlen(unit_key), NULL),

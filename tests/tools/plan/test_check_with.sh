@@ -57,11 +57,39 @@ falsify alexnet bound_s 1.1
 denied 1 'a step of .* and a gap of .* do not agree' check false ./cbc
 falsify alexnet step_s 1.1
 denied 1 'a step of .* and a gap of .* do not agree' check false ./cbc
+python3 - <<'PY'
+import json
+plan = json.load(open("alexnet.json"))
+c = plan["certificate"]
+c["bound_s"] *= 0.9
+c["gap"], c["status"] = 1 - c["bound_s"] / c["step_s"], "time limit"
+json.dump(plan, open("weak.json", "w"))
+c["step_s"] *= 0.95  # not the plan's, and the program's optimum is between
+c["gap"] = 1 - c["bound_s"] / c["step_s"]
+json.dump(plan, open("false.json", "w"))
+PY
+sed 's/^\* exact: yes/* exact: no, of a test/' alexnet.mps | tee weak.mps >false.mps
+awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", .92 * s / u }' >optimum
+check weak ./cbc | grep -q '^confirmed: no plan takes less than' || fail 'a bound is called the best plan'
+denied 1 "certificate.step_s' says" check false ./cbc
+awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", .8 * s / u }' >optimum
+denied 3 'its third line has the reason' check weak ./cbc
+for word in inf -5 nan; do
+    echo $word >optimum
+    denied 3 'did not solve the program' check alexnet ./cbc
+done
+for word in 0 nan -1 inf; do
+    sed "s/^\* unit_s: .*/* unit_s: $word/" alexnet.mps >unit.mps
+    denied 1 'unit.mps: the second line gives no unit of seconds' \
+        "$GHP_BIN/ghp-inspect" alexnet.json unit.mps --check-with ./cbc
+done
 sed '$d' alexnet.mps >short.mps
 denied 1 'short.mps: the integer program ends before its last line' \
     "$GHP_BIN/ghp-inspect" alexnet.json short.mps --check-with ./cbc
 echo 'exit 3' >cbc
 denied 3 'did not solve the program' check alexnet ./cbc
+printf '#!/bin/sh\nexec sleep 100\n' >cbc
+denied 3 'did not solve the program in 7 s' "$GHP_BIN/ghp-inspect" alexnet.json --check-with ./cbc --solver-limit 1
 denied 2 "does not know the solver 'gurobi'; give highs, cbc, glpk" check alexnet gurobi
 denied 1 "cannot run the solver './none/highs'; pip install highsbox" check alexnet ./none/highs
 mv alexnet.mps elsewhere.mps
