@@ -169,18 +169,19 @@ static enum ghp_status read_measured(struct ghp_expect_question *q)
         const char *unit;
         double seconds; /* of one; 0: a rate */
     } units[] = {{"s", 1}, {"ms", 1e-3}, {"samples/s", 0}, {"images/s", 0}, {"tokens/s", 0}};
+    static const double least = 1e-9, most = 1e15;
     double samples = (double)q->setup.batch, tokens = (double)ghp_model_tokens(q->setup.model),
-           value;
+           value, times = 1;
     char *unit = NULL;
 
     if (measured_text == NULL) return GHP_OK;
     value = strtod(measured_text, &unit);
-    if (unit != measured_text && (*unit == 'k' || *unit == 'M'))
-        value *= *unit++ == 'k' ? 1e3 : 1e6;
+    if (unit != measured_text && (*unit == 'k' || *unit == 'M')) times = *unit++ == 'k' ? 1e3 : 1e6;
     while (*unit == ' ')
         unit++;
-    for (size_t i = 0; i < sizeof units / sizeof units[0] && value > 0 && isfinite(value); i++) {
-        if (strcmp(unit, units[i].unit) != 0) continue;
+    value *= times;
+    for (size_t i = 0; i < sizeof units / sizeof units[0] && value > least && value < most; i++) {
+        if (strcmp(unit, units[i].unit) != 0 || (units[i].seconds > 0 && times > 1)) continue;
         if (unit[0] == 't' && !(tokens > 0))
             return GHP_FAIL(GHP_ERR_USAGE,
                             "network '%s' has no tokens; give --measured in samples/s",

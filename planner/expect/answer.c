@@ -53,18 +53,34 @@ static const char *binds(const struct ghp_expected *e)
     return "computing: it hides the reductions";
 }
 
+/* Digits after the point that show a number of milliseconds: one, or more if that would say less than `least`. */
+static int decimals(double milliseconds, double least)
+{
+    int n = 1;
+
+    for (; milliseconds > 0 && milliseconds < least && n < 6; milliseconds *= 10)
+        n++;
+    return n;
+}
+
+static int step_decimals(const struct ghp_expected *e)
+{
+    return decimals(1e3 * e->at.step_s, 9.5);
+}
+
 static void print_parts(const struct ghp_expected *e)
 {
     const struct ghp_prediction *at = &e->at;
+    int n = step_decimals(e);
 
     if (!isnan(e->links_s)) {
-        printf("parts       computing %.1f ms, the links add %.1f ms, stages wait %.1f ms\n",
-               1e3 * e->computing_s, 1e3 * e->links_s, 1e3 * e->idle_s);
+        printf("parts       computing %.*f ms, the links add %.*f ms, stages wait %.*f ms\n", n,
+               1e3 * e->computing_s, n, 1e3 * e->links_s, n, 1e3 * e->idle_s);
         return;
     }
-    printf("parts       computing %.1f ms, ", 1e3 * ghp_prediction_computing_s(at));
-    if (at->reshard_s > 0) printf("exchanges of layers %.1f ms, ", 1e3 * at->reshard_s);
-    printf("reductions %.1f ms of which %.1f ms are waited for\n", 1e3 * at->comm_s,
+    printf("parts       computing %.*f ms, ", n, 1e3 * ghp_prediction_computing_s(at));
+    if (at->reshard_s > 0) printf("exchanges of layers %.*f ms, ", n, 1e3 * at->reshard_s);
+    printf("reductions %.*f ms of which %.*f ms are waited for\n", n, 1e3 * at->comm_s, n,
            1e3 * at->exposed_s);
 }
 
@@ -77,19 +93,19 @@ static bool is_unusable(const struct ghp_expect_question *q, const struct ghp_ex
 static void print_measured(const struct ghp_expect_question *q, const struct ghp_expected *e)
 {
     if (is_unusable(q, e)) {
-        printf("measured    %.1f ms; this profile cannot say whether that is normal\n",
-               1e3 * q->measured_s);
+        printf("measured    %.*f ms; this profile cannot say whether that is normal\n",
+               decimals(1e3 * q->measured_s, 0.95), 1e3 * q->measured_s);
         return;
     }
-    printf("measured    %.1f ms, %.2f of the expected step: ", 1e3 * q->measured_s,
-           q->measured_s / e->at.step_s);
+    printf("measured    %.*f ms, %.2f of the expected step: ", decimals(1e3 * q->measured_s, 0.95),
+           1e3 * q->measured_s, q->measured_s / e->at.step_s);
     if (q->measured_s <= e->range.high_s) {
         puts(q->measured_s < e->range.low_s
                  ? "below the range; check batch, precision and recomputation"
                  : "normal, within the range");
         return;
     }
-    printf("slower than the range; %.1f ms are not explained\n",
+    printf("slower than the range; %.*f ms are not explained\n", step_decimals(e),
            1e3 * (q->measured_s - e->at.step_s));
     printf(
         "look for    loading of samples (time steps of one and the same batch), another precision "
@@ -166,11 +182,30 @@ static void print_step(const struct ghp_expect_question *q, const struct ghp_exp
                100 * e->at.measured_share, 1e3 * e->at.step_s);
         return;
     }
-    printf("step        %.1f ms; with 90 %% it is %s, as %s were\n", 1e3 * e->at.step_s,
-           ghp_range_format(e->range, range),
+    printf("step        %.*f ms; with 90 %% it is %s, as %s were\n", step_decimals(e),
+           1e3 * e->at.step_s, ghp_range_format(e->range, range),
            measured ? "plans in the lab" : "published trainings");
     if (measured)
         printf("known       %.0f %% of its seconds are measured\n", 100 * e->at.measured_share);
+}
+
+/* What of the options would make a step fit that does not, of those that are not given yet. */
+static void print_memory(const struct ghp_expect_question *q, const struct ghp_expected *e)
+{
+    const struct ghp_expect_setup *s = &q->setup;
+    char takes[32], has[32];
+
+    printf("memory      %s a worker, without kernels' scratch",
+           ghp_bytes_format((double)e->at.peak_bytes, takes, sizeof takes));
+    if (!ghp_expect_fits(s, &e->at)) {
+        printf(": more than its %s, so this cannot run;\n            try ",
+               ghp_bytes_format((double)ghp_setup_memory_bytes(s), has, sizeof has));
+        if (s->way != GHP_EXPECT_OWN && s->sharding != GHP_SHARDING_PASS) printf("--shard pass, ");
+        if (s->way != GHP_EXPECT_OWN && !s->degrees.recompute && ghp_has_attention(s->model))
+            printf("--recompute, ");
+        printf("a smaller --batch, or more --nodes");
+    }
+    putchar('\n');
 }
 
 static void print_text(const struct ghp_expect_question *q, const struct answer *a)
@@ -178,7 +213,7 @@ static void print_text(const struct ghp_expect_question *q, const struct answer 
     const struct ghp_expected *e = &a->expected;
     const struct ghp_model *model = q->setup.model;
     int64_t tokens = ghp_model_tokens(model);
-    char memory[32], plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
+    char plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
 
     printf("# %s on %d node(s) of %s, %d worker%s, batch %lld, %s, plan %s\n# %s\n", model->name,
            q->setup.nodes, q->place, ghp_setup_workers(&q->setup),
@@ -192,17 +227,13 @@ static void print_text(const struct ghp_expect_question *q, const struct answer 
         printf("\nutilised    %.1f %% of the peak FLOPs (MFU)", 100 * e->utilisation);
     printf("\nbinds       %s\n", binds(e));
     print_parts(e);
-    printf("memory      %s a worker, without kernels' scratch%s\n",
-           ghp_bytes_format((double)e->at.peak_bytes, memory, sizeof memory),
-           ghp_expect_fits(&q->setup, &e->at)
-               ? ""
-               : ": more than it has, so this cannot run without recomputation or smaller parts");
+    print_memory(q, e);
     print_second_node(a->second_node_Bps);
     if (q->measured_s > 0) print_measured(q, e);
     for (int i = 0; i < a->n_changes && i < CHANGES_SHOWN; i++)
-        printf("%s%s: %.1f ms less for %lld sample%s\n", i == 0 ? "faster by   " : "            ",
-               a->changes[i].text, 1e3 * a->changes[i].gain_s, (long long)q->setup.batch,
-               ghp_plural(q->setup.batch));
+        printf("%s%s: %.*f ms less for %lld sample%s\n", i == 0 ? "faster by   " : "            ",
+               a->changes[i].text, decimals(1e3 * a->changes[i].gain_s, 0.05),
+               1e3 * a->changes[i].gain_s, (long long)q->setup.batch, ghp_plural(q->setup.batch));
 }
 
 /* ---- objects ---- */
@@ -279,7 +310,7 @@ static enum ghp_status answer_one(const struct ghp_expect_question *q, bool json
     GHP_TRY(ghp_expect_step(setup, &a.expected));
     a.n_changes = ghp_expect_changes(setup, &a.expected, a.changes);
     if (setup->batch % (ghp_setup_workers(&two) * setup->micro_batches) == 0 &&
-        setup->degrees.tensor * setup->degrees.pipeline == 1)
+        setup->degrees.tensor * setup->degrees.pipeline == 1 && setup->way != GHP_EXPECT_OWN)
         GHP_TRY(ghp_expect_second_node(setup, &a.second_node_Bps));
     if (json) return print_object(q, &a);
     print_text(q, &a);
@@ -297,7 +328,7 @@ static void add_row(struct ghp_table *t, const struct ghp_expect_question *q,
                     const struct ghp_expect_setup *at, const struct point *p)
 {
     const struct ghp_expected *e = &p->expected;
-    char range[GHP_RANGE_TEXT_SIZE];
+    char range[GHP_RANGE_TEXT_SIZE], takes[32], has[32];
 
     ghp_table_row(t);
     ghp_table_cell(t, "%d", at->nodes);
@@ -309,10 +340,14 @@ static void add_row(struct ghp_table *t, const struct ghp_expect_question *q,
     }
     if (is_unusable(q, e))
         ghp_table_note(t, "%d node(s): the profile knows nothing of this step", at->nodes);
-    ghp_table_cell(t, "%.1f", 1e3 * e->at.step_s);
+    if (!ghp_expect_fits(at, &e->at))
+        ghp_table_note(t, "%d node(s): %s a worker, more than its %s, so this cannot run",
+                       at->nodes, ghp_bytes_format((double)e->at.peak_bytes, takes, sizeof takes),
+                       ghp_bytes_format((double)ghp_setup_memory_bytes(at), has, sizeof has));
+    ghp_table_cell(t, "%.*f", step_decimals(e), 1e3 * e->at.step_s);
     ghp_table_cell(t, "%s", ghp_range_format(e->range, range));
     ghp_table_cell(t, "%.1f", rate_of(q, e->at.step_s));
-    ghp_table_cell(t, "%.1f", 1e3 * (e->at.exposed_s + e->at.reshard_s));
+    ghp_table_cell(t, "%.*f", step_decimals(e), 1e3 * (e->at.exposed_s + e->at.reshard_s));
     if (isnan(e->utilisation))
         ghp_table_cell(t, "-");
     else

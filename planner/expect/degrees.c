@@ -152,6 +152,11 @@ static enum ghp_status set_stages(const struct ghp_model *model, struct ghp_prob
     if (n < 2) return GHP_OK;
     for (int v = 0; v < model->n_layers; v++)
         blocks += ghp_begins_block(model->layers[v].name);
+    if (blocks == 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "network '%s' has no blocks of a transformer to make stages of; leave "
+                        "pipeline parallelism out",
+                        model->name);
     if (n > GHP_MAX_STAGES || blocks < n || blocks % n != 0)
         return GHP_FAIL(
             GHP_ERR_INPUT,

@@ -101,9 +101,9 @@ static enum ghp_status predict_data(const struct ghp_expect_setup *setup,
     return status;
 }
 
-static enum ghp_status predict_own(const struct ghp_expect_setup *setup,
-                                   const struct ghp_profile *profile,
-                                   struct ghp_prediction *predicted)
+static enum ghp_status search_own(const struct ghp_expect_setup *setup,
+                                  const struct ghp_profile *profile, bool suggests,
+                                  struct ghp_prediction *predicted)
 {
     struct ghp_plan_request request = {.model = setup->model,
                                        .model_path = setup->model->name,
@@ -114,7 +114,7 @@ static enum ghp_status predict_own(const struct ghp_expect_setup *setup,
                                        .time_limit_s = SEARCH_S,
                                        .gap = search_gap,
                                        .decision_only = true,
-                                       .suggestion = setup->suggests,
+                                       .suggestion = suggests,
                                        .solver = GHP_SOLVER_AUTO};
     struct ghp_plan plan;
     enum ghp_status status;
@@ -134,6 +134,23 @@ static enum ghp_status predict_own(const struct ghp_expect_setup *setup,
     return GHP_OK;
 }
 
+/* On a busy machine the time can end a search before it has what the quick one finds. */
+static enum ghp_status predict_own(const struct ghp_expect_setup *setup,
+                                   const struct ghp_profile *profile,
+                                   struct ghp_prediction *predicted)
+{
+    struct ghp_prediction quick;
+    enum ghp_status quickly = search_own(setup, profile, true, &quick), status = quickly;
+
+    if (!setup->suggests) status = search_own(setup, profile, false, predicted);
+    if (quickly == GHP_OK && (setup->suggests || status == GHP_ERR_INFEASIBLE ||
+                              (status == GHP_OK && quick.step_s < predicted->step_s))) {
+        *predicted = quick;
+        return GHP_OK;
+    }
+    return status;
+}
+
 /* range   or NULL */
 static enum ghp_status predict(const struct ghp_expect_setup *setup,
                                struct ghp_prediction *predicted, struct ghp_step_range *range)
@@ -149,7 +166,24 @@ static enum ghp_status predict(const struct ghp_expect_setup *setup,
     return status;
 }
 
-/* FLOPs of the products of one step: forward, and backward by data and by weights. */
+/* How often a layer computes its products: forward, and backward by data and by weights, as far as gradients are asked
+ * for. The network's own input counts as asked for, as in others' counts of FLOPs. */
+static int passes_of(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    const struct ghp_layer *owner = layer->tied > 0 ? &model->layers[layer->tied - 1] : layer;
+    bool by_data = false;
+
+    if (!layer->learns) return 1;
+    for (int i = 0; i < layer->n_inputs; i++) {
+        const struct ghp_layer *input = &model->layers[layer->inputs[i]];
+
+        by_data |= input->learns || input->op == GHP_OP_INPUT;
+    }
+    if (owner->n_params == 0) return by_data ? 3 : 1; /* a product of two inputs */
+    return 1 + by_data + !owner->fixed;
+}
+
+/* FLOPs of the products of one step. */
 static double step_flops(const struct ghp_expect_setup *setup)
 {
     const struct ghp_problem one = {1, 1};
@@ -159,7 +193,8 @@ static double step_flops(const struct ghp_expect_setup *setup)
         struct ghp_local local = ghp_local_of(
             setup->model, v, (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1}, one);
 
-        flops += 3 * (double)ghp_local_flops(&local, GHP_PASS_FORWARD);
+        flops += passes_of(setup->model, &setup->model->layers[v]) *
+                 (double)ghp_local_flops(&local, GHP_PASS_FORWARD);
     }
     return flops * (double)setup->batch;
 }
@@ -220,7 +255,6 @@ enum ghp_status ghp_expect_second_node(const struct ghp_expect_setup *setup, dou
 
     one.nodes = 1;
     two.nodes = 2;
-    if (one.way == GHP_EXPECT_OWN) one.way = two.way = GHP_EXPECT_DATA;
     GHP_TRY(predict(&one, &alone, NULL));
     GHP_TRY(is_faster(&two, low, alone.step_s, &faster));
     if (faster) {
@@ -239,11 +273,16 @@ enum ghp_status ghp_expect_second_node(const struct ghp_expect_setup *setup, dou
 
 /* ---- changes ---- */
 
-bool ghp_expect_fits(const struct ghp_expect_setup *setup, const struct ghp_prediction *predicted)
+int64_t ghp_setup_memory_bytes(const struct ghp_expect_setup *setup)
 {
     const struct ghp_machine *m = setup->machine;
-    int64_t has =
-        m->gpus.count > 0 ? m->gpus.memory_bytes : m->memory_bytes / workers_per_node(setup);
+
+    return m->gpus.count > 0 ? m->gpus.memory_bytes : m->memory_bytes / workers_per_node(setup);
+}
+
+bool ghp_expect_fits(const struct ghp_expect_setup *setup, const struct ghp_prediction *predicted)
+{
+    int64_t has = ghp_setup_memory_bytes(setup);
 
     return has <= 0 || predicted->peak_bytes <= has;
 }

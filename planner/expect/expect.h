@@ -47,7 +47,10 @@ int ghp_setup_workers(const struct ghp_expect_setup *setup);
 enum ghp_status ghp_expect_step(const struct ghp_expect_setup *setup,
                                 struct ghp_expected *expected);
 
-/* Whether a worker's memory, a GPU's or its part of the node's, holds what the step needs. */
+/* A worker's memory: a GPU's, or its part of the node's; 0: not known. */
+int64_t ghp_setup_memory_bytes(const struct ghp_expect_setup *setup);
+
+/* Whether a worker's memory holds what the step needs. */
 bool ghp_expect_fits(const struct ghp_expect_setup *setup, const struct ghp_prediction *predicted);
 
 /* The rate of the link between nodes from which two nodes are faster than one with the same batch; INFINITY: never;

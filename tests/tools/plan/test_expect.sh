@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-expect
+# ghp-test: timeout=240 needs=ghp-expect
 # tests/tools/plan/test_expect.sh - ghp-expect: a slow link makes two nodes slower than one and it says from which rate on
 # they pay, a measured rate is judged, a profile takes a machine's place, and what cannot be read is refused with what
 # to do.
@@ -27,7 +27,9 @@ grep -q '^faster by   ' out || fail "no change is named: $(cat out)"
 # what is suggested without baselines is the plan that --plan ghp finds with them
 "${expect[@]}" --nodes 2 --network eth-10 --plan ghp --json >own || fail "ghp's own plan: exit $?"
 holds own "min(abs(c['gain_s'] - json.load(open('slow'))['step_s'] + o['step_s']) for c in json.load(open('slow'))['changes']
-    if c['change'].startswith('split layers')) <= 0.01 * o['step_s']" || fail "another plan is suggested: $(cat slow)"
+    if c['change'].startswith('split layers')) <= 0.01 * o['step_s'] and not any(
+    'compute in' in c['change'] for c in o['changes'])" || fail "another plan is suggested: $(cat slow)"
+grep -q second_node own && fail "ghp's own plan has data parallelism's second node: $(cat own)"
 
 # the same measured step in three units; three times as long
 for measured in "$(awk -v s="$a" 'BEGIN { print 1e3 * s "ms" }')" "$(awk -v s="$a" 'BEGIN { print 128 / s " samples/s" }')" \
@@ -53,6 +55,20 @@ holds norms "abs(o['compute_s'] + o['reshard_s'] + o['exposed_s'] - o['step_s'])
         '--batch-norm local' in c['change'] and c['gain_s'] > 0 for c in o['changes'])" || fail "exchanges of batch norms"
 "${norms[@]}" --batch-norm local --json >local || fail "local statistics: exit $?"
 holds local "o['reshard_s'] == 0 and not any('--batch-norm' in c['change'] for c in o['changes'])" || fail "local statistics"
+# frozen layers compute no gradients: no more of the peak is used than the rule of thumb lets them
+"${expect[@]}" --freeze '*' --freeze-except 'h.11*' --json >frozen || fail "frozen layers: exit $?"
+holds frozen "o['flop_utilisation'] < 0.5" || fail "frozen layers count as trained: $(cat frozen)"
+# a step of microseconds, and what gains some of them
+"$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/lenet5.json" --machine h100-sxm-8 --batch 8 >out || fail "a short step: exit $?"
+grep -q ' 0\.0 ms less' out && fail "a gain of 0.0 ms: $(cat out)"
+grep -qE '^step +0\.0[0-9]{2} ms; ' out || fail "a step of one digit: $(cat out)"
+# what does not fit says what to try that is not there yet
+large=("$GHP_BIN/ghp-expect" gpt2-1558m --machine a10-4 --batch 64 --precision bf16)
+"${large[@]}" >out && grep -q 'try --shard pass, --recompute, a smaller' out || fail "no remedy: $(cat out)"
+"${large[@]/64/256}" --shard pass --recompute >out
+grep -q 'try a smaller --batch, or more --nodes' out || fail "remedies that are there already: $(cat out)"
+"${large[@]}" --nodes 1,2 >out
+[ "$(grep -c '^# [12] node(s): .* so this cannot run' out)" = 2 ] || fail "the table hides what does not fit: $(cat out)"
 # a batch that hides any link, and one that none helps
 "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/lenet5.json" --machine xeon-8180-2 --batch 1048576 >out || fail "a large batch"
 grep -q '^two nodes .* even at 0.008 Gbit/s, the slowest link tried$' out || fail "the end of a search is a rate: $(cat out)"
@@ -123,7 +139,11 @@ PY
     denied 1 'knows no operation of' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16.json" --profile "$profile" --batch 8
 fi
 
-denied 2 "cannot read --measured '5 apples'" "${expect[@]}" --measured '5 apples'
+for text in '5 apples' 5ks '5M ms' 1e300s 1e-300s; do
+    denied 2 "cannot read --measured '$text'" "${expect[@]}" --measured "$text"
+done
+denied 1 'no blocks of a transformer to make stages of' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/lenet5.json" \
+    --machine h100-sxm-8 --batch 64 --pipeline 2
 denied 2 "cannot read --nodes '1,,2'" "${expect[@]}" --nodes 1,,2
 denied 1 'add --network NAME' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16.json" --machine xeon-8180-2 --nodes 2 --batch 64
 denied 2 "did you mean 'a100-" "$GHP_BIN/ghp-expect" gpt2-124m --machine a100 --batch 64
