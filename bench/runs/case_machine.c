@@ -152,6 +152,9 @@ static void set_nodes(struct ghp_run_case *item)
 
     machine->nodes = (int)ghp_run_row_number(item->row, GHP_COLUMN_NODES, nodes);
     if (machine->nodes < 1) machine->nodes = nodes;
+    if (item->devices % machine->nodes != 0)
+        ghp_run_case_refuse(item, "%d devices are not as many on each of %d nodes", item->devices,
+                            machine->nodes);
     each = ghp_machine_workers_per_node(machine, item->devices);
     if (machine->gpus.count == 0 || each <= machine->gpus.count || each > NODE_GPUS_MOST) return;
     machine->gpus.count = each;

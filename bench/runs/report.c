@@ -222,6 +222,15 @@ static struct errors errors_of(const struct report *r, int family)
     return e;
 }
 
+/* "mean 7.5 % worst 42.4 %"; "-" for both if no row was predicted. */
+static void print_errors(const struct errors *e)
+{
+    if (e->n > 0)
+        printf("mean %.1f %% worst %.1f %%", e->mean, e->worst);
+    else
+        printf("mean - %% worst - %%");
+}
+
 static const char *format_rank(double rank, char text[16])
 {
     snprintf(text, 16, isnan(rank) ? "-" : "%.3f", rank);
@@ -364,8 +373,9 @@ static enum ghp_status print_report(const struct report *r)
     GHP_TRY(print_unsaid(r));
     GHP_TRY(print_families(r));
     GHP_TRY(print_range(r));
-    printf("rows %d said %d mean %.1f %% worst %.1f %% rank %s\n", r->rows.n, e.n, e.mean, e.worst,
-           format_rank(e.rank, rank));
+    printf("rows %d said %d ", r->rows.n, e.n);
+    print_errors(&e);
+    printf(" rank %s\n", format_rank(e.rank, rank));
     return GHP_OK;
 }
 
@@ -375,6 +385,10 @@ enum ghp_status ghp_runs_report(const char *path, const char *models)
     enum ghp_status status;
 
     GHP_TRY(ghp_run_rows_load(path, &r.rows));
+    if (r.rows.n == 0) {
+        ghp_run_rows_release(&r.rows);
+        return GHP_FAIL(GHP_ERR_FORMAT, "%s has no rows after its first line; add one", path);
+    }
     r.of = ghp_alloc((size_t)r.rows.n + 1, sizeof *r.of);
     status = r.of == NULL ? GHP_NO_MEMORY() : GHP_OK;
     if (status == GHP_OK) find_families(&r);

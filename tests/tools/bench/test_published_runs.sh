@@ -61,6 +61,7 @@ odd() { sed "s/^176,DLPerf v1.0/$1,family $1/; $2" <<<"$row"; }
     odd 1012 's/,fp32,/,,/'
     odd 1013 's/"V100-SXM2-16GB, 8 a node",1,/H100,1,/; s/1024,128,224,8,/128000,128,224,1000,/; s/,8,1,1,/,1000,1,1,/'
     odd 1014 's/"V100-SXM2-16GB, 8 a node",1,/A100,2,/; s/IB 100 Gb/Ethernet/; s/1024,128,224,8,/1024,64,224,16,/; s/,8,1,1,/,16,1,1,/'
+    odd 1015 's/"V100-SXM2-16GB, 8 a node",1,/"V100-SXM2-16GB, 8 a node",3,/'
 } >"$dir/odd.csv"
 (cd "$dir" && "$GHP_SOURCE/bench/published" odd.csv) >"$dir/out" 2>&1 || fail "odd rows: $(tail -n 1 "$dir/out")"
 for id in 1001 1002 1003 1004; do
@@ -68,7 +69,7 @@ for id in 1001 1002 1003 1004; do
 done
 for reason in '1005 .*no named machine' '1006 .*no named machine' '1007 .*no batch' '1008 .*no seconds' \
     '1009 .*no rate of computing' '1010 .*do not make 8 devices' '1011 .*of 224 pixels' '1012 .*no precision' \
-    '1013 .*more than the 8 GPUs' '1014 .*no rate of the links'; do
+    '1013 .*more than the 8 GPUs' '1014 .*no rate of the links' '1015 .*not as many on each of 3 nodes'; do
     grep -q "^ *$reason" "$dir/out" || fail "no '$reason': $(grep "^ *${reason%% *} " "$dir/out")"
 done
 
@@ -78,6 +79,13 @@ sed '1s/^id,/extra,id,/; 2,$s/^/"a ""b"", c",/' "$rows" >"$dir/more.csv"
 sed '1s/,tp,/,other,/' "$rows" >"$dir/less.csv"
 "$GHP_BIN/ghp-published" "$dir/less.csv" >"$dir/out" 2>&1 && fail "takes a file without a column"
 grep -q "no column 'tp'" "$dir/out" || fail "does not name the missing column: $(cat "$dir/out")"
+# no row, and one that gives its own rate: nothing was predicted, so nothing was met
+head -n 1 "$rows" >"$dir/none.csv"
+"$GHP_BIN/ghp-published" "$dir/none.csv" >"$dir/out" 2>&1 && fail "takes a file without rows"
+grep -q 'none.csv has no rows after its first line' "$dir/out" || fail "does not say that rows are missing: $(cat "$dir/out")"
+{ head -n 1 "$dir/odd.csv" && grep '^1001,' "$dir/odd.csv"; } >"$dir/one.csv"
+(cd "$dir" && "$GHP_SOURCE/bench/published" one.csv) | tail -n 1 | grep -qx 'rows 1 said 0 mean - % worst - % rank -' ||
+    fail "one row has an error"
 { cat "$rows" && echo '7,short'; } >"$dir/short.csv"
 "$GHP_BIN/ghp-published" "$dir/short.csv" >"$dir/out" 2>&1 && fail "takes a row without fields"
 grep -q 'short.csv:[0-9]* has 2 fields' "$dir/out" || fail "does not name the short row: $(cat "$dir/out")"
