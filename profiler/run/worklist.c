@@ -3,6 +3,7 @@
 #include "profiler/run/run_private.h"
 
 #include "core/base/log.h"
+#include "core/cost/missing.h"
 #include "executor/engine/kernel_spec.h"
 #include "profiler/measure/speed.h"
 #include "profiler/run/resume.h"
@@ -119,8 +120,36 @@ static enum ghp_status broadcast_kept(struct ghp_profiling *run)
     return status;
 }
 
+/* The collectives that a file of ghp-plan --wanted names, which rank 0 reads, to all.
+ *
+ * named   owned by the caller; n of them */
+static enum ghp_status read_named(const struct ghp_profiling *run, struct ghp_worklist_comm **named,
+                                  int *n)
+{
+    struct ghp_missing missing = {0};
+    enum ghp_status status = GHP_OK;
+
+    if (run->request->only == NULL || strcmp(run->request->only, "data") == 0) return GHP_OK;
+    if (run->m.rank == 0) status = ghp_missing_load(run->request->only, &missing);
+    for (int i = 0; i < missing.n; i++)
+        *n += missing.items[i].is_comm;
+    GHP_TRY(ghp_measure_broadcast(&run->m, status, n, (int64_t)sizeof *n));
+    *named = ghp_alloc((size_t)*n + 1, sizeof **named);
+    if (*named == NULL) status = GHP_NO_MEMORY();
+    for (int i = 0, k = 0; i < missing.n && *named != NULL; i++) {
+        const struct ghp_missing_item *item = &missing.items[i];
+
+        if (item->is_comm)
+            (*named)[k++] = (struct ghp_worklist_comm){
+                .op = item->op, .count = item->count, .stride = item->stride, .bytes = item->bytes};
+    }
+    ghp_missing_release(&missing);
+    return ghp_measure_broadcast(&run->m, status, *named, (*n + 1) * (int64_t)sizeof **named);
+}
+
 enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
 {
+    struct ghp_worklist_comm *named = NULL;
     const struct ghp_profiling_request *request = run->request;
     bool fuses[GHP_OP_COUNT];
     struct ghp_worklist_request wanted = {.models = request->models,
@@ -136,6 +165,7 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
                                           .masks = ghp_backend_fuses(run->m.backend_ops,
                                                                      run->m.backend, GHP_OP_CONV2D,
                                                                      GHP_PASS_BACKWARD_DATA)};
+    enum ghp_status status;
     double unused = 0;
     bool taken;
 
@@ -146,7 +176,12 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
     if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     GHP_TRY(broadcast_speeds(run));
     GHP_TRY(ghp_measure_max(&run->m, open_cache(run, taken), &unused));
-    GHP_TRY(ghp_measure_max(&run->m, ghp_worklist_collect(&wanted, &run->worklist), &unused));
+    status = read_named(run, &named, &wanted.n_named);
+    wanted.named = named;
+    if (status == GHP_OK)
+        status = ghp_measure_max(&run->m, ghp_worklist_collect(&wanted, &run->worklist), &unused);
+    free(named);
+    GHP_TRY(status);
     GHP_TRY(ghp_measure_max(&run->m, ghp_profiling_memory_formats(run), &unused));
     GHP_TRY(broadcast_kept(run));
     return ghp_profiling_choose_missing(run);

@@ -354,6 +354,23 @@ static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_byt
     return status;
 }
 
+static enum ghp_status add_named(const struct ghp_worklist_request *request,
+                                 struct ghp_worklist *worklist)
+{
+    int64_t longest = 0;
+
+    for (int i = 0; i < worklist->n_comms; i++)
+        if (worklist->comms[i].bytes > longest) longest = worklist->comms[i].bytes;
+    for (int i = 0; i < request->n_named; i++) {
+        const struct ghp_worklist_comm *comm = &request->named[i];
+
+        if ((int64_t)comm->count * comm->stride <= request->ranks && comm->bytes <= longest &&
+            comm->bytes % ((int64_t)comm->count * request->element_bytes) == 0)
+            GHP_TRY(add_comm(worklist, comm));
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status collect(const struct ghp_worklist_request *request,
                                struct ghp_worklist *worklist)
 {
@@ -375,6 +392,7 @@ static enum ghp_status collect(const struct ghp_worklist_request *request,
     merge_ops(worklist);
     mark_seconds(worklist);
     qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_value);
+    GHP_TRY(add_named(request, worklist));
     return thin_comms(worklist, request->element_bytes);
 }
 

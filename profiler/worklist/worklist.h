@@ -103,6 +103,10 @@ struct ghp_worklist_request {
     /* [GHP_OP_COUNT] operations whose forward pass may take others along; NULL: all (core/program/fuse.h) */
     const bool *fuses;
     bool masks; /* a convolution's BACKWARD_DATA may take a ReLU's mask */
+    /* n_named collectives that a plan asks for and the space lacks, such as those of sharded parameters; left out are
+     * those that the ranks cannot do, or that are longer than all others */
+    const struct ghp_worklist_comm *named;
+    int n_named;
 };
 
 /* Collects and orders.

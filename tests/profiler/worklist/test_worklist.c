@@ -129,6 +129,34 @@ static void test_comms(int ranks)
     ghp_worklist_release(&worklist);
 }
 
+/* Shorter than all others of their kind: what a plan that shards parameters asks for. */
+static void test_named(void)
+{
+    const struct ghp_worklist_comm named[] = {
+        {.op = GHP_COMM_ALL_GATHER, .count = 4, .stride = 1, .bytes = 64},
+        {.op = GHP_COMM_ALL_GATHER, .count = 8, .stride = 1, .bytes = 64},
+        {.op = GHP_COMM_ALL_GATHER, .count = 4, .stride = 1, .bytes = 65},
+        {.op = GHP_COMM_ALL_GATHER, .count = 4, .stride = 1, .bytes = INT64_C(1) << 60}};
+    struct ghp_worklist_request wanted = request();
+    struct ghp_worklist without, worklist;
+
+    CHECK_STATUS(ghp_worklist_collect(&wanted, &without), GHP_OK);
+    wanted.named = named;
+    wanted.n_named = 4;
+    CHECK_STATUS(ghp_worklist_collect(&wanted, &worklist), GHP_OK);
+    for (int k = 0; k < 4; k++) {
+        int found = 0;
+
+        for (int i = 0; i < worklist.n_comms; i++)
+            found += ghp_worklist_compare_comms(&worklist.comms[i], &named[k]) == 0;
+        CHECK_EQ(found, k == 0);
+        for (int i = 0; i < without.n_comms; i++)
+            CHECK(ghp_worklist_compare_comms(&without.comms[i], &named[k]) != 0);
+    }
+    ghp_worklist_release(&without);
+    ghp_worklist_release(&worklist);
+}
+
 static void test_refusal(void)
 {
     struct ghp_worklist_request wanted = request();
@@ -237,6 +265,7 @@ CHECK_TEST(worklist)
     test_comms(2);
     test_comms(3);
     test_comms(4);
+    test_named();
     test_refusal();
     test_shares();
     test_draw();
