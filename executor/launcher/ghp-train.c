@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 /* Options of ghp-plan as they were given; NULL: not. The last one is ghp-profile's too. */
-enum { CLIP_NORM, MICRO_BATCHES, MEMORY, SYNC, RECOMPUTE, PIPELINE, BATCH_NORM, PLAN_OPTIONS };
+enum { CLIP, MICRO_BATCHES, MEMORY, SYNC, SHARD, RECOMPUTE, PIPELINE, BATCH_NORM, PLAN_OPTIONS };
 static const char *const plan_options[PLAN_OPTIONS] = {
-    "--clip-norm", "--micro-batches", "--memory",    "--sync",
-    "--recompute", "--pipeline",      "--batch-norm"};
+    "--clip-norm", "--micro-batches", "--memory",   "--sync",
+    "--shard",     "--recompute",     "--pipeline", "--batch-norm"};
 
 enum { PATH_BYTES = 4096, MOST_TURNS = 8, NO_PLAN = 3 };
 static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
@@ -96,7 +96,7 @@ static const struct ghp_opt options[] = {
      .help = "sgd, adamw or lion"},
     {.name = "clip-norm",
      .kind = GHP_OPT_TEXT,
-     .target = &chosen.plan[CLIP_NORM],
+     .target = &chosen.plan[CLIP],
      .argument = "X",
      .help = "scale all gradients down if their common norm is larger"},
     {.name = "micro-batches",
@@ -114,6 +114,11 @@ static const struct ghp_opt options[] = {
      .target = &chosen.plan[SYNC],
      .argument = "auto|SYNC",
      .help = "how workers combine their updates; see docs/reference/synchronisers.md"},
+    {.name = "shard",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[SHARD],
+     .argument = "NAME",
+     .help = "shard parameters (ZeRO-2, ZeRO-3, FSDP), as ghp-plan takes it"},
     {.name = "recompute",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.plan[RECOMPUTE],
@@ -168,7 +173,7 @@ static const struct ghp_tool tool = {
     .usage = "ghp-train MODEL --workers N --batch B [options] -- [ghp-run's options]",
     .example = "ghp-train models/vgg-a-32.json --workers 2 --batch 64 -- --steps 100",
     .common = "workers batch folder budget backend precision threads optimizer micro-batches "
-              "memory sync mpirun plan-only",
+              "memory sync shard mpirun plan-only",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
     .exit_codes = exit_codes,

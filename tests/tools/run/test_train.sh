@@ -35,6 +35,11 @@ if ! grep -q 'not equally fast' first err; then
 fi
 grep -q 'again/plan.json. is made in' err || fail "does not say where the plan is: $(cat err)"
 
+# parameters sharded: what that takes is measured, too
+train --folder sharded --shard pass -- --verify 2
+grep -q '"wanted": \[\]' sharded/wanted.json || fail "--shard: still wanted: $(cat sharded/wanted.json)"
+denied 2 'give one of none, gradients, step' "${tiny[@]}" --folder odd --plan-only --shard zero3
+
 # the last line is its own, whatever mpirun adds
 last() {
     [ "$(tail -n 1 err)" = "ghp-train: ghp-run ended with exit code $1; what to do is said above" ] ||
