@@ -47,7 +47,7 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
     char value[64], more[192], range[GHP_RANGE_TEXT_SIZE];
 
     ghp_seconds_format(step_s, value, sizeof value);
-    snprintf(more, sizeof more, "%.0f %% measured; with 90 %%: %s",
+    snprintf(more, sizeof more, "%.0f %% measured; range with 90 %%: %s",
              100 * plan->predicted.measured_share,
              ghp_range_format(ghp_prediction_range(&plan->predicted, &plan->profile), range));
     ghp_report_put_figure(page, "predicted step", value, more);

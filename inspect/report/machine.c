@@ -83,6 +83,9 @@ static void put_span(struct ghp_page *page, const struct ghp_plan *plan)
                      "<p>Each group of %d is within one node: its exchanges stay inside; "
                      "gradients are reduced across groups.</p>\n",
                      k);
+    else if (plan->groups == 1)
+        ghp_page_add(
+            page, "<p>All %d workers are one group: its exchanges pass the nodes' links.</p>\n", k);
     else
         ghp_page_add(page,
                      "<p>%d of %d groups of %d workers cross nodes: their exchanges pass "

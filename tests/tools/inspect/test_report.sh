@@ -59,6 +59,9 @@ has vgg.html 'predicted compute stream'
 has vgg.html '<h3>node 3</h3>'
 has vgg.html '<b>worker 15</b>'
 hasnt vgg.html 'measured compute stream|worker 16|node 4'
+plan "$models/lenet5.json" one.json --machine m.json --workers 16 --batch 64 --groups 1
+inspect one.json --html one.html >out 2>err || fail "one group: $(cat err)"
+has one.html 'All 16 workers are one group: its exchanges pass the nodes'
 has vgg.html 'prefers-color-scheme:dark'
 has vgg.html '<html lang="en">'
 # each drawing has a text in its place; each layer is in the table
