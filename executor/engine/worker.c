@@ -354,7 +354,7 @@ static enum ghp_status check_ema(const struct ghp_worker *w)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--ema averages weights that each worker has whole, and the plan shards "
                         "them or lets workers' differ; leave it out, or plan with --sync allreduce "
-                        "--shard none");
+                        "and --shard none or gradients");
     if (ghp_device_is_host(w->arena.device)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "--ema has no kernel of backend '%s'; leave it out, or give --backend onednn",

@@ -97,6 +97,12 @@ untouched no.json
 # a plan for another number of workers, another model, another profile
 refused 1 'mpirun -n 2' run 1 plan.json --steps 1
 refused 1 'mpirun -n 2' run 4 plan.json --steps 1
+for what in pass gradients; do
+    plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --strategy data --shard $what -o $what.json >out 2>&1 ||
+        fail "--shard $what: $(cat out)"
+done
+refused 1 '--sync allreduce and --shard none or gradients' run 2 pass.json --steps 1 --ema 0.9
+run 2 gradients.json --steps 1 --ema 0.9 >out 2>&1 || fail "--ema of gradients sharded: $(tail -n 3 out)"
 refused 1 'another profile' "$GHP_BIN/ghp-inspect" plan.json --verify --profile other.profile.json
 refused 1 'another model' run 2 plan.json --steps 1 --model "$models/small-resnet.json"
 
