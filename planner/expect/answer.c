@@ -53,12 +53,12 @@ static const char *binds(const struct ghp_expected *e)
     return "computing: it hides the reductions";
 }
 
-/* Digits after the point that show a number of milliseconds: one, or more if that would say less than `least`. */
-static int decimals(double milliseconds, double least)
+/* Digits after the point that show a number: one, or more of one below `least`. */
+static int decimals(double number, double least)
 {
     int n = 1;
 
-    for (; milliseconds > 0 && milliseconds < least && n < 6; milliseconds *= 10)
+    for (; number > 0 && number < least && n < 6; number *= 10)
         n++;
     return n;
 }
@@ -214,6 +214,7 @@ static void print_text(const struct ghp_expect_question *q, const struct answer 
     const struct ghp_model *model = q->setup.model;
     int64_t tokens = ghp_model_tokens(model);
     char plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
+    double rate = rate_of(q, e->at.step_s);
 
     printf("# %s on %d node(s) of %s, %d worker%s, batch %lld, %s, plan %s\n# %s\n", model->name,
            q->setup.nodes, q->place, ghp_setup_workers(&q->setup),
@@ -221,8 +222,8 @@ static void print_text(const struct ghp_expect_question *q, const struct answer 
            ghp_precision_name(q->setup.precision), format_plan(&q->setup, plan),
            format_source(q, source));
     print_step(q, e);
-    printf("rate        %.1f samples/s", rate_of(q, e->at.step_s));
-    if (tokens > 0) printf(", %.0f tokens/s", rate_of(q, e->at.step_s) * (double)tokens);
+    printf("rate        %.*f samples/s", decimals(rate, 0.95), rate);
+    if (tokens > 0) printf(", %.0f tokens/s", rate * (double)tokens);
     if (!isnan(e->utilisation))
         printf("\nutilised    %.1f %% of the peak FLOPs (MFU)", 100 * e->utilisation);
     printf("\nbinds       %s\n", binds(e));
@@ -346,7 +347,7 @@ static void add_row(struct ghp_table *t, const struct ghp_expect_question *q,
                        ghp_bytes_format((double)ghp_setup_memory_bytes(at), has, sizeof has));
     ghp_table_cell(t, "%.*f", step_decimals(e), 1e3 * e->at.step_s);
     ghp_table_cell(t, "%s", ghp_range_format(e->range, range));
-    ghp_table_cell(t, "%.1f", rate_of(q, e->at.step_s));
+    ghp_table_cell(t, "%.*f", decimals(rate_of(q, e->at.step_s), 0.95), rate_of(q, e->at.step_s));
     ghp_table_cell(t, "%.*f", step_decimals(e), 1e3 * (e->at.exposed_s + e->at.reshard_s));
     if (isnan(e->utilisation))
         ghp_table_cell(t, "-");

@@ -203,16 +203,17 @@ static enum ghp_status check(struct ghp_problem problem, const struct ghp_degree
     if (problem.global_batch < least && share_samples(problem, degrees, alone))
         return GHP_FAIL(
             GHP_ERR_INPUT,
-            "a batch of %lld deals less than one sample to each of %d workers; use %lld "
-            "or more, or --micro-batches %d, each of one sample for %d workers",
-            (long long)problem.global_batch, problem.workers, (long long)least, alone,
-            degrees->tensor);
+            "a batch of %lld in %d micro-batch%s deals less than one sample to each of %d workers; "
+            "use %lld or more, or --micro-batches %d, each of one sample for %d workers",
+            (long long)problem.global_batch, micro_batches, micro_batches > 1 ? "es" : "",
+            problem.workers, (long long)least, alone, degrees->tensor);
     if (problem.global_batch < least)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "a batch of %lld deals less than one sample to each of %d workers, also of "
-                        "those that divide layers; use %lld or more",
-                        (long long)problem.global_batch, problem.workers / degrees->pipeline,
-                        (long long)least);
+                        "a batch of %lld in %d micro-batch%s deals less than one sample to each of "
+                        "%d workers, also of those that divide layers; use %lld or more%s",
+                        (long long)problem.global_batch, micro_batches,
+                        micro_batches > 1 ? "es" : "", problem.workers / degrees->pipeline,
+                        (long long)least, micro_batches > 1 ? ", or fewer micro-batches" : "");
     if (micro_batches > 1 && problem.global_batch % least != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a batch of %lld in %d micro-batches does not deal whole samples to %d "

@@ -69,6 +69,8 @@ large=("$GHP_BIN/ghp-expect" gpt2-1558m --machine a10-4 --batch 64 --precision b
 grep -q 'try a smaller --batch, or more --nodes' out || fail "remedies that are there already: $(cat out)"
 "${large[@]}" --nodes 1,2 >out
 [ "$(grep -c '^# [12] node(s): .* so this cannot run' out)" = 2 ] || fail "the table hides what does not fit: $(cat out)"
+"$GHP_BIN/ghp-expect" gpt2-1558m --machine xeon-8180-2 --batch 2 | grep -qE '^rate +0\.[0-9]{2,3} samples/s' ||
+    fail "a rate of less than one sample a second has one digit"
 # a batch that hides any link, and one that none helps
 "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/lenet5.json" --machine xeon-8180-2 --batch 1048576 >out || fail "a large batch"
 grep -q '^two nodes .* even at 0.008 Gbit/s, the slowest link tried$' out || fail "the end of a search is a rate: $(cat out)"
@@ -92,7 +94,8 @@ grep -q 'plan data, tensor 2, pipeline 2, 4 micro-batches$' out || fail "degrees
 awk -v l="$(number links_s tensor)" -v s="$(number step_s tensor)" 'BEGIN { exit !(l > 0.5 * s && l < s) }' ||
     fail "exchanges do not bind: $(cat tensor)"
 denied 1 'does not divide the 12 heads' "${expect[@]}" --tensor 8
-denied 1 'one sample to each of 8 workers.*; use 256 or more' "${expect[@]}" --micro-batches 32
+denied 1 '128 in 32 micro-batches .* one sample to each of 8 workers.*; use 256 or more, or fewer micro-batches' \
+    "${expect[@]}" --micro-batches 32
 # one sample for eight workers that divide each layer, which all of them hold
 divided=("$GHP_BIN/ghp-expect" gpt2-355m@256 --machine h100-sxm-8 --tensor 8 --json)
 denied 1 'use 8 or more, or --micro-batches 4, each of one sample for 8 workers' "${divided[@]}" --batch 4
