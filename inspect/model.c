@@ -76,7 +76,8 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
     struct ghp_sheet *sheet = ghp_sheet_open(report, "layers", columns);
     int64_t weights = 0, matrices = 0, flops = 0, outputs = 0;
     char in[GHP_SHAPE_TEXT], out[GHP_SHAPE_TEXT], window[128], total[24];
-    const int of = model->layers[model->n_layers - 1].loss.outputs;
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+    const int of = loss->loss.outputs;
     char labels[48] = "numbers as labels", *end;
 
     for (int i = 0; i < model->n_layers; i++) {
@@ -96,6 +97,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
         ghp_sheet_real(sheet, (double)ghp_layer_flops(layer));
     }
     if (model->classes > 0) snprintf(labels, sizeof labels, "%d classes", model->classes);
+    if (loss->op == GHP_OP_LOSSES) snprintf(labels, sizeof labels, "different losses");
     end = labels + strlen(labels);
     if (of > 0) snprintf(end, sizeof labels - (size_t)(end - labels), ", %d outputs", of);
     ghp_sheet_note(sheet, "model %s: %d layers with input and biases, %s, hash %016llx",

@@ -158,7 +158,7 @@ struct end { /* of the network */
     const char *outputs[GHP_MAX_INPUTS];
 };
 
-/* One output, or all in their order if the file's loss has weights of them. A single one may have them side by side. */
+/* One output, or all in their order if the file's loss is of several. A single one may have them side by side. */
 static enum ghp_status choose_outputs(const struct ghp_onnx_import *im, struct end *end)
 {
     const struct ghp_onnx_file *file = im->file;
@@ -180,9 +180,10 @@ static enum ghp_status choose_outputs(const struct ghp_onnx_import *im, struct e
     }
     if (there == weights) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "%s: there are %d outputs, and the metadata 'ghp.loss' has output_weights of "
-                    "%d; give one for each, or export the module without the others",
-                    file->path, there, weights);
+                    "%s: there are %d outputs, and the metadata 'ghp.loss' has %s of %d; give one "
+                    "for each, or export the module without the others",
+                    file->path, there,
+                    end->loss.op == GHP_OP_LOSSES ? "losses" : "output_weights", weights);
 }
 
 static enum ghp_status walk(struct ghp_onnx_import *im, struct end *end)
@@ -273,8 +274,9 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
 
     for (int i = 1; i < output->n; i++)
         axes += output->dims[i] > 1;
-    if (axes < 2 || loss->loss.multi_label || ghp_op_of(loss->op)->takes_numbers ||
-        ghp_onnx_is_sequence(im, last))
+    if (axes < 2 || loss->loss.multi_label || ghp_onnx_is_sequence(im, last) ||
+        (ghp_op_of(loss->op)->takes_numbers &&
+         (loss->op != GHP_OP_LOSSES || im->model.layers[last].out.axes == GHP_AXES_IMAGE)))
         return GHP_OK;
     return GHP_FAIL(
         GHP_ERR_INPUT,
@@ -310,7 +312,8 @@ static bool has_places(const struct ghp_onnx_import *im, const struct ghp_layer 
 {
     const struct ghp_onnx_array *x = &im->output;
 
-    return x->base == NULL && x->lead == 0 && x->joined == 0 && loss->op == GHP_OP_SOFTMAX_CE &&
+    return x->base == NULL && x->lead == 0 && x->joined == 0 &&
+           (loss->op == GHP_OP_SOFTMAX_CE || loss->op == GHP_OP_LOSSES) &&
            im->model.layers[x->layer].op != GHP_OP_SOFTMAX_CE && !im->options.open_end;
 }
 
@@ -322,8 +325,10 @@ static enum ghp_status find_places(struct ghp_onnx_import *im, const struct ghp_
     const int64_t dims[3] = {x->dims[0], x->dims[1], x->n == 4 ? x->dims[2] * x->dims[3] : 1};
 
     if (!has_places(im, loss)) return GHP_OK;
-    if (x->n == 3 && ghp_onnx_loss_is_said(im->file) && x->dims[1] > 1 && x->dims[2] > 1)
+    if (x->n == 3 && ghp_onnx_loss_is_said(im->file) &&
+        ((x->dims[1] > 1 && x->dims[2] > 1) || loss->op == GHP_OP_LOSSES))
         return ghp_onnx_as_sequence(im, x);
+    if (loss->op == GHP_OP_LOSSES) return GHP_OK; /* a map stays an image */
     if (x->n != 4 || dims[1] < 2 || dims[2] < 2) return GHP_OK;
     GHP_TRY(ghp_onnx_reshape(im, x, 3, dims));
     ghp_onnx_permute(x, (const int[]){0, 2, 1});

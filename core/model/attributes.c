@@ -155,6 +155,7 @@ enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_a
     case GHP_ATTRIBUTE_LIST: return read_list(at, a->key, to, field(layer, a, 1));
     case GHP_ATTRIBUTE_REALS: return read_reals(at, a, to, field(layer, a, 1));
     case GHP_ATTRIBUTE_SIZES: break;
+    case GHP_ATTRIBUTE_LOSSES:
     case GHP_ATTRIBUTE_OTHER: return GHP_OK;
     }
     for (int i = 0; i < count(a); i++)
@@ -184,6 +185,7 @@ static void set_usual(struct ghp_layer *layer, const struct ghp_attribute *a)
         return;
     case GHP_ATTRIBUTE_LIST:
     case GHP_ATTRIBUTE_REALS:
+    case GHP_ATTRIBUTE_LOSSES:
     case GHP_ATTRIBUTE_OTHER: return;
     }
 }
@@ -326,6 +328,7 @@ static void put(const struct ghp_layer *layer, const struct ghp_attribute *a,
         memcpy(&choice, (const char *)layer + a->at[1], sizeof choice);
         if (choice > 0) put_reals(at, a->key, (const double *)(const void *)from, choice);
         return;
+    case GHP_ATTRIBUTE_LOSSES:
     case GHP_ATTRIBUTE_OTHER: return;
     }
 }
@@ -358,6 +361,7 @@ static size_t field_bytes(enum ghp_attribute_kind kind)
     case GHP_ATTRIBUTE_REALS: return sizeof(double);
     case GHP_ATTRIBUTE_BOOL: return sizeof(bool);
     case GHP_ATTRIBUTE_CHOICE: return sizeof(int);
+    case GHP_ATTRIBUTE_LOSSES: return GHP_MAX_INPUTS * sizeof(struct ghp_loss_part);
     case GHP_ATTRIBUTE_OTHER: break;
     }
     return 0;

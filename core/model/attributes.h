@@ -21,7 +21,8 @@ enum ghp_attribute_kind {
     GHP_ATTRIBUTE_SIZES, /* 2 or 4 int64_t: [height, width], or [top, left, bottom, right]; one number is all of them */
     GHP_ATTRIBUTE_LIST,  /* int64_t [GHP_MAX_VIEW], and an int: how many there are */
     GHP_ATTRIBUTE_REALS, /* 2 to GHP_MAX_INPUTS doubles, and an int: how many; 0: there is no key */
-    GHP_ATTRIBUTE_OTHER  /* `read` and `write` alone know; without `write` it is never written */
+    GHP_ATTRIBUTE_LOSSES, /* `read` and `write` alone know: struct ghp_loss_part [GHP_MAX_INPUTS] */
+    GHP_ATTRIBUTE_OTHER   /* `read` and `write` alone know; without `write` it is never written */
 };
 
 struct ghp_json_object; /* an object being written */

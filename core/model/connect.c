@@ -147,6 +147,8 @@ static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
 
     model->classes = 0;
+    if (loss->op == GHP_OP_LOSSES) /* the first output's */
+        model->classes = (int)ghp_loss_label_outputs(&loss->loss).classes[0];
     if (ghp_op_of(loss->op)->takes_numbers) return GHP_OK;
     if (ghp_loss_columns(loss) > GHP_MAX_CLASSES) {
         *wrong = model->n_layers - 1;
@@ -163,17 +165,22 @@ int64_t ghp_model_labels(const struct ghp_model *model)
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
     struct ghp_label_outputs outputs = ghp_model_label_outputs(model);
 
-    return loss->in.h * (ghp_op_of(loss->op)->takes_numbers ? loss->in.w : 1) * outputs.n *
-           outputs.width;
+    return loss->in.h * (ghp_op_of(loss->op)->takes_numbers ? loss->in.w : 1) * outputs.row;
 }
 
 struct ghp_label_outputs ghp_model_label_outputs(const struct ghp_model *model)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
     bool each = ghp_op_of(loss->op)->takes_numbers || loss->loss.multi_label;
+    struct ghp_label_outputs outputs = {.n = loss->loss.own_labels ? loss->loss.outputs : 1};
 
-    return (struct ghp_label_outputs){loss->loss.own_labels ? loss->loss.outputs : 1,
-                                      each ? ghp_loss_columns(loss) : 1};
+    if (loss->op == GHP_OP_LOSSES) return ghp_loss_label_outputs(&loss->loss);
+    for (int i = 0; i < outputs.n; i++) {
+        outputs.row += each ? ghp_loss_columns(loss) : 1;
+        outputs.end[i] = outputs.row;
+        outputs.classes[i] = model->classes;
+    }
+    return outputs;
 }
 
 struct ghp_shape ghp_model_targets(const struct ghp_model *model)
@@ -182,7 +189,10 @@ struct ghp_shape ghp_model_targets(const struct ghp_model *model)
     struct ghp_shape targets = loss->in;
 
     if (!ghp_op_of(loss->op)->takes_numbers) return (struct ghp_shape){0};
-    if (!loss->loss.own_labels) targets.c = ghp_loss_columns(loss);
+    if (loss->op == GHP_OP_LOSSES)
+        targets.c = ghp_loss_label_outputs(&loss->loss).row;
+    else if (!loss->loss.own_labels)
+        targets.c = ghp_loss_columns(loss);
     return targets;
 }
 

@@ -59,7 +59,8 @@
     X(HINGE, hinge)                                                                                \
     X(SQUARED_ERROR, squared_error)                                                                \
     X(BINARY_CE, binary_cross_entropy)                                                             \
-    X(REGRESSION, regression)
+    X(REGRESSION, regression)                                                                      \
+    X(LOSSES, losses)
 
 enum ghp_op {
 #define GHP_OP_ENUM(id, name) GHP_OP_##id,
@@ -257,22 +258,34 @@ struct ghp_drawn { /* random_features: what its matrix is drawn by */
     int64_t seed;
 };
 
+struct ghp_loss_part { /* losses: one of its outputs, and the loss that it has; small, for each layer has 16 */
+    int32_t channels;  /* 0: those of the output that was joined */
+    uint8_t op, error; /* enum ghp_op, enum ghp_error */
+    bool multi_label;
+    double number; /* regression: delta; others: smoothing */
+};
+
 struct ghp_loss {
     /* softmax_cross_entropy: part of a target that all classes get alike, [0, 1] */
     double smoothing;
     bool multi_label;     /* binary_cross_entropy: each output has a label of its own, 0 or 1 */
     enum ghp_error error; /* regression */
     double delta;         /* HUBER, SMOOTH_L1 */
-    /* Several outputs lie one after the other in its channels, each as wide as the others; 0: there is one. */
+    /* Several outputs lie one after the other in its channels, but of `losses` each as wide as the others; 0: there is
+     * one. */
     int outputs;
     double weights[GHP_MAX_INPUTS]; /* of each output's loss in their sum */
     bool own_labels;                /* each output has labels of its own; else all have the same */
+    struct ghp_loss_part parts[GHP_MAX_INPUTS]; /* losses */
+    int alone; /* of what is run of `losses` for one output by itself, 1 + that output; else 0 */
 };
 
-/* Whose loss each of a sample's labels is: label i is of output i / width mod n. */
+/* Whose each of a sample's labels is: those of a position lie output by output. */
 struct ghp_label_outputs {
     int n;
-    int64_t width;
+    int64_t row;                     /* labels of a position, of all outputs */
+    int64_t end[GHP_MAX_INPUTS];     /* where those of each output end among them */
+    int64_t classes[GHP_MAX_INPUTS]; /* that they tell apart; 0: they are numbers */
 };
 
 struct ghp_border { /* pad: elements added, by channel, row and column */
@@ -426,15 +439,27 @@ enum { GHP_SHAPE_TEXT = 72 };
 const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
 /* The layer whose parameters a layer uses: itself, or the one that it is tied to. */
 int ghp_model_owner(const struct ghp_model *model, int layer);
-/* Channels of each of a loss's outputs. */
+/* Channels of a loss's first output; but of `losses` all have as many. */
 static inline int64_t ghp_loss_columns(const struct ghp_layer *loss)
 {
+    if (loss->op == GHP_OP_LOSSES) return loss->loss.parts[0].channels;
     return loss->loss.outputs > 1 ? loss->in.c / loss->loss.outputs : loss->in.c;
 }
 /* Labels of a sample: one for each position, or one for each output if the loss says so. */
 int64_t ghp_model_labels(const struct ghp_model *model);
 struct ghp_label_outputs ghp_model_label_outputs(const struct ghp_model *model);
-/* The shape of a sample's labels, if they are numbers, one an output; zeroed: they are classes. */
+/* The output that label i of a sample is of. */
+static inline int ghp_label_output(const struct ghp_label_outputs *outputs, int64_t i)
+{
+    int output = 0;
+
+    i %= outputs->row;
+    while (output < outputs->n - 1 && i >= outputs->end[output])
+        output++;
+    return output;
+}
+/* The shape of a sample's labels, if they are numbers, one an output, or lie as numbers (losses); zeroed: they are
+ * classes. */
 struct ghp_shape ghp_model_targets(const struct ghp_model *model);
 /* Tokens of a sample; 0 if the network's input is not token ids. */
 int64_t ghp_model_tokens(const struct ghp_model *model);

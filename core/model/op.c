@@ -141,8 +141,44 @@ int ghp_op_params(enum ghp_op op)
     return n;
 }
 
+struct ghp_label_outputs ghp_loss_label_outputs(const struct ghp_loss *loss)
+{
+    struct ghp_label_outputs outputs = {.n = loss->outputs};
+
+    for (int i = 0; i < outputs.n; i++) {
+        const struct ghp_loss_part *part = &loss->parts[i];
+        bool numbers = part->op == GHP_OP_REGRESSION, each = numbers || part->multi_label;
+
+        outputs.row += each ? part->channels : 1;
+        outputs.end[i] = outputs.row;
+        outputs.classes[i] = numbers                                    ? 0
+                             : part->multi_label || part->channels == 1 ? 2
+                                                                        : part->channels;
+    }
+    return outputs;
+}
+
+struct ghp_local ghp_local_output(const struct ghp_local *local, int output)
+{
+    const struct ghp_loss_part *part = &local->loss.parts[output];
+    struct ghp_local one = *local;
+
+    one.op = (enum ghp_op)part->op;
+    one.c = one.k = part->channels;
+    one.h = one.p = local->h * local->w;
+    one.w = one.q = 1;
+    one.loss.smoothing = part->op == GHP_OP_REGRESSION ? 0 : part->number;
+    one.loss.multi_label = part->multi_label;
+    one.loss.error = (enum ghp_error)part->error;
+    one.loss.delta = part->number;
+    one.loss.alone = output + 1;
+    return one;
+}
+
 int64_t ghp_local_losses(const struct ghp_local *local)
 {
+    if (local->op == GHP_OP_LOSSES)
+        return local->n * local->h * local->w * ghp_loss_label_outputs(&local->loss).row;
     if (ghp_op_of(local->op)->takes_numbers) return local->n * local->h * local->w * local->c;
     return local->n * local->h * (local->loss.multi_label ? local->c : 1);
 }

@@ -206,7 +206,8 @@ struct ghp_op_facts {
     bool is_input; /* loads samples; computes nothing */
     /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS if it is divided */
     bool is_loss;
-    bool takes_numbers; /* a loss: each output has a label, a real number (ghp_label_number) */
+    /* a loss: each output has a label, a real number (ghp_label_number); of `losses` in the data alone */
+    bool takes_numbers;
     bool takes_ids;     /* its input is token ids; others take numbers */
     int ids_input; /* a further input of token ids, all of whose positions each worker has; 0: none */
     /* of its input it takes the number of samples alone, so ids and numbers are both right */
@@ -258,6 +259,9 @@ static inline int64_t ghp_local_head(const struct ghp_local *local)
 int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_param *param,
                          int64_t dims[GHP_MAX_DIMS]);
 int64_t ghp_local_param_elements(const struct ghp_local *local, int param);
+/* How labels of `losses` lie; and the local loss of one of its outputs by itself, whose rows are its own channels. */
+struct ghp_label_outputs ghp_loss_label_outputs(const struct ghp_loss *loss);
+struct ghp_local ghp_local_output(const struct ghp_local *local, int output);
 /* What a loss has a loss of, one a row, or one an output; and its labels, which several outputs may share. */
 int64_t ghp_local_losses(const struct ghp_local *local);
 int64_t ghp_local_labels(const struct ghp_local *local);

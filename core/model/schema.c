@@ -3,6 +3,7 @@
 #include "core/model/schema.h"
 #include "core/base/json_lines.h"
 #include "core/model/attributes.h"
+#include "core/model/model_private.h"
 #include "core/model/op.h"
 
 /* ---- one key ---- */
@@ -51,6 +52,8 @@ static json_t *choice_schema(const struct ghp_attribute *a)
     return json_pack("{s:o}", "enum", names);
 }
 
+static json_t *losses_schema(void); /* of layers, which have keys */
+
 static json_t *key_schema(const struct ghp_attribute *a)
 {
     switch (a->kind) {
@@ -62,6 +65,7 @@ static json_t *key_schema(const struct ghp_attribute *a)
     case GHP_ATTRIBUTE_LIST:
         return array_schema(json_pack("{s:s}", "type", "integer"), 0, GHP_MAX_VIEW);
     case GHP_ATTRIBUTE_BOOL: return json_pack("{s:s}", "type", "boolean");
+    case GHP_ATTRIBUTE_LOSSES: return losses_schema();
     case GHP_ATTRIBUTE_OTHER: break;
     }
     if (a->pattern == NULL) return json_pack("{s:s}", "type", "boolean");
@@ -86,6 +90,40 @@ static void add_table(struct keys *keys, const struct ghp_attribute *table)
 {
     for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++)
         add(keys, a->key, key_schema(a), a->required);
+}
+
+/* Losses of outputs, each with the keys of a layer of it, but what is of several outputs. */
+static json_t *losses_schema(void)
+{
+    static const struct ghp_attribute channels = {.least = 1, .most = GHP_MODEL_CHANNELS},
+                                      weight = {.most = 1e6};
+    json_t *choices = json_array();
+    bool whole = true;
+
+    for (enum ghp_op op = 0; op < GHP_OP_COUNT && whole; op++) {
+        const struct ghp_attribute *a = ghp_op_of(op)->attributes;
+        struct keys keys;
+
+        if (!ghp_op_of(op)->is_loss || op == GHP_OP_LOSSES) continue;
+        keys = (struct keys){json_object(), json_array(), true};
+        add(&keys, "op", json_pack("{s:s}", "const", ghp_op_name(op)), true);
+        add(&keys, "channels", whole_schema(&channels), false);
+        add(&keys, "weight", real_schema(&weight), false);
+        add_table(&keys, a);
+        for (; a != NULL && a->key != NULL; a++)
+            for (int i = 0; a->brings != NULL && a->choices[i] != NULL; i++)
+                add_table(&keys, a->brings[i]);
+        json_object_del(keys.properties, "output_weights");
+        json_object_del(keys.properties, "own_labels");
+        whole = keys.whole &&
+                json_array_append_new(choices,
+                                      json_pack("{s:s, s:o, s:o, s:b}", "type", "object",
+                                                "properties", keys.properties, "required",
+                                                keys.required, "additionalProperties", 0)) == 0;
+    }
+    if (whole) return array_schema(json_pack("{s:o}", "oneOf", choices), 2, GHP_MAX_INPUTS);
+    json_decref(choices);
+    return NULL;
 }
 
 /* A layer of one operation; if `chooser` says which keys there are, of its choice. */

@@ -99,6 +99,7 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     double mean_weight;
     /* a loss of several outputs: what each counts in metrics and gradients; NULL: as the layer says */
     const double *output_weights;
+    int counted_output; /* whose hits, or absolute errors, and labels the metrics count */
     int64_t stat_count;       /* batch_norm: values that each (reduced) sum is over */
     double stats_delta_share; /* of these samples in the global batch */
     /* to what the step's earlier samples left in drift; false: the first of the step */

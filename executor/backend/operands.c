@@ -188,11 +188,17 @@ static void make_ids(const struct ghp_local *local, int32_t *ids)
     bool pair = local->c == 1 || local->loss.multi_label; /* one output tells two apart */
     int64_t most = !is_loss ? local->vocabulary : pair ? 2 : local->c;
     int64_t pad = local->heads.pad_token, end = local->heads.end_token;
+    const struct ghp_label_outputs outputs = ghp_loss_label_outputs(&local->loss);
 
     if (has_ids(local)) most = (pad > end ? pad : end) + 2; /* some are neither */
-    for (int64_t i = 0; i < count_ids(local); i++)
+    for (int64_t i = 0; i < count_ids(local); i++) {
+        if (local->op == GHP_OP_LOSSES) {
+            most = outputs.classes[ghp_label_output(&outputs, i)];
+            numbers = most == 0;
+        }
         ids[i] = numbers ? ghp_label_of_number((float)(4 * ghp_random_unit(1, 26, (uint64_t)i) - 2))
                          : (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);
+    }
 }
 
 /* Large ones lie in huge pages if the system has them, as a worker's arena does. */

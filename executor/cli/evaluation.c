@@ -59,11 +59,15 @@ enum ghp_status ghp_evaluation_print(const struct ghp_training *t, bool as_json)
     } else {
         printf(e->of_numbers ? "loss %.6g, absolute error %.6g" : "loss %.6g, accuracy %.4f",
                e->loss, second);
-        if (e->hits.detail != GHP_HITS_TOP1)
+        if (e->hits.all.labels > 0)
             printf(", top-5 %.4f", ghp_hits_fraction(e->hits.all.top5, e->hits.all.labels));
         if (e->perplexity > 0) printf(", perplexity %.6g", e->perplexity);
         printf(" on %s%lld%s samples\n", t->evaluates_all ? "all " : "", (long long)e->samples,
                t->evaluates_all ? "" : " test");
+        for (int i = 0; i < e->hits.n_outputs; i++)
+            printf(e->hits.outputs[i].of_numbers ? "output %d: loss %.6g, absolute error %.6g\n"
+                                                 : "output %d: loss %.6g, accuracy %.4f\n",
+                   i + 1, e->hits.outputs[i].loss, e->hits.outputs[i].second);
         if (e->hits.of_class != NULL) GHP_TRY(print_classes(&e->hits));
     }
     GHP_TRY(ghp_opts_printed());

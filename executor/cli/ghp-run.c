@@ -281,7 +281,7 @@ static const struct ghp_opt options[] = {
      .target = &chosen.evaluation_detail,
      .choices = ghp_hits_detail_names,
      .help = "what evaluations count: top1; top5: labels among the five greatest outputs, too; "
-             "classes: both, of each class, too"},
+             "classes: both, of each class, too; outputs: the loss of each of several outputs, too"},
     {.name = "patience",
      .kind = GHP_OPT_INT,
      .target = &chosen.patience,

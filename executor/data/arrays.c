@@ -9,7 +9,8 @@
  * A network of tokens takes ids, integers [N][position].
  * Labels are integers, [N] or [N][1]; [N][L] of a model that takes L labels of a sample. A loss that takes numbers has
  * them as float32 or float64, in the shape of the network's output: [N][C], [N][position][C], [N][C][H][W] or
- * [N][H][W][C] (the first if it takes both). */
+ * [N][H][W][C] (the first if it takes both); if outputs have losses of their own, C is the labels of a position, and
+ * classes are whole numbers. NaN of several outputs is ignored. */
 #include "core/base/file.h"
 #include "executor/data/data_private.h"
 #include "executor/data/npy.h"
@@ -236,8 +237,9 @@ static struct ghp_pictures targets_laid_out(const struct ghp_npy *a, struct ghp_
 }
 
 static enum ghp_status fail_targets(const char *path, const struct ghp_npy *a,
-                                    struct ghp_shape wanted)
+                                    const struct ghp_data_request *request)
 {
+    struct ghp_shape wanted = request->targets;
     char theirs[DIMENSIONS_TEXT], right[96];
 
     if (wanted.axes == GHP_AXES_VECTOR)
@@ -249,32 +251,53 @@ static enum ghp_status fail_targets(const char *path, const struct ghp_npy *a,
                  (long long)wanted.w);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' has the shape (%s), but the loss takes a number for each output of a "
-                    "sample; save labels as an array of N,%s float32",
-                    path, dimensions_of(a, theirs), right);
+                    "sample%s; save labels as an array of N,%s float32",
+                    path, dimensions_of(a, theirs), request->outputs.n > 1 ? ", or its class" : "",
+                    right);
 }
 
-static enum ghp_status take_targets(struct pair *pair, struct ghp_shape wanted,
+/* Whether number i of the array is a label: a float, or NaN of several outputs; of classes one of them. */
+static enum ghp_status check_target(const char *path, const struct ghp_npy *a,
+                                    const struct ghp_pictures *here, int64_t i,
+                                    const struct ghp_label_outputs *outputs)
+{
+    int64_t each = a->n / a->dims[0], channels = here->shape.c, at = i % each;
+    int64_t channel = here->channel_stride == 1 ? at % channels : at / here->channel_stride;
+    int64_t classes = outputs->n > 1 ? outputs->classes[ghp_label_output(outputs, channel)] : 0;
+    double number = ghp_number_at(here->number, a->items, i);
+
+    if (outputs->n > 1 && isnan(number)) return GHP_OK;
+    if (!(fabs(number) <= (double)FLT_MAX))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has the number %g in sample %lld, which is not a finite float; "
+                        "correct it, or leave the sample out of both files",
+                        path, number, (long long)(i / each));
+    if (classes == 0 || (number >= 0 && number < (double)classes && !(floor(number) < number)))
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has %g as label %lld of sample %lld, which is of %lld classes (0 to "
+                    "%lld); correct it, or save NaN to leave it out",
+                    path, number, (long long)channel, (long long)(i / each), (long long)classes,
+                    (long long)classes - 1);
+}
+
+static enum ghp_status take_targets(struct pair *pair, const struct ghp_data_request *request,
                                     struct ghp_pictures *targets)
 {
     const char *path = pair->labels_path;
     struct ghp_npy *a = &pair->labels;
-    struct ghp_pictures here = targets_laid_out(a, wanted);
+    struct ghp_pictures here = targets_laid_out(a, request->targets);
 
     if (a->kind != 'f')
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has integers, but the loss takes real numbers; save it as float32",
                         path);
-    if (here.pixel_stride == 0) return fail_targets(path, a, wanted);
+    if (here.pixel_stride == 0) return fail_targets(path, a, request);
     GHP_TRY(check_count(pair));
     GHP_TRY(number_of(path, a, &here.number));
     for (int64_t i = 0; i < a->n; i++) {
-        double number = ghp_number_at(here.number, a->items, i);
-
-        if (!(fabs(number) <= (double)FLT_MAX))
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "'%s' has the number %g in sample %lld, which is not a finite float; "
-                            "correct it, or leave the sample out of both files",
-                            path, number, (long long)(i / (a->n / a->dims[0])));
+        GHP_TRY(check_target(path, a, &here, i, &request->outputs));
+        targets->has_gaps = targets->has_gaps || isnan(ghp_number_at(here.number, a->items, i));
     }
     return add_array(path, a, here, targets, NULL);
 }
@@ -296,7 +319,7 @@ static enum ghp_status add_numbers(struct pair *pair, const struct ghp_data_requ
 {
     if (pictures->targets == NULL) pictures->targets = ghp_alloc(1, sizeof *pictures->targets);
     if (pictures->targets == NULL) return GHP_NO_MEMORY();
-    GHP_TRY(take_targets(pair, request->targets, pictures->targets));
+    GHP_TRY(take_targets(pair, request, pictures->targets));
     return take_images(pair->images_path, &pair->images, request, pictures, NULL);
 }
 

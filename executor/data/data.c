@@ -4,6 +4,7 @@
 #include "executor/data/image/augment.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,20 @@ static int64_t ignore_labels(struct ghp_data *data)
     return ignored;
 }
 
+/* Labels of several outputs may be of both kinds, and some may be left out. */
+static void take_outputs(struct ghp_data *data, const struct ghp_data_request *request)
+{
+    data->outputs = request->outputs;
+    for (int i = 0; i < data->outputs.n && request->targets.c > 0; i++)
+        data->mixes = data->mixes || data->outputs.classes[i] > 0;
+    for (int i = 0; i < GHP_DATA_SET_COUNT; i++) {
+        const struct ghp_pictures *pictures = ghp_data_pictures(data, i);
+
+        if (pictures != NULL && pictures->targets != NULL)
+            data->has_gaps = data->has_gaps || pictures->targets->has_gaps;
+    }
+}
+
 /* Changes the labels of sets that were read. */
 static void change_labels(struct ghp_data *data, enum ghp_labels to)
 {
@@ -199,8 +214,11 @@ static enum ghp_status check_targets(const struct ghp_data_ops *ops,
                         request->spec);
     if (!request->ignores && request->labels == GHP_LABELS_GIVEN) return GHP_OK;
     return GHP_FAIL(GHP_ERR_USAGE,
-                    "%s is for labels that are classes, but the loss takes numbers; leave it out",
-                    request->ignores ? "--ignore-label" : "--labels parity");
+                    "%s is for labels that are classes, but the loss takes numbers; leave it out%s",
+                    request->ignores ? "--ignore-label" : "--labels parity",
+                    request->ignores && request->outputs.n > 1
+                        ? ", and save labels that are to be ignored as NaN"
+                        : "");
 }
 
 /* Whether the source has samples of the kind that the model takes: tokens, or numbers. */
@@ -315,6 +333,7 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
     ignored = ignore_labels(data);
     change_labels(data, request->labels);
+    take_outputs(data, request);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
     if (has_images(ops, request)) GHP_TRY_GOTO(status, ghp_normalisation_init(data, request), fail);
     describe(data, request, ignored);
@@ -416,6 +435,15 @@ enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *b
     return GHP_OK;
 }
 
+/* Label i of a sample, which lies as a number: as it is, or as the class that it is, -1 of NaN. */
+static int32_t class_or_number(const struct ghp_data *data, int64_t i, int32_t label)
+{
+    float number = ghp_label_number(label);
+
+    if (data->outputs.classes[ghp_label_output(&data->outputs, i)] == 0) return label;
+    return isnan(number) ? -1 : (int32_t)number;
+}
+
 enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
                                 const int64_t *samples, int64_t n, int32_t *labels)
 {
@@ -423,6 +451,8 @@ enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
         GHP_TRY(check_sample(data, set, samples[i]));
         data->ops->labels(data, set, samples[i], labels + i * data->sample_labels);
     }
+    for (int64_t i = 0; data->mixes && i < n * data->sample_labels; i++)
+        labels[i] = class_or_number(data, i, labels[i]);
     for (int64_t i = 0; data->ignores && i < n * data->sample_labels; i++)
         if (labels[i] == data->ignored_label) labels[i] = -1;
     return GHP_OK;
@@ -453,12 +483,18 @@ enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set s
                                       const int64_t *samples, int64_t n,
                                       struct ghp_label_outputs outputs, int64_t *labels)
 {
-    for (int output = 0; output < outputs.n; output++)
-        labels[output] = n * (data->sample_labels / outputs.n);
-    for (int64_t i = 0; data->ignores && i < n; i++) {
+    for (int i = 0; i < outputs.n; i++)
+        labels[i] = n * (data->sample_labels / outputs.row) *
+                    (outputs.end[i] - (i > 0 ? outputs.end[i - 1] : 0));
+    for (int64_t i = 0; (data->ignores || data->has_gaps) && i < n; i++) {
         GHP_TRY(ghp_data_labels(data, set, &samples[i], 1, data->labels_of_one));
-        for (int64_t at = 0; at < data->sample_labels; at++)
-            labels[at / outputs.width % outputs.n] -= data->labels_of_one[at] < 0;
+        for (int64_t at = 0; at < data->sample_labels; at++) {
+            int output = ghp_label_output(&outputs, at);
+            int32_t label = data->labels_of_one[at];
+
+            labels[output] -=
+                outputs.classes[output] > 0 ? label < 0 : isnan(ghp_label_number(label)) != 0;
+        }
     }
     return GHP_OK;
 }

@@ -3,7 +3,8 @@
  *
  * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", or its token ids as
  * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. The labels of a
- * loss that takes numbers are an array of the output's shape, [h][w][c] (ghp_label_number). It knows nothing of workers
+ * loss that takes numbers are an array of the output's shape, [h][w][c] (ghp_label_number); of `losses` of the labels'
+ * shape, some of which are classes. A number of several outputs that is NaN is ignored. It knows nothing of workers
  * and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and reads its own
  * part. Images from files are normalised, per channel: usually to zero mean and unit deviation over the whole training
  * set, with whose numbers the test set is normalised too (normalisation.c).
@@ -35,6 +36,8 @@ struct ghp_data_request {
     int classes;
     struct ghp_shape
         targets;  /* ghp_model_targets: labels are numbers of this shape; zeroed: classes */
+    /* ghp_model_label_outputs; zeroed: one output, whose labels are all classes or all numbers */
+    struct ghp_label_outputs outputs;
     bool ignores; /* labels that are `ignored_label` are ignored */
     int64_t ignored_label;
     enum ghp_labels labels;

@@ -60,6 +60,7 @@ struct ghp_pictures { /* of one set */
     int64_t picture_labels;       /* of one picture; 0: 1 */
     int32_t *labels;              /* [n][picture_labels], owned; NULL: they are numbers */
     struct ghp_pictures *targets; /* which are these, one of each picture; owned */
+    bool has_gaps;                /* of targets: some are NaN, which are ignored */
 };
 
 /* What a number of a channel becomes: of a byte, a table's entry; of others, (number - mean) / deviation. */
@@ -76,7 +77,10 @@ struct ghp_data {
     int64_t sample_labels;
     int32_t *labels_of_one; /* [sample_labels], if labels are counted */
     int classes;            /* labels are 0 .. classes - 1 */
-    bool ignores;           /* one of them is ignored */
+    struct ghp_label_outputs outputs;
+    bool mixes;    /* labels lie as numbers, and some are classes */
+    bool has_gaps; /* some of these are NaN: ignored */
+    bool ignores; /* one of them is ignored */
     int64_t ignored_label;
     int64_t count[GHP_DATA_SET_COUNT];
     char text[GHP_DATA_TEXT_BYTES];

@@ -3,7 +3,8 @@
  *
  * Each class has a pattern of random tiles; a sample (of a sequence with labels, each position) is its class's pattern
  * plus noise of the same strength, scaled to about unit deviation, so that a network can learn it but not at once. If
- * labels are numbers, samples are of a few kinds in place of classes, and a kind's labels are normal numbers. A
+ * labels are numbers, samples are of a few kinds in place of classes, and a kind's labels are normal numbers, or its
+ * own class where they are classes. A
  * sample depends on seed and number alone and is made when asked for.
  *
  * Of tokens three in four follow from the one before, by one rule for all samples; the others are drawn. Labels are one
@@ -116,6 +117,11 @@ static void synthetic_labels(const struct ghp_data *data, enum ghp_data_set set,
 
         ghp_random_fill_normal(data->seed, STREAM_TARGET, kind * data->sample_labels,
                                data->sample_labels, 1, (int)sizeof(float), labels);
+        for (int64_t i = 0; data->mixes && i < data->sample_labels; i++) {
+            int64_t classes = data->outputs.classes[ghp_label_output(&data->outputs, i)];
+
+            if (classes > 0) labels[i] = ghp_label_of_number((float)(kind % classes));
+        }
         return;
     }
     if (data->shape.vocabulary > 0 && data->sample_labels == data->shape.h) {

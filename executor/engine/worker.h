@@ -99,6 +99,7 @@ struct ghp_step {   /* one pass over one global batch */
     enum ghp_data_set set;
     const int64_t *samples; /* B sample numbers, in global batch order */
     int64_t valid;          /* samples that count, 1 .. B; the rest is padding (evaluation only) */
+    int output; /* evaluation: 1 + the output whose loss alone is taken, unweighted; 0: the sum */
     double weight;          /* of this worker's samples in the loss; 0: 1, as others' */
     bool measures;          /* the norm of this worker's own gradients is wanted; in host memory */
     struct ghp_hyperparameters hyperparameters; /* of the update by this step's gradient */

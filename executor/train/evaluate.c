@@ -7,17 +7,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* All labels of all samples were seen once, but for those that are ignored; of several outputs the first's. */
+/* All labels of all samples were seen once, but for those that are ignored; of several outputs those of the step's. */
 static enum ghp_status check_labels(const struct ghp_step *step, int64_t count,
                                     struct ghp_label_outputs outputs, double seen)
 {
+    int output = outputs.n > 1 && step->output > 0 ? step->output - 1 : 0;
     int64_t labels = 0;
 
     for (int64_t i = 0; i < count; i++) {
         int64_t of_sample[GHP_MAX_INPUTS];
 
         GHP_TRY(ghp_data_count_labels(step->data, step->set, &i, 1, outputs, of_sample));
-        labels += of_sample[0];
+        labels += of_sample[output];
     }
     GHP_ASSERT_EQ(llround(seen), labels);
     return GHP_OK;
@@ -27,6 +28,8 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_hits
                                    struct ghp_step *step, int64_t *samples, struct ghp_stop *stop,
                                    struct ghp_evaluation *total)
 {
+    const struct ghp_model *model = ghp_worker_program(evaluator)->model;
+    const struct ghp_label_outputs outputs = ghp_model_label_outputs(model);
     int64_t count = ghp_data_count(step->data, step->set),
             batch = ghp_worker_program(evaluator)->problem.global_batch;
     double correct = 0, loss = 0, seen = 0;
@@ -56,12 +59,32 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_hits
     }
     total->samples = count;
     total->loss = seen > 0 ? loss / seen : 0;
-    total->of_numbers = ghp_model_targets(ghp_worker_program(evaluator)->model).c > 0;
+    total->of_numbers =
+        outputs.classes[outputs.n > 1 && step->output > 0 ? step->output - 1 : 0] == 0;
     *(total->of_numbers ? &total->absolute_error : &total->accuracy) =
         seen > 0 ? correct / seen : 0;
     total->complete = true;
-    return check_labels(step, count, ghp_model_label_outputs(ghp_worker_program(evaluator)->model),
-                        seen);
+    return check_labels(step, count, outputs, seen);
+}
+
+/* Each of several outputs by itself, in a pass of its own; complete: false if it was told to end. */
+static enum ghp_status run_outputs(struct ghp_worker *evaluator, struct ghp_step *step,
+                                   int64_t *samples, struct ghp_stop *stop,
+                                   struct ghp_evaluation *total)
+{
+    const struct ghp_model *model = ghp_worker_program(evaluator)->model;
+    int n = model->layers[model->n_layers - 1].loss.outputs;
+
+    for (int i = 0; i < n && total->complete; i++) {
+        struct ghp_evaluation one = {0};
+
+        step->output = i + 1;
+        GHP_TRY(run_batches(evaluator, NULL, step, samples, stop, &one));
+        total->complete = one.complete;
+        total->hits.outputs[total->hits.n_outputs++] = (struct ghp_output_result){
+            one.loss, one.of_numbers ? one.absolute_error : one.accuracy, one.of_numbers};
+    }
+    return GHP_OK;
 }
 
 enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_evaluation_request request,
@@ -89,10 +112,13 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_evaluation_re
                  ghp_rank_plan_open(ghp_worker_exec_context(worker), &rank_plan, &evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
-    if (request.detail != GHP_HITS_TOP1)
+    if (request.detail == GHP_HITS_TOP5 || request.detail == GHP_HITS_CLASSES)
         GHP_TRY_GOTO(status, ghp_hits_begin(evaluator, &evaluation->hits, &hits), done);
     GHP_TRY_GOTO(status, run_batches(evaluator, hits, &step, samples, request.stop, evaluation),
                  done);
+    if (request.detail == GHP_HITS_OUTPUTS)
+        GHP_TRY_GOTO(status, run_outputs(evaluator, &step, samples, request.stop, evaluation),
+                     done);
     if (ghp_model_tokens(rank_plan.lowering.model) > 0)
         evaluation->perplexity = exp(evaluation->loss);
     evaluation->seconds = ghp_now_s() - begin;

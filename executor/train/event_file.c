@@ -214,6 +214,20 @@ enum ghp_status ghp_event_file_step(struct ghp_event_file *file, const struct gh
     return write_summary(file, s->step, &summary);
 }
 
+static enum ghp_status write_output(struct ghp_event_file *file, int64_t step, int number,
+                                    const struct ghp_output_result *of)
+{
+    struct message summary = {.n = 0};
+    char name[48];
+
+    snprintf(name, sizeof name, "test/output%d_loss", number);
+    put_scalar(&summary, name, of->loss);
+    snprintf(name, sizeof name, "test/output%d_%s", number,
+             of->of_numbers ? "absolute_error" : "top1");
+    put_scalar(&summary, name, of->second);
+    return write_summary(file, step, &summary);
+}
+
 enum ghp_status ghp_event_file_evaluation(struct ghp_event_file *file, int64_t step,
                                           const struct ghp_evaluation *e)
 {
@@ -222,9 +236,11 @@ enum ghp_status ghp_event_file_evaluation(struct ghp_event_file *file, int64_t s
     put_scalar(&summary, "test/loss", e->loss);
     put_scalar(&summary, e->of_numbers ? "test/absolute_error" : "test/top1",
                e->of_numbers ? e->absolute_error : e->accuracy);
-    if (e->hits.detail != GHP_HITS_TOP1)
+    if (e->hits.all.labels > 0)
         put_scalar(&summary, "test/top5", ghp_hits_fraction(e->hits.all.top5, e->hits.all.labels));
     if (e->perplexity > 0) put_scalar(&summary, "test/perplexity", e->perplexity);
+    for (int i = 0; i < e->hits.n_outputs; i++)
+        GHP_TRY(write_output(file, step - 1, i + 1, &e->hits.outputs[i]));
     return write_summary(file, step - 1, &summary);
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ghp_hits_detail_names[] = {"top1", "top5", "classes", NULL};
+const char *const ghp_hits_detail_names[] = {"top1", "top5", "classes", "outputs", NULL};
 
 /* What workers say of a row, doubles: numbers of enum, then TOP logits of each part of its classes. */
 enum { ROW_LOGIT, ROW_PART, ROW_AHEAD, ROW_NUMBERS };
@@ -21,7 +21,8 @@ struct ghp_hits_counter {
     struct ghp_observer observer;
     const struct ghp_step *step;
     int64_t batch, labels_each; /* samples; labels of each, those of several outputs together */
-    int64_t rows_each, outputs; /* rows of classes of a sample; outputs side by side in each */
+    int64_t rows_each;          /* rows of classes of a sample */
+    int64_t columns;            /* of the first of several outputs in each; 0: there is one */
     int parts;                  /* that the classes of a row are divided into; 1: not */
     int64_t row_numbers;
     double *rows;    /* [batch * rows_each][row_numbers] */
@@ -33,9 +34,14 @@ struct ghp_hits_counter {
 enum ghp_status ghp_hits_check(const struct ghp_model *model, enum ghp_hits_detail detail)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+    bool multi_label = loss->loss.multi_label || loss->loss.parts[0].multi_label;
 
-    if (detail == GHP_HITS_TOP1 ||
-        (ghp_loss_columns(loss) > 1 && !loss->loss.multi_label && model->classes > 0))
+    if (detail == GHP_HITS_OUTPUTS && loss->loss.outputs == 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the loss '%s' of '%s' is of one output; leave --eval-metrics outputs out",
+                        loss->name, model->name);
+    if (detail == GHP_HITS_TOP1 || detail == GHP_HITS_OUTPUTS ||
+        (ghp_loss_columns(loss) > 1 && !multi_label && model->classes > 0))
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the outputs of '%s' before its loss '%s' are not one for each class, so none "
@@ -58,6 +64,23 @@ static int put(json_t *object, const char *prefix, const char *key, json_t *valu
     return json_object_set_new(object, name, value);
 }
 
+static bool put_outputs(const struct ghp_hits *hits, const char *prefix, json_t *object)
+{
+    json_t *array = json_array();
+    int failed = 0;
+
+    for (int i = 0; i < hits->n_outputs; i++) {
+        const struct ghp_output_result *of = &hits->outputs[i];
+        const char *second = of->of_numbers ? "absolute_error" : "top1";
+
+        failed |= json_array_append_new(
+            array,
+            json_pack("{s:o, s:o}", "loss", isfinite(of->loss) ? json_real(of->loss) : json_null(),
+                      second, isfinite(of->second) ? json_real(of->second) : json_null()));
+    }
+    return (put(object, prefix, "outputs", array) | failed) == 0;
+}
+
 bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *object)
 {
     const struct ghp_hits_of *all = &hits->all;
@@ -65,6 +88,7 @@ bool ghp_hits_put(const struct ghp_hits *hits, const char *prefix, json_t *objec
     int failed = 0;
 
     if (hits->detail == GHP_HITS_TOP1) return true;
+    if (hits->detail == GHP_HITS_OUTPUTS) return put_outputs(hits, prefix, object);
     failed |= put(object, prefix, "top5", json_real(ghp_hits_fraction(all->top5, all->labels)));
     if (hits->of_class == NULL) return failed == 0;
     labels = json_array();
@@ -144,7 +168,8 @@ static enum ghp_status see(void *context, const struct ghp_observed *o)
 {
     struct ghp_hits_counter *c = context;
     int part = o->row > 0 ? (int)(o->at.first_channel / o->row) : 0;
-    int64_t rows = o->at.samples * o->at.positions * o->shape.w, n = o->at.channels / c->outputs;
+    int64_t rows = o->at.samples * o->at.positions * o->shape.w;
+    int64_t n = c->columns > 0 ? c->columns : o->at.channels;
 
     if (o->layout.kind == GHP_LAYOUT_FULL &&
         ghp_worker_placement(c->worker)->number % o->layout.tp_size != 0)
@@ -250,8 +275,8 @@ enum ghp_status ghp_hits_begin(struct ghp_worker *worker, struct ghp_hits *hits,
     hits->classes = model->classes;
     c->batch = program->problem.global_batch;
     c->labels_each = ghp_model_labels(model);
-    c->rows_each = c->labels_each / ghp_model_label_outputs(model).n;
-    c->outputs = loss->loss.outputs > 1 ? loss->loss.outputs : 1;
+    c->rows_each = c->labels_each / ghp_model_label_outputs(model).row;
+    c->columns = loss->loss.outputs > 1 ? ghp_loss_columns(loss) : 0;
     c->parts = logits.kind == GHP_LAYOUT_CHANNEL ? logits.tp_size : 1;
     c->row_numbers = ROW_NUMBERS + (c->parts > 1 ? c->parts * TOP : 0);
     GHP_TRY_GOTO(

@@ -343,6 +343,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .shape = plan->model.layers[0].out,
                                        .sample_labels = ghp_model_labels(&plan->model),
                                        .targets = ghp_model_targets(&plan->model),
+                                       .outputs = ghp_model_label_outputs(&plan->model),
                                        .classes = plan->model.classes,
                                        .ignores = o->ignored_label != GHP_NO_LABEL,
                                        .ignored_label = o->ignored_label,

@@ -42,7 +42,8 @@ static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
         .step = (int64_t)r.step,
         .epoch = ghp_order_epoch(&t->training_config->order, (int64_t)r.step),
         .loss = r.loss,
-        .of_numbers = ghp_model_targets(ghp_worker_program(t->worker)->model).c > 0,
+        .of_numbers =
+            ghp_model_label_outputs(ghp_worker_program(t->worker)->model).classes[0] == 0,
         .top1 = r.correct / r.samples,
         .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
         .gradient_norm = r.gradient_norm,

@@ -98,7 +98,8 @@ static void show(struct async_run *f)
         .step = t->first_step + steps - 1,
         .epoch = ghp_order_epoch(order, t->first_step + steps - 1),
         .loss = (all.loss - f->shown.loss) / samples, /* NaN: all labels are ignored */
-        .of_numbers = ghp_model_targets(ghp_worker_program(t->worker)->model).c > 0,
+        .of_numbers =
+            ghp_model_label_outputs(ghp_worker_program(t->worker)->model).classes[0] == 0,
         .top1 = (all.correct - f->shown.correct) / samples,
         .images_per_s = t->seconds > 0 ? (double)(steps * order->global_batch) / t->seconds : 0,
         .learning_rate =

@@ -236,6 +236,7 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
                                        .shape = model->layers[0].out,
                                        .sample_labels = ghp_model_labels(model),
                                        .targets = ghp_model_targets(model),
+                                       .outputs = ghp_model_label_outputs(model),
                                        .classes = model->classes};
 
     GHP_TRY(ghp_data_open(&request, &load->supply.data));

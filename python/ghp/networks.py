@@ -52,7 +52,13 @@ _ERRORS = {"MSELoss": "squared", "L1Loss": "absolute", "HuberLoss": "huber", "Sm
 
 
 def _loss_layer(loss: Any, output_weights: Optional[Sequence[float]], own_labels: bool) -> Optional[Dict[str, Any]]:
-    """The layer of ghp that a loss module is. None: the cross entropy, as it is read without."""
+    """The layer of ghp that a loss module is, or a list of them. None: the cross entropy, as it is read without."""
+    if isinstance(loss, (list, tuple)):
+        weights = [1.0] * len(loss) if output_weights is None else [float(w) for w in output_weights]
+        if len(loss) < 2 or len(weights) != len(loss):
+            raise tools.UsageError("there are %d losses and %d output_weights; give at least two losses, and as many "
+                                   "weights" % (len(loss), len(weights)), 2)
+        return {"op": "losses", "losses": [{**_loss_of(one), "weight": w} for one, w in zip(loss, weights)]}
     if output_weights is None and own_labels:
         raise tools.UsageError("own_labels is of several outputs; give output_weights too, one for each", 2)
     if output_weights is None:
@@ -131,12 +137,13 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
     example   what it is called with: a tensor [batch, ...], or a tuple of these
     path      the file, NAME.onnx; None: a temporary file that goes with the returned object
     loss      an nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, nn.MSELoss, nn.L1Loss, nn.HuberLoss or nn.SmoothL1Loss; None:
-              nn.CrossEntropyLoss()
+              nn.CrossEntropyLoss(); a list of such: one for each tensor that the module returns, each with labels of its
+              own
     check     whether ghp-run trains one step, with dropout off, and its gradients are compared with PyTorch's in
               double; None: if ghp-run and mpirun are installed
     output_weights   of a module that returns a tuple or a dictionary of tensors: what the loss of each counts in their
-              sum, the main one first. All have the same loss and as many classes or numbers
-    own_labels       whether each output has labels of its own; else all have the same
+              sum, the main one first; None with several losses: 1. With one loss all have as many classes or numbers
+    own_labels       whether each output of one loss has labels of its own; else all have the same
 
     Raises Error if the module cannot be exported or read, or if a gradient differs by more than STEP_LIMIT of its
     module's gradients; UsageError if the module's mode, the example or the loss cannot be meant.
@@ -163,20 +170,29 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
 
 def _outputs(output: Any, layer: Optional[Dict[str, Any]]) -> List[Any]:
     """Those that are trained."""
-    if layer is None or "output_weights" not in layer:
+    if layer is None or not ("output_weights" in layer or "losses" in layer):
         return [output]
     return list(output.values() if isinstance(output, dict) else output)
 
 
+def _each(layer: Optional[Dict[str, Any]], outputs: List[Any]) -> List[Optional[Dict[str, Any]]]:
+    """The loss of each output."""
+    return layer["losses"] if layer is not None and "losses" in layer else [layer] * len(outputs)
+
+
 def _all_labels(torch: Any, outputs: List[Any], layer: Optional[Dict[str, Any]], draw: Any) -> List[Any]:
     """Of each output; the same ones several times, if they share them."""
-    if layer is not None and layer.get("own_labels"):
-        return [_labels(torch, output, layer, draw) for output in outputs]
+    if layer is not None and (layer.get("own_labels") or "losses" in layer):
+        return [_labels(torch, output, one, draw) for output, one in zip(outputs, _each(layer, outputs))]
     return [_labels(torch, outputs[0], layer, draw)] * len(outputs)
 
 
 def _label_array(torch: Any, labels: List[Any], outputs: List[Any], layer: Optional[Dict[str, Any]]) -> Any:
-    """What a file has: of own labels those of all outputs, place by place."""
+    """What a file has: of own labels those of all outputs, place by place; of several losses as numbers."""
+    if layer is not None and "losses" in layer:
+        axis = 1 if outputs[0].dim() == 4 else -1
+        return torch.cat([(t if t.dim() == y.dim() else t.unsqueeze(axis)).float() for t, y in zip(labels, outputs)],
+                         axis)
     if layer is None or not layer.get("own_labels"):
         return labels[0].flatten(1) if labels[0].dim() > 4 else labels[0]
     if labels[0].dim() == outputs[0].dim():  # one for each number: next to each other as the outputs are
@@ -212,8 +228,10 @@ def _gradients(torch: Any, module: Any, inputs: Tuple[Any, ...], labels: List[An
                layer: Optional[Dict[str, Any]]) -> Dict[str, Any]:
     twin = copy.deepcopy(module).double()
     outputs = _outputs(twin(*(x.double() if x.is_floating_point() else x for x in inputs)), layer)
-    weights = layer["output_weights"] if layer is not None and "output_weights" in layer else [1.0]
-    sum(w * _loss(torch, y, t, layer) for w, y, t in zip(weights, outputs, labels)).backward()
+    each = _each(layer, outputs)
+    weights = layer["output_weights"] if layer is not None and "output_weights" in layer else \
+        [one.get("weight", 1.0) if one is not None else 1.0 for one in each]
+    sum(w * _loss(torch, y, t, one) for w, y, t, one in zip(weights, outputs, labels, each)).backward()
     return {name: p.grad for name, p in twin.named_parameters() if p.grad is not None}
 
 

@@ -54,21 +54,25 @@ grep '"weights_hash"' out | cmp - words.hash || fail "copies in bfloat16 train t
 cmp words.hash plain.hash || fail "a padded vocabulary trains to other weights"
 cmp words/checkpoint.safetensors plain/checkpoint.safetensors || fail "a padded vocabulary has other checkpoints"
 
-# classes and outputs with weights, in recorded steps: the losses of a processor
-echo '{"format": "ghp.model/1", "name": "outputs", "input": {"channels": 12}, "layers": [
+# classes and outputs with weights, and outputs with losses of their own, in recorded steps: the losses of a processor
+outputs() { # outputs LOSS OPTION...: of ghp-run
+    echo '{"format": "ghp.model/1", "name": "outputs", "input": {"channels": 12}, "layers": [
   {"name": "main", "op": "linear", "features": 4}, {"name": "aux", "op": "linear", "features": 4, "inputs": ["input"]},
-  {"name": "both", "op": "concat", "inputs": ["main", "aux"]},
-  {"name": "loss", "op": "softmax_cross_entropy", "output_weights": [1, 0.3]}]}' >outputs.json
-analytic outputs.json outputs.profile.json
-"$BIN/ghp-plan" outputs.json --profile outputs.profile.json --workers 1 --batch 8 -o outputs.plan.json >out 2>err ||
-    fail "plan of two outputs: $(head -3 err)"
-for backend in onednn cuda; do
-    launch 1 "$BIN/ghp-run" outputs.plan.json --backend $backend --steps 6 --lr 0.1 --class-weights 1,0.25,3,2 \
-        --metrics $backend.metrics || fail "weights of classes by $backend: $(head -3 err)"
-    sed 's/.*"loss": *\([^,}]*\).*/\1/' $backend.metrics >$backend.losses
-done
-paste onednn.losses cuda.losses | awk '{ d = $1 - $2; if (d * d > 1e-10) bad = 1 } END { exit bad || NR != 6 }' ||
-    fail "losses by weights differ: $(paste onednn.losses cuda.losses)"
+  {"name": "both", "op": "concat", "inputs": ["main", "aux"]}, {"name": "loss", "op": '"$1"'}]}' >outputs.json
+    analytic outputs.json outputs.profile.json
+    "$BIN/ghp-plan" outputs.json --profile outputs.profile.json --workers 1 --batch 8 -o outputs.plan.json >out 2>err ||
+        fail "plan of two outputs: $(head -3 err)"
+    for backend in onednn cuda; do
+        launch 1 "$BIN/ghp-run" outputs.plan.json --backend $backend --steps 6 --lr 0.1 --overwrite \
+            --metrics $backend.metrics "${@:2}" || fail "$1 by $backend: $(head -3 err)"
+        sed 's/.*"loss": *\([^,}]*\).*/\1/' $backend.metrics >$backend.losses
+    done
+    paste onednn.losses cuda.losses | awk '{ d = $1 - $2; if (d * d > 1e-10) bad = 1 } END { exit bad || NR != 6 }' ||
+        fail "losses of $1 differ: $(paste onednn.losses cuda.losses)"
+}
+outputs '"softmax_cross_entropy", "output_weights": [1, 0.3]' --class-weights 1,0.25,3,2
+outputs '"losses", "losses": [{"op": "softmax_cross_entropy", "smoothing": 0.1},
+    {"op": "regression", "error": "smooth_l1", "weight": 0.3}]'
 
 # in short tests emulated/nccl and emulated/cuda_ops stand for the rest
 if full; then

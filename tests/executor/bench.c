@@ -70,7 +70,7 @@ static int64_t labels_of(struct bench *b, int worker)
             labels = 0;
 
     CHECK_STATUS(ghp_data_count_labels(b->data, step.set, step.samples + worker * each, each,
-                                       (struct ghp_label_outputs){1, 1}, &labels),
+                                       (struct ghp_label_outputs){1, 1, {1}, {10}}, &labels),
                  GHP_OK);
     return labels;
 }

@@ -470,17 +470,6 @@ static void add_large(void)
     add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 9, .c = 1000});
 }
 
-static void add_smoothed(void)
-{
-    struct ghp_local local = {
-        .op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10, .loss = {.smoothing = 0.125}};
-    add(local);
-    local.h = 7;
-    add(local);
-    local.parts = 3;
-    add(local);
-}
-
 /* Each operation on one input, by what its attributes make of a small picture. */
 static void add_drawn(void)
 {
@@ -531,22 +520,6 @@ static void add_products(void)
                            .vocabulary = 600});
 }
 
-static void add_losses(void)
-{
-    for (int op = GHP_OP_HINGE; op <= GHP_OP_BINARY_CE; op++) {
-        add((struct ghp_local){.op = (enum ghp_op)op, .n = 5, .c = 1});
-        add((struct ghp_local){.op = (enum ghp_op)op, .n = 7, .c = 33});
-        add((struct ghp_local){.op = (enum ghp_op)op, .n = 3, .c = 11, .h = 7});
-    }
-    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
-    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 2, .c = 4099, .h = 3});
-    add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 7, .h = 5, .parts = 3});
-    add_smoothed();
-    add((struct ghp_local){.op = GHP_OP_BINARY_CE, .n = 7, .c = 33, .loss = {.multi_label = true}});
-    add((struct ghp_local){.op = GHP_OP_REGRESSION, .n = 7, .c = 1});
-    add((struct ghp_local){.op = GHP_OP_REGRESSION, .n = 2, .c = 3, .h = 5, .w = 67});
-}
-
 static void add_tables(void)
 {
     add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
@@ -593,7 +566,7 @@ const struct ghp_local *op_case_all(int *n)
             .op = GHP_OP_RANDOM_FEATURES, .n = 5, .c = 37, .k = 10, .drawn = {0.25, 3}});
         add((struct ghp_local){
             .op = GHP_OP_RANDOM_FEATURES, .n = 2, .c = 300, .h = 3, .k = 5, .drawn = {0.05, 0}});
-        add_losses();
+        op_case_losses(add);
     }
     *n = n_cases;
     return cases;

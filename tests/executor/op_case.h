@@ -16,9 +16,13 @@ enum { OP_MAX_TENSORS = GHP_MAX_INPUTS + 4 };
 
 /* Operations of every kind, few elements each; *n receives their number. */
 const struct ghp_local *op_case_all(int *n);
-/* A loss with a label for each position ignores its second one; positions are some of a longer sequence, so that masks
- * of dropout and turns begin in its midst; of an attention all but the last of its keys' positions. A hard_swish's
- * inputs reach beyond its corners at -3 and 3, those of a root or logarithm are positive. */
+/* Adds those of losses. */
+typedef void op_case_add(struct ghp_local local);
+void op_case_losses(op_case_add *add);
+/* A loss of several positions ignores its second label, of different losses those of its second position. Positions are
+ * some of a longer sequence, so that masks of dropout and turns begin in its midst; of an attention all but the last of
+ * its keys' positions. A hard_swish's inputs reach beyond its corners at -3 and 3, those of a root or logarithm are
+ * positive. */
 int64_t op_case_first_position(const struct ghp_local *local);
 void op_case_arguments(struct ghp_operand_set *set);
 

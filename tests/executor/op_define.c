@@ -254,6 +254,21 @@ static double softmax_at(const struct ghp_operand_set *set, struct place o)
     return exp(x_at(set, o.n, o.p, o.q, o.k)) / sum;
 }
 
+/* Probabilities of the output that the place is of, if its loss makes them. */
+static double losses_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_loss *loss = &set->local.loss;
+    double sum = 0.0;
+    int64_t first = 0;
+    int i = 0;
+    while (o.k >= first + loss->parts[i].channels)
+        first += loss->parts[i++].channels;
+    if (loss->parts[i].op != GHP_OP_SOFTMAX_CE) return x_at(set, o.n, o.p, o.q, o.k);
+    for (int64_t c = first; c < first + loss->parts[i].channels; c++)
+        sum += exp(x_at(set, o.n, o.p, o.q, c));
+    return exp(x_at(set, o.n, o.p, o.q, o.k)) / sum;
+}
+
 /* Each input pixel is spread over a window of outputs. */
 static double transposed_at(const struct ghp_operand_set *set, struct place o)
 {
@@ -490,6 +505,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_SQUARED_ERROR:
     case GHP_OP_BINARY_CE:
     case GHP_OP_REGRESSION: return x_at(set, o.n, o.p, o.q, o.k);
+    case GHP_OP_LOSSES: return losses_at(set, o);
     case GHP_OP_RANDOM_FEATURES: return random_feature_at(set, o);
     case GHP_OP_ADD:
     case GHP_OP_MUL:

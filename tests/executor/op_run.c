@@ -1,4 +1,5 @@
 /* tests/executor/op_run.c - runs operations; see op_case.h. */
+#include "core/model/precision.h"
 #include "tests/check.h"
 #include "tests/executor/op_case.h"
 
@@ -15,8 +16,14 @@ int64_t op_case_first_position(const struct ghp_local *local)
 void op_case_arguments(struct ghp_operand_set *set)
 {
     const struct ghp_op_facts *facts = ghp_op_of(set->local.op);
-    if (facts->is_loss && !facts->takes_numbers && set->local.h > 1)
-        ((int32_t *)(uintptr_t)set->args.at.labels)[1] = -100;
+    int32_t *labels = (int32_t *)(uintptr_t)set->args.at.labels;
+    struct ghp_label_outputs outputs = ghp_loss_label_outputs(&set->local.loss);
+    if (facts->is_loss && set->local.h > 1) /* some are ignored */
+        labels[1] = facts->takes_numbers ? ghp_label_of_number(NAN) : -100;
+    for (int64_t i = 0; set->local.op == GHP_OP_LOSSES && set->local.h > 1 && i < outputs.row; i++)
+        labels[outputs.row + i] = outputs.classes[ghp_label_output(&outputs, i)] > 0
+                                      ? -100
+                                      : ghp_label_of_number(NAN);
     if (set->local.op == GHP_OP_HARD_SWISH && set->element_bytes >= 4)
         for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
             void *x = (void *)(uintptr_t)set->args.at.x[0];

@@ -162,6 +162,18 @@ static void check_several(void)
         }
         ghp_model_release(&model);
     }
+    save_two(unequal,
+             "{\"op\": \"losses\", \"losses\": [{\"op\": \"hinge\"}, {\"op\": \"regression\"}]}");
+    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+        CHECK_EQ(model.classes, 2);
+        CHECK_EQ(ghp_model_labels(&model), 5);
+        CHECK_STATUS(ghp_onnx_save(path, &model, NULL), GHP_OK);
+        if (CHECK_STATUS(ghp_onnx_load(path, &again), GHP_OK)) {
+            CHECK_EQ(again.layers[again.n_layers - 1].loss.parts[1].channels, 4);
+            ghp_model_release(&again);
+        }
+        ghp_model_release(&model);
+    }
     save_two(unequal, "{\"op\": \"hinge\", \"output_weights\": [1, 1]}");
     CHECK_STATUS(ghp_onnx_load(path, &model), GHP_ERR_INPUT);
     CHECK_MESSAGE("is not that many of equal width");

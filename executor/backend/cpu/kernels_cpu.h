@@ -57,6 +57,10 @@ struct ghp_cpu_kernel {
 /* The rows of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
 extern const struct ghp_cpu_kernel *const ghp_cpu_kernel_tables[];
 
+/* The loops of losses that one of several outputs may have. */
+extern const struct ghp_cpu_kernel ghp_cpu_kernels_softmax[], ghp_cpu_kernels_margin_losses[],
+    ghp_cpu_kernels_regression[];
+
 /* A batch norm on its running statistics, on tensors in blocks of channels. */
 extern const struct ghp_cpu_kernel ghp_cpu_kernels_frozen_blocks[];
 
@@ -85,6 +89,7 @@ void ghp_cpu_kernel_add_metrics(const struct ghp_local *local,
 /* The output that a loss's row is of, if it has several: rows are [n][h / outputs][outputs]. */
 static inline int ghp_cpu_loss_output(const struct ghp_local *local, int64_t row)
 {
+    if (local->loss.alone > 0) return local->loss.alone - 1;
     return local->loss.outputs > 1 ? (int)(row % local->loss.outputs) : 0;
 }
 

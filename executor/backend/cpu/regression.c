@@ -1,4 +1,5 @@
-/* executor/backend/cpu/regression.c - the loss of outputs that are to be numbers, each with a label of its own.
+/* executor/backend/cpu/regression.c - the loss of outputs that are to be numbers, each with a label of its own; NaN is
+ * left out.
  *
  * ghp-options: -O3 */
 #ifndef KERNEL
@@ -87,19 +88,21 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
     if (own.end > counted) own.end = counted;
     for (int64_t at = own.first, next; at < own.end; at = next) {
         const int32_t *labels = labels_of(local, args, at);
-        double loss = 0, absolute = 0;
+        double loss = 0, absolute = 0, samples = 0;
 
         next = row_end(local, at, own.end);
         for (int64_t i = at; i < next; i++) {
-            double d = (double)GET(x[i]) - (double)ghp_label_number(labels[i - at]);
+            float label = ghp_label_number(labels[i - at]);
+            double d = isnan(label) ? 0 : (double)GET(x[i]) - (double)label;
 
+            samples += isnan(label) ? 0 : 1;
             loss += error_of(curve, d);
             absolute += fabs(d);
         }
         sum[GHP_METRIC_LOSS] += loss * ghp_cpu_loss_weight(local, args, at / local->c);
-        if (ghp_cpu_loss_output(local, at / local->c) > 0) continue;
+        if (ghp_cpu_loss_output(local, at / local->c) != args->counted_output) continue;
         sum[GHP_METRIC_CORRECT] += absolute;
-        sum[GHP_METRIC_SAMPLES] += (double)(next - at);
+        sum[GHP_METRIC_SAMPLES] += samples;
     }
 }
 
@@ -116,8 +119,11 @@ static void KERNEL(backward_data)(const struct ghp_local *local,
         float scale = (float)(args->loss_scale * ghp_cpu_loss_weight(local, args, at / local->c));
 
         next = row_end(local, at, own.end);
-        for (int64_t i = at; i < next; i++)
-            dx[i] = PUT(scale * slope_of(curve, GET(y[i]) - ghp_label_number(labels[i - at])));
+        for (int64_t i = at; i < next; i++) {
+            float label = ghp_label_number(labels[i - at]);
+
+            dx[i] = PUT(isnan(label) ? 0 : scale * slope_of(curve, GET(y[i]) - label));
+        }
     }
 }
 

@@ -282,7 +282,7 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
         if (label < 0) continue;
         sum[GHP_METRIC_LOSS] +=
             loss * weight_of(args, (int32_t)label) * ghp_cpu_loss_weight(local, args, row);
-        if (ghp_cpu_loss_output(local, row) > 0) continue;
+        if (ghp_cpu_loss_output(local, row) != args->counted_output) continue;
         sum[GHP_METRIC_CORRECT] += KERNEL(is_greatest)(classes, logits, label) ? 1.0 : 0.0;
         sum[GHP_METRIC_SAMPLES] += 1.0;
     }

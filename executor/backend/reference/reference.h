@@ -80,6 +80,7 @@ static inline int ghp_reference_output(const struct ghp_local *local, int64_t i)
 {
     bool each = ghp_op_of(local->op)->takes_numbers || local->loss.multi_label;
 
+    if (local->loss.alone > 0) return local->loss.alone - 1;
     return local->loss.outputs > 1 ? (int)(i / (each ? local->c : 1) % local->loss.outputs) : 0;
 }
 
@@ -102,13 +103,13 @@ static inline double ghp_reference_output_weight(const struct ghp_local *local,
     return local->loss.outputs > 1 ? weights[ghp_reference_output(local, i)] : 1;
 }
 
-/* Adds a loss, and a hit or the like of the first output, to the metrics. */
+/* Adds a loss, and a hit or the like of the output that is counted, to the metrics. */
 static inline void ghp_reference_add_metrics(const struct ghp_local *local,
                                              const struct ghp_kernel_arguments *args, int64_t i,
                                              double loss, double correct)
 {
     args->at.metrics[GHP_METRIC_LOSS] += ghp_reference_output_weight(local, args, i) * loss;
-    if (ghp_reference_output(local, i) > 0) return;
+    if (ghp_reference_output(local, i) != args->counted_output) return;
     args->at.metrics[GHP_METRIC_CORRECT] += correct;
     args->at.metrics[GHP_METRIC_SAMPLES] += 1.0;
 }

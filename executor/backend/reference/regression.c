@@ -1,5 +1,6 @@
 /* executor/backend/reference/regression.c - the loss of outputs that are to be numbers: y is x, dx the derivative of the
- * error of each output times loss_scale. The metrics have the sum of errors and of |x - label|. */
+ * error of each output times loss_scale. The metrics have the sum of errors and of |x - label|. An output whose label is
+ * NaN is left out. */
 #include "core/model/precision.h"
 #include "executor/backend/reference/reference.h"
 
@@ -39,9 +40,10 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
 
     memmove(args->at.y, x, (size_t)all * sizeof *x);
     for (int64_t i = 0; i < all / local->n * args->valid_samples; i++) {
-        double d = x[i] - (double)ghp_label_number(args->at.labels[ghp_reference_label(local, i)]);
+        double label = (double)ghp_label_number(args->at.labels[ghp_reference_label(local, i)]);
+        double d = x[i] - label;
 
-        ghp_reference_add_metrics(local, args, i, error(&local->loss, d), fabs(d));
+        if (!isnan(label)) ghp_reference_add_metrics(local, args, i, error(&local->loss, d), fabs(d));
     }
 }
 
@@ -54,8 +56,9 @@ static void backward_data(const struct ghp_local *local, const struct ghp_kernel
     for (int64_t i = 0; i < all; i++) {
         double label = (double)ghp_label_number(args->at.labels[ghp_reference_label(local, i)]);
 
-        dx[i] = args->loss_scale * ghp_reference_output_weight(local, args, i) *
-                slope(&local->loss, y[i] - label);
+        dx[i] = isnan(label) ? 0.0
+                             : args->loss_scale * ghp_reference_output_weight(local, args, i) *
+                                   slope(&local->loss, y[i] - label);
     }
 }
 

@@ -225,6 +225,7 @@ static struct ghp_kernel_arguments arguments_of(const struct ghp_worker *w, int 
     args.class_weights = w->class_weights;
     args.mean_weight = w->mean_weight;
     args.output_weights = w->output_weights;
+    args.counted_output = w->step.output > 0 ? w->step.output - 1 : 0;
     if (p->fuses && does->bias >= 0) take_bias(w, does->bias, &args);
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
     if (p->fuses && does->relu >= 0) take_mask(w, i, &args);

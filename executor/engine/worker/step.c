@@ -143,7 +143,9 @@ static void weigh_outputs(struct ghp_worker *w, const int64_t *labels, int64_t b
 
     for (int i = 0; i < loss->outputs; i++) {
         w->output_weights[i] = loss->weights[i];
-        if (loss->own_labels)
+        if (w->step.output > 0)
+            w->output_weights[i] = i == w->step.output - 1;
+        else if (loss->own_labels)
             w->output_weights[i] *= labels[i] > 0 ? (double)base / (double)labels[i] : 0;
         else if (w->run.weight_owner != NULL)
             w->output_weights[i] = i == 0;

@@ -52,6 +52,10 @@ static const struct op_keys {
      ",\"channels\":2,\"height\":18,\"sizes\":[2,18],\"strides\":[72,2],\"sequence\":true"},
     {GHP_OP_PARAMETER, ",\"channels\":3,\"height\":2,\"width\":5,\"deviation\":0.5,\"fixed\":true"},
     {GHP_OP_PREPEND, ",\"positions\":3,\"deviation\":0.5"},
+    {GHP_OP_LOSSES,
+     ",\"losses\":[{\"op\":\"softmax_cross_entropy\",\"channels\":2,\"smoothing\":0.25},"
+     "{\"op\":\"regression\",\"channels\":1,\"weight\":0.5,\"error\":\"huber\",\"delta\":2.0},"
+     "{\"op\":\"binary_cross_entropy\",\"channels\":1,\"multi_label\":true}]"},
     {GHP_OP_PAD, ",\"pad\":[1,0,2,1],\"pad_channels\":[1,2],\"fill\":\"edge\",\"value\":1.5"},
 };
 
@@ -127,7 +131,9 @@ static void check_kernels_of(enum ghp_op op, const json_t *keys, const struct gh
         for (int i = 0; a->brings != NULL && a->choices[i] != NULL; i++)
             if (json_is_string(value) && strcmp(a->choices[i], json_string_value(value)) == 0)
                 check_kernels_of(op, keys, a->brings[i], whole);
-        if (value == NULL || !is_kernels || a->kind == GHP_ATTRIBUTE_OTHER) continue;
+        if (value == NULL || !is_kernels || a->kind == GHP_ATTRIBUTE_OTHER ||
+            a->kind == GHP_ATTRIBUTE_LOSSES)
+            continue;
         for (json_t *changed; (changed = another(value, a, tried)) != NULL; tried++) {
             json_t *other = json_deep_copy(keys);
             bool equal = json_equal(changed, value) != 0;

@@ -308,7 +308,7 @@ static void check_ignored(void)
         CHECK_EQ(read[4], -1);
         CHECK_EQ(read[5], turn == 0 ? 9 : 1);
         CHECK_STATUS(ghp_data_count_labels(data, GHP_DATA_TRAIN, all, N,
-                                           (struct ghp_label_outputs){1, 1}, &n),
+                                           (struct ghp_label_outputs){1, 1, {1}, {10}}, &n),
                      GHP_OK);
         CHECK_EQ(n, N - 2);
         CHECK(strstr(ghp_data_text(data), "ignored") == NULL);
@@ -384,6 +384,62 @@ static void check_targets(void)
     check_refused(request, GHP_ERR_USAGE, "--ignore-label is for labels that are classes");
     request.spec = "idx:nowhere";
     check_refused(request, GHP_ERR_INPUT, "has classes as labels, but the loss takes numbers");
+    remove_all();
+}
+
+/* Some labels of several outputs are classes, which lie as whole numbers, and NaN is ignored. */
+static void check_mixed(void)
+{
+    enum { EACH = 3 };
+    unsigned char bytes[N * C * H * W] = {0};
+    float labels[N * EACH];
+    int32_t read[N * EACH];
+    int64_t all[N], counts[2];
+    struct ghp_data *data = NULL;
+    struct ghp_data_request request = request_for("");
+
+    request.sample_labels = EACH;
+    request.targets = ghp_shape_image(EACH, 1, 1);
+    request.outputs = (struct ghp_label_outputs){2, EACH, {1, 3}, {5, 0}};
+    for (int i = 0; i < N * EACH; i++)
+        labels[i] = i % EACH == 0 ? (float)(i % 5) : (float)-i / 4;
+    labels[2 * EACH] = labels[4 * EACH + 1] = labels[4 * EACH + 2] = NAN;
+    for (int i = 0; i < N; i++)
+        all[i] = i;
+    write_npy("images.npy", "|u1", "6, 3, 4, 5", bytes, sizeof(bytes));
+    write_npy("labels.npy", "<f4", "6, 3", labels, sizeof labels);
+    if (CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) {
+        CHECK_STATUS(ghp_data_labels(data, GHP_DATA_TRAIN, all, N, read), GHP_OK);
+        for (int i = 0; i < N * EACH; i++)
+            CHECK(i % EACH == 0      ? read[i] == (isnan(labels[i]) ? -1 : i % 5)
+                  : isnan(labels[i]) ? isnan(ghp_label_number(read[i]))
+                                     : ghp_label_number(read[i]) == labels[i]);
+        CHECK_STATUS(ghp_data_count_labels(data, GHP_DATA_TRAIN, all, N, request.outputs, counts),
+                     GHP_OK);
+        CHECK_EQ(counts[0], N - 1);
+        CHECK_EQ(counts[1], 2 * N - 2);
+    }
+    ghp_data_close(data);
+    labels[EACH] = 5;
+    write_npy("labels.npy", "<f4", "6, 3", labels, sizeof labels);
+    check_refused(
+        request, GHP_ERR_INPUT,
+        "has 5 as label 0 of sample 1, which is of 5 classes (0 to 4); correct it, or save "
+        "NaN to leave it out");
+    labels[EACH] = 0.5;
+    write_npy("labels.npy", "<f4", "6, 3", labels, sizeof labels);
+    check_refused(request, GHP_ERR_INPUT, "has 0.5 as label 0 of sample 1");
+    labels[EACH] = INFINITY;
+    write_npy("labels.npy", "<f4", "6, 3", labels, sizeof labels);
+    check_refused(request, GHP_ERR_INPUT, "has the number inf in sample 1");
+    write_npy("labels.npy", "<f4", "6, 2", labels, N * 2 * sizeof *labels);
+    check_refused(
+        request, GHP_ERR_INPUT,
+        "has the shape (6,2), but the loss takes a number for each output of a sample, or "
+        "its class; save labels as an array of N,3 float32");
+    request.ignores = true;
+    check_refused(request, GHP_ERR_USAGE,
+                  "leave it out, and save labels that are to be ignored as NaN");
     remove_all();
 }
 
@@ -507,6 +563,7 @@ CHECK_TEST(npy)
     check_ids();
     check_ignored();
     check_targets();
+    check_mixed();
     check_refusals();
     check_headers();
     check_integers();

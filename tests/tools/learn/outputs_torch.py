@@ -2,7 +2,8 @@
 #
 #   data FOLDER KIND        images.npy and labels.npy of 16 samples. classes: one label for both outputs; own: one for
 #                           each, some of which are 255; multi: six for each; numbers: six for both; maps: a class for
-#                           each pixel
+#                           each pixel; boxes: a class, and four numbers, of which some are NaN; heads: these and
+#                           whether there is one, for each pixel
 #   check {FIRST LAST LOSSES KIND BITS}...
 #                           trains on all 16 from FIRST's weights and compares with LAST's (checkpoints of ghp), and the
 #                           losses with those of LOSSES (ghp's metrics), or, of BITS `evaluated`, the loss of LAST with
@@ -21,14 +22,28 @@ from torch_weights import read_weights
 
 SAMPLES, CHANNELS, CLASSES, STEPS, RATE = 16, 12, 6, 10, 0.2
 OF_OUTPUTS, OF_CLASSES = [1, 0.3], [1, 0.25, 3, 2, 0.5, 1]  # test_outputs.sh gives these
+OF_PARTS = {"boxes": [1, 0.3], "heads": [1, 0.5, 0.3]}  # and these
 
 
 def images(maps):
     return numpy.random.default_rng(3).standard_normal((SAMPLES, 2, 6, 6) if maps else (SAMPLES, CHANNELS))
 
 
+def boxes(kind):
+    draw = numpy.random.default_rng(5)
+    pixels = () if kind == "boxes" else (6, 6)
+    y = draw.standard_normal((SAMPLES, 5 if kind == "boxes" else 6, *pixels)).astype(numpy.float32)
+    y[:, 0] = draw.integers(0, CLASSES if kind == "boxes" else CLASSES - 1, (SAMPLES, *pixels))
+    if kind == "heads":
+        y[:, 1] = draw.integers(0, 2, (SAMPLES, *pixels))
+    y[::5, 0] = y[1::3, -4:] = y[0, -1] = numpy.nan
+    return y
+
+
 def labels(kind):
     draw = numpy.random.default_rng(4)
+    if kind in ("boxes", "heads"):
+        return boxes(kind)
     if kind == "numbers":
         return draw.standard_normal((SAMPLES, CLASSES)).astype(numpy.float32)
     if kind == "multi":
@@ -40,6 +55,28 @@ def labels(kind):
     y = draw.integers(0, CLASSES, (SAMPLES, 2))
     y[::3, 0] = y[1::2, 1] = 255
     return y
+
+
+def class_loss(output, y, **more):
+    y = y[:, 0]
+    return F.cross_entropy(output, torch.where(y.isnan(), -100, y).long(), **more)
+
+
+def parts_of(kind, outputs, y):
+    """The loss of each output of its own kind."""
+    there = ~y[:, -4:].isnan()
+    if kind == "boxes":
+        return [class_loss(outputs[0], y, label_smoothing=0.1),
+                F.smooth_l1_loss(outputs[1][there], y[:, -4:][there].to(outputs[1].dtype), beta=0.5)]
+    return [class_loss(outputs[0][:, :-1], y),
+            F.binary_cross_entropy_with_logits(outputs[0][:, -1], y[:, 1].to(outputs[0].dtype)),
+            F.mse_loss(outputs[1][there], y[:, -4:][there].to(outputs[1].dtype))]
+
+
+def loss_sum(kind, outputs, y):
+    if kind in OF_PARTS:
+        return sum(w * part for w, part in zip(OF_PARTS[kind], parts_of(kind, outputs, y)))
+    return sum(OF_OUTPUTS[i] * loss_of(kind, output, i, y) for i, output in enumerate(outputs))
 
 
 def loss_of(kind, output, number, y):
@@ -61,11 +98,27 @@ def outputs_of(w, x):
     return [F.linear(hidden, w[key + ".weight"], w[key + ".bias"]) for key in ("fc2", "fc3")]
 
 
+def check_parts(parts, outputs, y, printed):
+    with open(printed) as file:
+        said = json.load(file)
+    there = ~y[:, 0].isnan()
+    hits = (outputs[0].argmax(1) == y[:, 0])[there].double().mean()
+    absolute = (outputs[1] - y[:, -4:]).abs()[~y[:, -4:].isnan()].mean()
+    pairs = [(said["loss"], parts[0] + OF_OUTPUTS[1] * parts[1]), (said["outputs"][0]["loss"], parts[0]),
+             (said["outputs"][1]["loss"], parts[1]), (said["top1"], hits), (said["outputs"][0]["top1"], hits),
+             (said["outputs"][1]["absolute_error"], absolute)]
+    most = max(abs(a - b.item()) for a, b in pairs)
+    print(f"boxes, evaluated: {most:.1e} from PyTorch's (limit 1e-05)")
+    return most <= 1e-5
+
+
 def check_evaluation(last, printed, kind):
     """Without weights of classes, and where outputs share their labels of the first alone."""
     w = {key: value.double() for key, value in read_weights(last).items()}
     y = torch.from_numpy(labels(kind))
     outputs = outputs_of(w, torch.from_numpy(images(False)))
+    if kind == "boxes":
+        return check_parts(parts_of(kind, outputs, y), outputs, y, printed)
     first = F.cross_entropy(outputs[0], y) if kind == "classes" else loss_of(kind, outputs[0], 0, y)
     wanted = first if kind == "classes" else first + OF_OUTPUTS[1] * loss_of(kind, outputs[1], 1, y)
     y = y if kind == "classes" else y[:, 0]
@@ -82,14 +135,14 @@ def check(first, last, losses, kind, bits):
         return check_evaluation(last, losses, kind)
     numbers = torch.float64 if bits == "64" else torch.float32
     w = {key: value.to(numbers).requires_grad_() for key, value in read_weights(first).items()}
-    x, y = torch.from_numpy(images(kind == "maps")).to(numbers), torch.from_numpy(labels(kind))
+    x, y = torch.from_numpy(images(kind in ("maps", "heads"))).to(numbers), torch.from_numpy(labels(kind))
     optimizer = torch.optim.SGD(w.values(), lr=RATE, momentum=0.9)
     with open(losses) as file:
         said = [json.loads(line)["loss"] for line in file]
     most = 0.0 if len(said) == STEPS else math.inf
     for got in said:
         optimizer.zero_grad()
-        value = sum(OF_OUTPUTS[i] * loss_of(kind, output, i, y) for i, output in enumerate(outputs_of(w, x)))
+        value = loss_sum(kind, outputs_of(w, x), y)
         value.backward()
         optimizer.step()
         most = max(most, abs(value.item() - got))
@@ -105,7 +158,7 @@ def check(first, last, losses, kind, bits):
 def main():
     if sys.argv[1] == "data":
         os.makedirs(sys.argv[2], exist_ok=True)
-        numpy.save(f"{sys.argv[2]}/images.npy", images(sys.argv[3] == "maps"))
+        numpy.save(f"{sys.argv[2]}/images.npy", images(sys.argv[3] in ("maps", "heads")))
         numpy.save(f"{sys.argv[2]}/labels.npy", labels(sys.argv[3]))
         return 0
     torch.set_num_threads(1)

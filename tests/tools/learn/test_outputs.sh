@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=360 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_outputs.sh - networks of two outputs, whose losses are summed by weights: with the same labels,
-# with labels of each, of which some are ignored, of numbers and of pixels. Under plans of two and four workers they
-# train like one worker and like PyTorch; evaluations have what docs/reference/several-outputs.md says; what does not fit
-# is refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
+# with labels of each, of which some are ignored, of numbers and of pixels; and with losses of different kinds. Under
+# plans of two and four workers they train like one worker and like PyTorch; evaluations have what
+# docs/reference/several-outputs.md says; what does not fit is refused. The comparisons are left out where python3
+# (GHP_PYTHON) has no torch and numpy.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 script=$GHP_SOURCE/tests/tools/learn/outputs_torch.py
@@ -22,6 +23,10 @@ network() { # network LOSS-KEYS: model.json
   {"name": "outputs", "op": "concat", "inputs": ["fc2", "fc3"]},
   {"name": "loss", "op": %s, "output_weights": [1, 0.3]}]}\n' "$1" >model.json
 }
+boxes() { # boxes LOSSES: the same of six classes and four numbers, with a loss each
+    network "\"losses\", \"losses\": [$1]"
+    sed -i 's/, "output_weights": .1, 0.3.//; s/\("fc3", "op": "linear", "features": \)6/\14/' model.json
+}
 maps() { # the same of a class for each pixel
     echo '{"format": "ghp.model/1", "name": "maps", "input": {"channels": 2, "height": 6, "width": 6}, "layers": [
   {"name": "conv1", "op": "conv2d", "channels": 4, "kernel": 3, "pad": 1}, {"name": "relu1", "op": "relu"},
@@ -33,6 +38,19 @@ maps() { # the same of a class for each pixel
   {"name": "loss", "op": "softmax_cross_entropy", "output_weights": [1, 0.3]}]}' >model.json
 }
 
+heads() { # of each pixel five classes, yes or no, and four numbers
+    echo '{"format": "ghp.model/1", "name": "heads", "input": {"channels": 2, "height": 6, "width": 6}, "layers": [
+  {"name": "conv1", "op": "conv2d", "channels": 4, "kernel": 3, "pad": 1}, {"name": "relu1", "op": "relu"},
+  {"name": "conv2", "op": "conv2d", "channels": 6, "kernel": 3, "pad": 1},
+  {"name": "conv3", "op": "conv2d", "channels": 4, "kernel": 3, "pad": 1, "inputs": ["relu1"]},
+  {"name": "outputs", "op": "concat", "inputs": ["conv2", "conv3"]},
+  {"name": "loss", "op": "losses", "losses": [{"op": "softmax_cross_entropy", "channels": 5},
+   {"op": "binary_cross_entropy", "channels": 1, "weight": 0.5},
+   {"op": "regression", "channels": 4, "weight": 0.3}]}]}' >model.json
+}
+of_classes='{"op": "softmax_cross_entropy", "smoothing": 0.1}'
+of_boxes='{"op": "regression", "error": "smooth_l1", "delta": 0.5, "weight": 0.3}'
+
 # ---- like one worker: outputs in parts, the same on all workers, in stages; pixels in parts ----
 network '"softmax_cross_entropy", "smoothing": 0.1'
 planned 4 8 --force 'fc1=out:2,relu1=channel:2,fc2=in:2,fc3=out:2,loss=full:2' && { run 4 plan.json --verify 2 ||
@@ -42,6 +60,17 @@ maps
 planned 4 4 --force 'loss=position:2,*=data' && { run 4 plan.json --verify 2 || fail "pixels: $(tail -1 err)"; }
 network '"hinge", "own_labels": true'
 planned 3 6 && { run 3 plan.json --verify 2 || fail "labels of each: $(tail -1 err)"; }
+boxes "$of_classes, $of_boxes"
+planned 4 8 --force 'fc1=out:2,relu1=channel:2,fc2=in:2,fc3=out:2,loss=full:2' && { run 4 plan.json --verify 2 ||
+    fail "classes and numbers: $(tail -1 err)"; }
+planned 2 8 --stages 1,fc2:1 --micro-batches 2 && { run 2 plan.json --verify 2 ||
+    fail "boxes in stages: $(tail -1 err)"; }
+heads
+planned 3 6 && { run 3 plan.json --verify 2 || fail "heads: $(tail -1 err)"; }
+sed -i 's/{"name": "loss"/{"name": "pixels", "op": "view", "channels": 10, "height": 36, "sizes": [10, 36],\
+   "strides": [36, 1], "sequence": true},\n  &/' model.json
+planned 4 4 --force 'loss=position:2,*=data' && { run 4 plan.json --verify 2 ||
+    fail "positions of heads: $(tail -1 err)"; }
 "$GHP_BIN/ghp-inspect" model.json >out || fail "ghp-inspect of model.json"
 
 # ---- what is refused ----
@@ -55,6 +84,16 @@ refused 'is not that many of equal width' '"hinge"' 's/1, 0.3/1, 0.3, 0.3/'
 refused 'give 2 to 16' '"hinge"' 's/1, 0.3/1/'
 refused 'this is not a number from 0 to 1e\+06' '"hinge"' 's/1, 0.3/1, -1/'
 refused 'has own_labels of several outputs, but no output_weights' '"hinge", "own_labels": true' 's/, "output_weights.*0.3]//'
+mixed() { # mixed TEXT LOSSES
+    boxes "$2"
+    denied 1 "$1" "$GHP_BIN/ghp-inspect" model.json
+}
+mixed 'has outputs of 12 channels together' "{\"op\": \"hinge\", \"channels\": 8}, $of_boxes"
+mixed 'does not say the channels of each output, .* add "channels" to each loss' "$of_classes, $of_boxes, $of_boxes"
+mixed 'give 2 to 16' "$of_boxes"
+mixed "unknown key 'delta'" "$of_classes, {\"op\": \"regression\", \"delta\": 2}"
+mixed "unknown key 'output_weights'" "$of_boxes, {\"op\": \"hinge\", \"output_weights\": [1, 2]}"
+mixed "unknown name 'losses'" "$of_boxes, {\"op\": \"losses\"}"
 
 # ---- compared with PyTorch ----
 if ! warm_python torch numpy; then
@@ -70,7 +109,7 @@ trained() {
     case $1 in
     classes) numbers+=(--class-weights 1,0.25,3,2,0.5,1) ;;
     own) numbers+=(--ignore-label 255) ;;
-    maps) numbers+=(--normalise none) ;;
+    maps | heads) numbers+=(--normalise none) ;;
     esac
     rm -rf data
     warm "$script" data data "$1" || { fail "no data"; return; }
@@ -104,5 +143,16 @@ trained numbers 4 64 --force 'fc1=out:2,relu1=channel:2,fc2=in:2,fc3=in:2'
 trained numbers 2 32 --strategy data
 maps
 trained maps 4 64 --micro-batches 2 --force 'conv1=out:2,conv2=in:2'
+boxes "$of_classes, $of_boxes"
+trained boxes 1 64
+trained boxes 4 64 --force 'fc1=out:2,relu1=channel:2,fc2=in:2,fc3=in:2'
+trained boxes 2 32 --stages 1,fc2:1 --micro-batches 2
+planned 1 16 && evaluated boxes --eval-metrics outputs
+not_run 2 'save labels that are to be ignored as NaN' 1 --data npy:data --ignore-label 3
+not_run 1 'mixup and cutmix are for one label a sample' 1 --data npy:data --augment mixup=0.2
+heads
+trained heads 2 64 --strategy data
+trained heads 4 64 --micro-batches 2 --force 'conv1=out:2,conv2=in:2'
+trained heads 2 32 --strategy data
 warm "$script" check "${checks[@]}" || fail "outputs are not PyTorch's"
 [ $failures -eq 0 ]

@@ -75,6 +75,20 @@ class Auxiliary(nn.Module):
         return self.out(x).mean((2, 3)), self.aux(x).mean((2, 3))
 
 
+class Anchors(nn.Module):
+    """Classes and boxes of two anchors at each pixel, in lists of anchors."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.classes, self.boxes = nn.Conv2d(8, 2 * 5, 1), nn.Conv2d(8, 2 * 4, 1)
+
+    def forward(self, x):
+        x = self.stem(x).relu()
+        classes, boxes = (head(x).permute(0, 2, 3, 1) for head in (self.classes, self.boxes))
+        return {"classes": classes.reshape(x.shape[0], -1, 5), "boxes": boxes.reshape(x.shape[0], -1, 4)}
+
+
 def pixels():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3),
                          nn.Conv2d(8, 5, 1))
@@ -103,6 +117,14 @@ for of, own, loss in ((Auxiliary(), False, nn.CrossEntropyLoss(label_smoothing=0
     assert ghp.export(of, example, loss=loss, output_weights=[1, 0.3], own_labels=own).checked < 1e-10, (of, own, loss)
 for own in False, True:
     assert ghp.export(Auxiliary(maps=True), example, loss=nn.L1Loss(), output_weights=[1, 3], own_labels=own).checked < 1e-6
+both = [nn.CrossEntropyLoss(label_smoothing=0.1), nn.SmoothL1Loss(beta=0.5)]
+for of in Auxiliary((5, 4)), Auxiliary((5, 4), maps=True), Anchors():
+    assert ghp.export(of, example, loss=both, output_weights=[1, 0.3]).checked < 1e-6, of
+assert ghp.export(Auxiliary((3, 4)), example, loss=[nn.BCEWithLogitsLoss(), nn.CrossEntropyLoss()]).checked < 1e-10
+refused(ghp.Error, "the metadata 'ghp.loss' has losses of 3", ghp.export, Auxiliary(), example,
+        loss=both + [nn.MSELoss()])
+refused(ghp.UsageError, "there are 2 losses and 1 output_weights", ghp.export, Auxiliary(), example, loss=both,
+        output_weights=[1])
 refused(ghp.Error, "there are 2 outputs, and the metadata 'ghp.loss' has output_weights of 3", ghp.export, Auxiliary(),
         example, output_weights=[1, 1, 1])
 refused(ghp.UsageError, "give output_weights too", ghp.export, Auxiliary(), example, own_labels=True)

@@ -44,6 +44,8 @@ struct loss_work {
     int parts;                      // 0: whole rows
     // several: losses are [samples][outputs][width]
     int64_t outputs, width;
+    int counted; // whose hits the metrics have
+    int alone;   // all are of this output less 1; 0: as they lie
     bool shares; // outputs have the same labels
     const int32_t *labels;
     const ghp_second_label *seconds; // of whole rows; or NULL
@@ -58,7 +60,7 @@ struct loss_work {
 // The output that a loss is of; which labels it takes.
 __device__ __forceinline__ int64_t output_of(const loss_work &w, int64_t i)
 {
-    return w.outputs > 1 ? i / w.width % w.outputs : 0;
+    return w.alone > 0 ? w.alone - 1 : w.outputs > 1 ? i / w.width % w.outputs : 0;
 }
 
 __device__ __forceinline__ int64_t labels_of(const loss_work &w, int64_t i)
@@ -79,13 +81,13 @@ __device__ __forceinline__ double scale_of(const loss_work &w, int64_t i)
     return (w.given != nullptr ? w.given->loss_scale : w.scale) * output_weight(w, i);
 }
 
-// Losses as the metrics have them: hits are those of the first output.
+// Losses as the metrics have them: hits are those of one output.
 __device__ __forceinline__ row_result counted(const loss_work &w, int64_t i, row_result of)
 {
-    bool first = output_of(w, i) == 0;
+    bool counts = output_of(w, i) == w.counted;
 
-    return row_result{of.loss * output_weight(w, i), first ? of.correct : 0,
-                      first ? of.counted : 0};
+    return row_result{of.loss * output_weight(w, i), counts ? of.correct : 0,
+                      counts ? of.counted : 0};
 }
 
 // One block; each thread adds its rows in order, and the threads' sums are added in order.
@@ -116,6 +118,8 @@ inline void take_outputs(loss_work &w, const ghp_local *local, const ghp_kernel_
 
     w.outputs = local->loss.outputs > 1 ? local->loss.outputs : 1;
     w.width = local->op == GHP_OP_REGRESSION || local->loss.multi_label ? local->c : 1;
+    w.alone = local->loss.alone;
+    w.counted = args->counted_output;
     w.shares = w.outputs > 1 && !local->loss.own_labels;
     w.labels = args->at.labels;
     w.scale = args->loss_scale;

@@ -148,19 +148,22 @@ __global__ void __launch_bounds__(kMostLossThreads)
     regression_forward_kernel(loss_work w, error_curve curve, const T *x, T *y, row_result *results)
 {
     int64_t n = blockIdx.x, first = n * w.columns;
-    double loss = 0, absolute = 0;
+    double loss = 0, absolute = 0, samples = 0;
 
     for (int64_t i = first + threadIdx.x; i < first + w.columns; i += blockDim.x) {
-        double d = (double)widen(x[i]) - (double)__int_as_float(w.labels[labels_of(w, i)]);
+        float label = __int_as_float(w.labels[labels_of(w, i)]);
+        double d = isnan(label) ? 0.0 : (double)widen(x[i]) - (double)label; // NaN is left out
 
+        samples += isnan(label) ? 0 : 1;
         loss += error_of(curve, d);
         absolute += fabs(d);
         y[i] = x[i];
     }
     loss = block_sum(loss);
     absolute = block_sum(absolute);
+    samples = block_sum(samples);
     if (threadIdx.x == 0)
-        results[n] = n < w.valid ? counted(w, first, row_result{loss, absolute, (double)w.columns})
+        results[n] = n < w.valid ? counted(w, first, row_result{loss, absolute, samples})
                                  : row_result{0, 0, 0};
 }
 
@@ -168,9 +171,10 @@ template <typename T>
 __global__ void regression_back_kernel(loss_work w, error_curve curve, const T *y, T *dx)
 {
     for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride()) {
-        float d = widen(y[i]) - __int_as_float(w.labels[labels_of(w, i)]);
+        float label = __int_as_float(w.labels[labels_of(w, i)]);
+        float slope = isnan(label) ? 0.0f : slope_of(curve, widen(y[i]) - label);
 
-        dx[i] = narrow<T>((float)scale_of(w, i) * slope_of(curve, d));
+        dx[i] = narrow<T>((float)scale_of(w, i) * slope);
     }
 }
 
