@@ -26,8 +26,10 @@ plan = ghp.plan("gpt2-124m", machine="h100-sxm-8", nodes=2, workers=16, batch=51
 assert plan.step_s == plan.baselines["data"], plan.baselines' 2>err || fail "in the clean environment: $(tail -1 err)"
     # other versions of Python that start here: the wheel is the same for all
     for version in 3.11 3.12 3.13; do
-        "python$version" -c pass 2>/dev/null || { echo "not tried: no python$version here" >&2; continue; }
-        "python$version" -m venv "v$version" && "v$version/bin/pip" install -q --no-index wheel/ghp-*.whl >out 2>err ||
+        own=$(command -v "python$version") && "$own" -c pass 2>/dev/null ||
+            own=$(find "${PYENV_ROOT:-$HOME/.pyenv}/versions" -path "*/$version.*/bin/python" 2>/dev/null | tail -n 1)
+        [ -n "$own" ] || { echo "not tried: no python$version here" >&2; continue; }
+        "$own" -m venv "v$version" && "v$version/bin/pip" install -q --no-index wheel/ghp-*.whl >out 2>err ||
             fail "the wheel is not installed by Python $version: $(tail -3 err)"
         env -u GHP_BIN -u PYTHONPATH "v$version/bin/python" -c '
 import ghp
