@@ -141,7 +141,8 @@ enum {
     /* the addition of two tensors right before it, which others read too */
     GHP_FUSES_ADD_BEFORE = 1 << 6,
     GHP_FUSES_GRADIENT = 1 << 7, /* of a loss: its backward pass, where its output would be */
-    GHP_FUSES_MASK = 1 << 8      /* backward: its gradient takes the mask of the ReLU before it */
+    GHP_FUSES_MASK = 1 << 8,     /* backward: its gradient takes the mask of the ReLU before it */
+    GHP_FUSES_SUMS = 1 << 9      /* after it, the sums that a batch norm of its output needs */
 };
 
 #define GHP_TAKES(axes) (1u << GHP_AXES_##axes)

@@ -218,6 +218,41 @@ static void fuse_forward(struct fusing *f, int i)
     move(f, update, i);
 }
 
+/* The convolution right before a batch norm's STATS, in place, but for what makes the norm's weights ready. -1: none,
+ * or another tensor comes between. */
+static int summed_before(const struct fusing *f, int stats)
+{
+    const struct ghp_instr *norm = &f->program->instrs[stats], *conv;
+    int i = stats - 1;
+
+    while (i >= 0 && makes_ready(&f->program->instrs[i]))
+        i--;
+    conv = &f->program->instrs[i];
+    return i >= 0 && is_forward(conv) && conv->layer == ghp_fuse_summed(f->model, norm->layer) &&
+                   conv->micro == norm->micro && !conv->recompute && !norm->recompute &&
+                   same_place(f->program, conv->at.y, norm->at.x[0])
+               ? i
+               : -1;
+}
+
+/* The sums of a batch norm's input, by the convolution that makes it. `forward` is the norm's forward pass, whose place
+ * for statistics has them until then. */
+static void fuse_sums(struct fusing *f, int forward)
+{
+    struct ghp_program *program = f->program;
+    struct ghp_instr *norm = &program->instrs[forward];
+    int stats, conv;
+
+    if (!is_forward(norm) || !ghp_fuses(norm->local.op, GHP_FUSES_STATS) || norm->at.saved < 0)
+        return;
+    stats = earlier(program, forward, norm->layer, GHP_PASS_STATS);
+    conv = stats >= 0 ? summed_before(f, stats) : -1;
+    if (conv < 0) return;
+    program->instrs[conv].fusion.does.sums = forward;
+    program->instrs[stats].fusion.does.sums = norm->fusion.does.sums = conv;
+    ghp_keep_at(program, norm->at.saved, program->instrs[conv].point);
+}
+
 /* Whether the instruction before the sum makes what is added, and reads nothing of what it is added to. */
 static bool is_made_before(const struct fusing *f, int i)
 {
@@ -398,6 +433,7 @@ enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_progr
         f.order[i] = i;
     for (int i = 0; i < program->n_instrs; i++) {
         fuse_forward(&f, i);
+        fuse_sums(&f, i);
         fuse_sum(&f, i);
         fuse_pool(&f, i);
         fuse_mask(&f, i);

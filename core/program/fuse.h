@@ -19,6 +19,9 @@
  *
  * A loss writes its gradient in the forward pass already, where its output would be, which nothing else reads.
  *
+ * A convolution right before a batch norm, which alone reads it, may sum its output's channels, and their squares.
+ * These sums lie where the norm will save its statistics, which it makes of them.
+ *
  * An addition right before a layer norm or RMS norm is done where the norm is, which has the sum in registers.
  *
  * Products of one shape that read the same tensor (queries, keys and values; the two products before a gate) may run at
@@ -60,7 +63,8 @@ struct ghp_fuse_scope {
     bool masks; /* a convolution's BACKWARD_DATA has kernels that take a ReLU's mask */
 };
 
-/* The layers whose work one does in its forward pass (stats, gradient: the layer itself); -1: none. */
+/* The layers whose work one does in its forward pass (stats, gradient: the layer itself; sums: of a convolution the
+ * batch norm, and the other way round); -1: none. */
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int layer,
                                     struct ghp_fuse_scope scope);
 

@@ -36,6 +36,18 @@ int ghp_fuse_masked(const struct ghp_model *model, int layer)
                : -1;
 }
 
+int ghp_fuse_summed(const struct ghp_model *model, int layer)
+{
+    bool after = ghp_fuses(model->layers[layer].op, GHP_FUSES_STATS);
+    int conv = after ? model->layers[layer].inputs[0] : layer, norm = conv + 1;
+
+    if (norm >= model->n_layers || !ghp_fuses(model->layers[conv].op, GHP_FUSES_SUMS) ||
+        !ghp_fuses(model->layers[norm].op, GHP_FUSES_STATS) || only_reader(model, conv) != norm ||
+        model->layers[norm].norm.ghost_batch > 0)
+        return -1;
+    return after ? conv : norm;
+}
+
 /* The addition of two tensors that a norm right after it takes. */
 static int addition_of(const struct ghp_model *model, int taker)
 {
@@ -64,6 +76,7 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
         if (found.add != taker + 1 || model->layers[found.add].n_inputs != 2) found.add = -1;
     }
     if (ghp_fuses(op, GHP_FUSES_ADD_BEFORE)) found.add = addition_of(model, taker);
+    if (ghp_fuses(op, GHP_FUSES_SUMS | GHP_FUSES_STATS)) found.sums = ghp_fuse_summed(model, taker);
     if (found.bias >= 0) last = found.bias;
     if (found.add > taker) last = found.add;
     if (ghp_fuses(op, GHP_FUSES_RELU)) found.relu = ghp_fuse_reader(model, last, GHP_FUSES_RELU);
@@ -73,7 +86,8 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
 static bool is_alike(const struct ghp_epilogue *x, const struct ghp_epilogue *y)
 {
     return (x->bias >= 0) == (y->bias >= 0) && (x->relu >= 0) == (y->relu >= 0) &&
-           (x->stats >= 0) == (y->stats >= 0) && (x->add >= 0) == (y->add >= 0);
+           (x->stats >= 0) == (y->stats >= 0) && (x->add >= 0) == (y->add >= 0) &&
+           (x->sums >= 0) == (y->sums >= 0);
 }
 
 /* By Boyer and Moore's majority vote. */
@@ -102,6 +116,7 @@ struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer, enu
         if (votes == 0) usual = one;
         votes += is_alike(&usual, &one) ? 1 : -1;
     }
+    if (ghp_pass_is_backward(pass)) usual.sums = -1;
     return usual;
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/program/fuse.h"
 
-static const struct ghp_epilogue ghp_fuses_nothing = {-1, -1, -1, -1, -1};
+static const struct ghp_epilogue ghp_fuses_nothing = {-1, -1, -1, -1, -1, -1};
 enum {
     GHP_FUSES_FORWARD = GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_ADD_BEFORE | GHP_FUSES_GRADIENT
 };
@@ -64,5 +64,8 @@ int ghp_fuse_pool(const struct ghp_model *model, int layer);
 /* The ReLU whose backward pass the convolution's may take: it made the convolution's input and has no other reader, and
  * no batch norm takes it. -1: none. */
 int ghp_fuse_masked(const struct ghp_model *model, int layer);
+
+/* The other of a convolution and a batch norm that alone reads it, right after it; -1: there is none. */
+int ghp_fuse_summed(const struct ghp_model *model, int layer);
 
 #endif

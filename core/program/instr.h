@@ -106,9 +106,11 @@ struct ghp_nchw16c {
  * ReLU and an addition after it, a batch norm's statistics before it, and another norm's addition before it. In a sum
  * of gradients, a max pool's forward pass, a convolution's BACKWARD_DATA and a batch norm's backward passes, relu is
  * the backward pass of a ReLU. In other backward passes, add is the sum of gradients that follows. In a loss's forward
- * pass, gradient is its own backward pass. */
+ * pass, gradient is its own backward pass. A convolution's forward pass may leave the sums of its output where the
+ * batch norm after it saves its statistics: sums is then that norm's forward pass; in the norm's STATS and forward pass
+ * it is the convolution's. */
 struct ghp_epilogue {
-    int bias, relu, stats, add, gradient;
+    int bias, relu, stats, add, gradient, sums;
 };
 
 /* What one kernel does together (core/program/fuse.h); -1: none. */

@@ -77,6 +77,10 @@ struct ghp_tensors { /* NULL if the pass does not use it */
     /* batch_norm: what moves the states instead of this pass; NULL: this pass moves them */
     void *stats_delta[GHP_MAX_STATES];
     void *saved; /* ghp_local_saved_bytes */
+    /* Sums of each channel of a convolution's y, then those of the squares: 2 k floats. Its forward pass (spec.sums)
+     * writes them, STATS or the forward pass of the batch norm after it reads them; they may lie at its `saved`. NULL:
+     * nobody reads them, or nobody made them. */
+    float *sums;
     /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
     double *stats;
     /* [n][h]; negative: ignored. A loss of numbers: in the shape of x (ghp_label_number). Several outputs that share
@@ -200,12 +204,15 @@ struct ghp_kernel_spec {
     bool add;
     /* A loss's forward pass: y gets the gradient that BACKWARD_DATA would make of it. */
     bool gradient;
+    /* A convolution's forward pass writes `sums`, a batch norm's STATS and forward pass read them. Only asked of a
+     * backend that sums. */
+    bool sums;
 };
 
 /* Whether anything is fused. */
 static inline bool ghp_kernel_spec_is_fused(struct ghp_kernel_spec spec)
 {
-    return spec.bias || spec.relu || spec.stats || spec.add || spec.gradient;
+    return spec.bias || spec.relu || spec.stats || spec.add || spec.gradient || spec.sums;
 }
 
 enum { GHP_ALGORITHM_BYTES = 64, GHP_MAX_ALGORITHMS = 12 };
@@ -257,6 +264,8 @@ struct ghp_backend_ops {
     bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
     /* Whether BACKWARD_DATA of the operation may add its gradient to what is there (spec.add). NULL: none may. */
     bool (*adds)(const struct ghp_backend *backend, enum ghp_op op);
+    /* Whether convolutions' forward passes make the sums of a batch norm's input (spec.sums). NULL: none does. */
+    bool (*sums)(const struct ghp_backend *backend);
     /* As prepare_as (algorithm may be NULL), in these formats; if the algorithm of that name reorders otherwise,
      * by the same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, if there is no
      * such kernel. Not NULL if can_block or fuses is not. */

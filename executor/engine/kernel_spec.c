@@ -35,16 +35,33 @@ struct ghp_kernel_spec ghp_kernel_spec_variant(struct ghp_kernel_spec likely, en
                                     .y = likely.y && (i & 2) != 0,
                                     .w = likely.w,
                                     .bias = fused && pass == GHP_PASS_FORWARD,
-                                    .relu = fused};
+                                    .relu = fused,
+                                    .sums = i == GHP_KERNEL_SPEC_MAX};
 }
 
-struct ghp_kernel_spec ghp_kernel_spec_with(struct ghp_kernel_spec spec, struct ghp_epilogue fused)
+int ghp_kernel_spec_variants(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                             enum ghp_op op, enum ghp_pass pass)
+{
+    bool may_sum = pass == GHP_PASS_FORWARD && (ghp_op_of(op)->fuses & GHP_FUSES_SUMS) != 0;
+    if (may_sum && ghp_backend_sums(ops, backend)) return GHP_KERNEL_SPEC_MAX + 1;
+    return ghp_backend_fuses(ops, backend, op, pass) ? GHP_KERNEL_SPEC_MAX
+                                                     : GHP_KERNEL_SPEC_MAX / 2;
+}
+
+bool ghp_backend_sums(const struct ghp_backend_ops *ops, const struct ghp_backend *backend)
+{
+    return ops->sums != NULL && ops->sums(backend);
+}
+
+struct ghp_kernel_spec ghp_kernel_spec_with(struct ghp_kernel_spec spec, struct ghp_epilogue fused,
+                                            bool sums)
 {
     spec.bias = fused.bias >= 0;
     spec.relu = fused.relu >= 0;
     spec.stats = fused.stats >= 0;
     spec.add = fused.add >= 0;
     spec.gradient = fused.gradient >= 0;
+    spec.sums = sums && fused.sums >= 0;
     return spec;
 }
 
@@ -71,13 +88,12 @@ enum ghp_status ghp_kernel_spec_scratch(const struct ghp_backend_ops *ops,
                                         const struct ghp_op_entry *entry, int64_t *bytes)
 {
     struct ghp_kernel_spec likely = ghp_kernel_spec_likely(ops, backend, &task->local);
-    bool fuses = ghp_backend_fuses(ops, backend, task->local.op, task->pass);
+    int n = ghp_kernel_spec_variants(ops, backend, task->local.op, task->pass);
     *bytes = 0;
-    for (int i = 0; i < GHP_KERNEL_SPEC_MAX; i++) {
+    for (int i = 0; i < n; i++) {
         struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, task->pass, i);
         struct ghp_kernel *kernel = NULL;
         bool known = (spec.x ? 1 : 0) + (spec.y ? 2 : 0) != (i & 3);
-        if (ghp_kernel_spec_is_fused(spec) && !fuses) break;
         if (known) continue; /* with blocks if there can be none: as an earlier one */
         GHP_TRY(prepare(ops, backend, task, ghp_kernel_spec_algorithm(entry, spec), spec, &kernel));
         if (kernel == NULL) continue;

@@ -20,8 +20,12 @@ struct ghp_kernel_spec ghp_kernel_spec_likely(const struct ghp_backend_ops *ops,
                                               const struct ghp_backend *backend,
                                               const struct ghp_local *local);
 
-/* The same formats with what is fused. */
-struct ghp_kernel_spec ghp_kernel_spec_with(struct ghp_kernel_spec spec, struct ghp_epilogue fused);
+/* Whether the backend's convolutions make the sums of a batch norm's input. */
+bool ghp_backend_sums(const struct ghp_backend_ops *ops, const struct ghp_backend *backend);
+
+/* The same formats with what is fused; with sums only if the backend makes them. */
+struct ghp_kernel_spec ghp_kernel_spec_with(struct ghp_kernel_spec spec, struct ghp_epilogue fused,
+                                            bool sums);
 
 /* Whether the backend may have a kernel that fuses a pass with others (core/program/fuse.h). */
 bool ghp_backend_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
@@ -29,10 +33,13 @@ bool ghp_backend_fuses(const struct ghp_backend_ops *ops, const struct ghp_backe
 
 /* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is
  * the most that any of them takes: the i-th of GHP_KERNEL_SPEC_MAX, none with more blocks than `likely`; the second
- * half with a ReLU and (forward) a bias, for passes that take them along. */
+ * half with a ReLU and (forward) a bias, for passes that take them along. One more makes sums. */
 enum { GHP_KERNEL_SPEC_MAX = 8 };
 struct ghp_kernel_spec ghp_kernel_spec_variant(struct ghp_kernel_spec likely, enum ghp_pass pass,
                                                int i);
+/* How many of them a backend may have of a pass. */
+int ghp_kernel_spec_variants(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
+                             enum ghp_op op, enum ghp_pass pass);
 
 /* That scratch, for the pass by the algorithms that an entry names (NULL: the likeliest).
  *

@@ -65,7 +65,7 @@ static enum ghp_status prepare(struct ghp_kernels *kernels, struct ghp_kernel_en
 static bool same_spec(struct ghp_kernel_spec a, struct ghp_kernel_spec b)
 {
     return a.x == b.x && a.y == b.y && a.w == b.w && a.bias == b.bias && a.relu == b.relu &&
-           a.stats == b.stats && a.add == b.add && a.gradient == b.gradient;
+           a.stats == b.stats && a.add == b.add && a.gradient == b.gradient && a.sums == b.sums;
 }
 
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
@@ -103,13 +103,12 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     struct ghp_kernel *kernel = NULL;
     int64_t profiled = 0;
     struct ghp_kernel_spec likely = ghp_kernel_spec_likely(kernels->ops, kernels->backend, local);
-    bool fuses = ghp_backend_fuses(kernels->ops, kernels->backend, local->op, pass);
+    int n = ghp_kernel_spec_variants(kernels->ops, kernels->backend, local->op, pass);
 
     *bytes = 0;
-    for (int i = 0; i < GHP_KERNEL_SPEC_MAX; i++) {
+    for (int i = 0; i < n; i++) {
         struct ghp_kernel_spec spec = ghp_kernel_spec_variant(likely, pass, i);
 
-        if (ghp_kernel_spec_is_fused(spec) && !fuses) break;
         GHP_TRY(ghp_kernels_find(kernels, local, pass, spec, &kernel));
         if (kernel == NULL) continue;
         int64_t own = kernels->ops->scratch_bytes(kernel);

@@ -62,7 +62,8 @@ static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_kernel_spec spec =
-        ghp_kernel_spec_with(ghp_kernels_spec(&w->kernels, &w->program, instr), instr->fusion.does);
+        ghp_kernel_spec_with(ghp_kernels_spec(&w->kernels, &w->program, instr), instr->fusion.does,
+                             ghp_backend_sums(w->exec.backend_ops, w->exec.backend));
 
     *fused = NULL;
     if (!ghp_kernel_spec_is_fused(spec) || !can_fuse(w, i)) return GHP_OK;

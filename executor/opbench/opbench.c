@@ -24,6 +24,7 @@ struct ghp_opbench {
     char *scratch;         /* of the kernel, in turns too */
     int64_t scratch_bytes; /* there are */
     void *bias;            /* that the kernel fuses; NULL: none yet */
+    void *sums;            /* that it makes or reads; NULL: none yet */
     void *bias_bf16;       /* its copy; NULL: none */
     char *w_bf16;          /* each call's copy of its weights in bfloat16; NULL: none */
     char *others; /* each call's other half of the sum that it fuses, or its mask; NULL: none */
@@ -316,6 +317,19 @@ static enum ghp_status add_masks(struct ghp_opbench *bench)
     return GHP_OK;
 }
 
+/* The sums of a batch norm's input: zeros, of which it makes statistics at once. */
+static enum ghp_status add_sums(struct ghp_opbench *bench)
+{
+    int64_t bytes = 2 * bench->set.local.k * (int64_t)sizeof(float);
+
+    if (bench->sums != NULL) return GHP_OK;
+    GHP_TRY(ghp_device_allocate(bench->device, bytes, &bench->sums));
+    GHP_TRY(ghp_device_clear(bench->device, GHP_DEVICE_STREAM_COMPUTE, bench->sums, bytes));
+    for (int i = 0; i < bench->n_calls; i++)
+        bench->calls[i].at.sums = bench->sums;
+    return GHP_OK;
+}
+
 static bool takes_mask(const struct ghp_opbench *bench, struct ghp_kernel_spec spec)
 {
     return spec.relu && bench->pass == GHP_PASS_BACKWARD_DATA &&
@@ -332,12 +346,13 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
     GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, spec,
                                  &bench->kernel));
     if (bench->kernel == NULL) { /* none that fuses */
-        spec.bias = spec.relu = spec.stats = spec.add = spec.gradient = false;
+        spec.bias = spec.relu = spec.stats = spec.add = spec.gradient = spec.sums = false;
         GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, spec,
                                      &bench->kernel));
     }
     if (spec.bias) GHP_TRY(add_bias(bench));
     if (spec.add) GHP_TRY(add_others(bench));
+    if (spec.sums) GHP_TRY(add_sums(bench));
     if (takes_mask(bench, spec)) GHP_TRY(add_masks(bench));
     return place_scratch(bench);
 }
@@ -374,6 +389,7 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     if (bench->moment != NULL) bench->device.ops->event_close(bench->device.backend, bench->moment);
     unblock(bench->device, bench->scratch);
     ghp_device_release(bench->device, bench->bias);
+    ghp_device_release(bench->device, bench->sums);
     ghp_device_release(bench->device, bench->bias_bf16);
     unblock(bench->device, bench->w_bf16);
     unblock(bench->device, bench->others);

@@ -40,14 +40,18 @@ struct ghp_kernel_spec ghp_autotuning_spec(const struct ghp_measure *m,
                                            const struct ghp_worklist_op *op,
                                            const struct ghp_worklist_variant *variant)
 {
-    const struct ghp_kernel_spec spec = {
+    struct ghp_kernel_spec spec = {
         .x = variant->x,
         .y = variant->y,
         .w = ghp_op_of(op->local.op)->chooses_format &&
              ghp_backend_blocks_weights(m->backend_ops, m->backend, &op->local)};
 
-    if (!ghp_backend_fuses(m->backend_ops, m->backend, op->local.op, op->pass)) return spec;
-    return ghp_kernel_spec_with(spec, op->epilogue);
+    bool sums = ghp_backend_sums(m->backend_ops, m->backend);
+    struct ghp_kernel_spec with = ghp_kernel_spec_with(spec, op->epilogue, sums);
+
+    if (ghp_backend_fuses(m->backend_ops, m->backend, op->local.op, op->pass)) return with;
+    spec.sums = with.sums && op->pass == GHP_PASS_STATS;
+    return spec;
 }
 
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,

@@ -164,9 +164,9 @@ static void op_key(const struct ghp_measure *m, const struct ghp_worklist_op *op
     for (int i = 0; i < op->n_variants; i++) {
         const struct ghp_kernel_spec f = ghp_autotuning_spec(m, op, &op->variants[i]);
 
-        n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " %s%s%s%s%s%s%s.",
+        n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " %s%s%s%s%s%s%s%s.",
                       f.x ? "x" : "", f.y ? "y" : "", f.w ? "w" : "", f.bias ? "b" : "",
-                      f.relu ? "r" : "", f.stats ? "s" : "", f.add ? "a" : "");
+                      f.relu ? "r" : "", f.stats ? "s" : "", f.add ? "a" : "", f.sums ? "u" : "");
     }
 }
 

@@ -13,7 +13,7 @@ over() {
     find core onnx inspect planner executor profiler tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
         sort | xargs awk '
         FNR == 1 && ++files > 1 && lines > 600 { print file, lines }
-        FNR == 1 { file = FILENAME }
+        FNR == 1 { file = FILENAME; start = 0 }
         { lines = FNR }
         /^[a-z_].*\(/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
         /^{$/ { start = FNR }

@@ -3,7 +3,8 @@
  * emulated cuBLASLt.
  *
  * In bf16 they read weights in bfloat16, as the libraries do: their copies, or cast in scratch. With GHP_EMULATED_CASTS
- * set they always cast. */
+ * set they always cast. The sums of outputs are part of a convolution whose channels come in eights, as cuDNN has
+ * engines for them; of others ghp's kernels make them. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <stdlib.h>
@@ -33,17 +34,36 @@ static enum ghp_status run_cast(struct ghp_cuda_kernel *kernel,
     return run_direct(kernel, &cast);
 }
 
+/* sums.cpp */
+void ghp_emulated_sums(cudaStream_t stream, int64_t rows, int64_t c, const void *y, float *sums);
+
+static enum ghp_status run_summed(struct ghp_cuda_kernel *kernel,
+                                  const struct ghp_kernel_arguments *args)
+{
+    const struct ghp_local *l = &kernel->base.local;
+
+    GHP_TRY(run_cast(kernel, args));
+    if (args->at.sums != NULL)
+        ghp_emulated_sums(ghp_cuda_launch(kernel->base.backend).stream, l->n * l->p * l->q, l->k,
+                          args->at.y, args->at.sums);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)
 {
+    bool sums = kernel->fused.sums && kernel->base.local.k % 8 == 0;
+    int64_t cast;
+
     (void)wanted;
     ghp_cuda_direct_prepare(kernel);
     if (kernel->base.backend->config.element_bytes != 2 ||
         kernel->base.pass == GHP_PASS_BACKWARD_WEIGHT)
         return GHP_OK;
     run_direct = kernel->run;
-    kernel->run = run_cast;
-    kernel->base.scratch_bytes =
-        ghp_cuda_scratch(ghp_local_weight_elements(&kernel->base.local) * 2);
+    kernel->run = sums ? run_summed : run_cast;
+    if (sums) kernel->epilogue = false;
+    cast = ghp_cuda_scratch(ghp_local_weight_elements(&kernel->base.local) * 2);
+    if (kernel->base.scratch_bytes < cast) kernel->base.scratch_bytes = cast;
     return GHP_OK;
 }
 

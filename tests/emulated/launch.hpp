@@ -8,7 +8,8 @@
 #include <functional>
 #include <string>
 
-// Puts a kernel's work into a stream's order. `name` is what it is called where launches are counted.
+// Puts a kernel's work into a stream's order. `name` is what it is called where launches are counted;
+// empty: it is part of the kernel before it.
 void emulated_enqueue(cudaStream_t stream, const std::string &name, std::function<void()> work);
 // The same of work that waits for other processes: other streams continue meanwhile.
 void emulated_enqueue_waiting(cudaStream_t stream, const std::string &name,

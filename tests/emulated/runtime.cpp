@@ -270,7 +270,7 @@ std::string emulated_name(const char *call, const std::type_info *function)
 
 static void note_kernel(cudaStream_t stream, const std::string &name)
 {
-    if (!captured(stream)) return;
+    if (!captured(stream) || name.empty()) return;
     recording.graph->kernels++;
     recording.graph->by_name[name]++;
 }

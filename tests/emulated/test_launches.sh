@@ -3,7 +3,8 @@
 # tests/emulated/test_launches.sh - what a step of GPT-2 launches: kernels, copies and timed events of its graphs,
 # printed, and no more than they were; each kernel and each call of cuBLASLt with how often; and the bytes of its
 # instructions, one by one and as kernels do them together. One step of 16 has its instructions timed. q, k and v run at
-# once, and k and v of grouped heads, to the bits of single products. In full: of GPT-2 124M, and of resnet50.
+# once, and k and v of grouped heads, to the bits of single products. A batch norm's forward pass is two kernels, as the
+# convolution before it makes its sums. In full: of GPT-2 124M, and of resnet50.
 #
 # Kernels are counted on an emulated GPU, where convolutions and attention take ghp's own: an attention one forward and
 # three backward. Products are called as cuda/linear.c calls cuBLASLt. In short tests emulated/graphs stands for it.
@@ -60,6 +61,9 @@ at_once 4 3
 [ "$graphs" -ge 32 ] || fail "$graphs graphs of 33 steps"
 most kernels "$kernels" "$graphs" 109
 most events "$events" "$graphs" 7
+counted "$GHP_SOURCE/models/small-resnet.json" 3
+norms=$(awk '$2 == "given_norm_kernel" { print $1 }' step)
+[ "$norms" = 6 ] || fail "$norms batch norms of given sums, not 6: $(grep norm step)"
 if full; then
     analytic gpt2-124m@1024 profile.json
     "$GHP_BIN/ghp-plan" gpt2-124m@1024 --profile profile.json --workers 1 --batch 8 -o plan.json >out 2>&1 ||
@@ -72,5 +76,6 @@ json.dump({**net, 'vocabulary_multiple': 64}, open('gpt2-124m.json', 'w'))" || f
     most kernels "$kernels" "$graphs" 555
     most events "$events" "$graphs" 47
     counted "$GHP_SOURCE/models/resnet50.json" 3
+    most kernels "$kernels" "$graphs" 566
 fi
 [ $failures -eq 0 ]

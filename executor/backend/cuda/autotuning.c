@@ -11,7 +11,7 @@ struct trial {
     struct ghp_cuda_kernel *kernel;
     struct ghp_backend *backend;
     struct ghp_operand_set set;
-    void *w_bf16, *bias_bf16; /* NULL: none */
+    void *w_bf16, *bias_bf16, *sums; /* NULL: none */
     struct ghp_device_event *begin, *end;
 };
 
@@ -22,7 +22,8 @@ static int64_t most_scratch(const struct ghp_cuda_kernel *kernel,
 
     for (int i = 0; i < list->n; i++)
         if (list->workspace_bytes[i] > most) most = list->workspace_bytes[i];
-    return ghp_cuda_scratch(kernel->workspace_at + most);
+    most = ghp_cuda_scratch(kernel->workspace_at + most);
+    return most > ghp_cuda_epilogue_scratch(kernel) ? most : ghp_cuda_epilogue_scratch(kernel);
 }
 
 /* In bf16 as in training: copies of the weights, and of the bias, that products read. */
@@ -59,6 +60,9 @@ static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_candida
     if (t->kernel->fused.bias)
         GHP_TRY(ghp_device_allocate(device, base->local.k * (int64_t)sizeof(float),
                                     &t->set.args.at.w[1]));
+    if (t->kernel->fused.sums)
+        GHP_TRY(ghp_device_allocate(device, 2 * base->local.k * (int64_t)sizeof(float), &t->sums));
+    t->set.args.at.sums = t->sums;
     GHP_TRY(add_copies(t));
     GHP_TRY(ghp_cuda_device.event_open(t->backend, true, &t->begin));
     return ghp_cuda_device.event_open(t->backend, true, &t->end);
@@ -70,6 +74,7 @@ static void close_trial(struct trial *t)
 
     ghp_cuda_device.event_close(t->backend, t->end);
     ghp_cuda_device.event_close(t->backend, t->begin);
+    ghp_device_release(device, t->sums);
     ghp_device_release(device, t->bias_bf16);
     ghp_device_release(device, t->w_bf16);
     ghp_device_release(device, t->set.args.at.w[1]);

@@ -145,9 +145,12 @@ static bool takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel_spec fus
     if (pass == GHP_PASS_BACKWARD_DATA && fused.add)
         return takes_sum(op) && !fused.bias && !fused.relu && !fused.stats && !fused.gradient;
     if (op == GHP_OP_CONV2D && pass == GHP_PASS_BACKWARD_DATA)
-        return !fused.bias && !fused.stats && !fused.add && !fused.gradient;
+        return !fused.bias && !fused.stats && !fused.add && !fused.gradient && !fused.sums;
+    if (op == GHP_OP_CONV2D && fused.sums)
+        return pass == GHP_PASS_FORWARD && !fused.bias && !fused.relu;
     if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR)
-        return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add && !fused.gradient;
+        return pass == GHP_PASS_FORWARD && !fused.stats && !fused.add && !fused.gradient &&
+               !fused.sums;
     return ghp_cuda_native_takes(op, pass, fused);
 }
 
@@ -214,6 +217,12 @@ static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum g
 static bool cuda_adds(const struct ghp_backend *backend, enum ghp_op op)
 {
     return !backend->config.exact && takes_sum(op);
+}
+
+/* In bfloat16, which rounds more than float sums do (kernels/given_sums.cu), and for which cuDNN has engines. */
+static bool cuda_sums(const struct ghp_backend *backend)
+{
+    return backend->config.element_bytes == 2 && !backend->config.exact;
 }
 
 static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
@@ -291,6 +300,7 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .prepare_as = cuda_prepare_as,
     .fuses = cuda_fuses,
     .adds = cuda_adds,
+    .sums = cuda_sums,
     .prepare_nchw16c = cuda_prepare_with,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,

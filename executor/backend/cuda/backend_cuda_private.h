@@ -64,8 +64,8 @@ struct ghp_cuda_kernel {
     struct ghp_kernel base;
     char algorithm[GHP_CHOICE_NAME_BYTES];
     struct ghp_kernel_spec fused; /* what the pass fuses; of tensors' formats there is one */
-    /* of a convolution or linear layer, whether `run` leaves its bias and ReLU, or the ReLU's mask, to a kernel after
-     * it */
+    /* of a convolution or linear layer, whether `run` leaves its bias and ReLU, the ReLU's mask or the sums of its
+     * output to a kernel after it */
     bool epilogue;
     enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
     /* ghp_backend_ops.run_all; NULL: one after the other */
@@ -101,12 +101,16 @@ static inline struct ghp_chosen ghp_cuda_chosen(const struct ghp_cuda_kernel *ke
     return (struct ghp_chosen){.local = &kernel->base.local,
                                .pass = kernel->base.pass,
                                .bias = kernel->fused.bias,
-                               .relu = kernel->fused.relu};
+                               .relu = kernel->fused.relu,
+                               .sums = kernel->fused.sums};
 }
 
 /* Runs the pass, with what it fuses. */
 enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel,
                                     const struct ghp_kernel_arguments *args);
+
+/* Scratch of the kernels that run the epilogue. */
+int64_t ghp_cuda_epilogue_scratch(const struct ghp_cuda_kernel *kernel);
 
 /* Fills in run, release, data, algorithm and base.scratch_bytes of a kernel whose base says what is asked for.
  *

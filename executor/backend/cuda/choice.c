@@ -32,7 +32,7 @@ int ghp_choice_best(const struct ghp_timed_choice *candidates, int n)
 struct ghp_choice_entry {
     char key[GHP_KEY_BYTES];
     enum ghp_pass pass;
-    bool bias, relu;
+    bool bias, relu, sums;
     char name[GHP_CHOICE_NAME_BYTES];
 };
 
@@ -43,7 +43,7 @@ static struct ghp_choice_entry *find(const struct ghp_choices *choices, struct g
         struct ghp_choice_entry *e = &choices->entries[i];
 
         if (e->pass == chosen.pass && e->bias == chosen.bias && e->relu == chosen.relu &&
-            strcmp(e->key, key) == 0)
+            e->sums == chosen.sums && strcmp(e->key, key) == 0)
             return e;
     }
     return NULL;
@@ -81,6 +81,7 @@ enum ghp_status ghp_choices_keep(struct ghp_choices *choices, struct ghp_chosen 
     entry->pass = chosen.pass;
     entry->bias = chosen.bias;
     entry->relu = chosen.relu;
+    entry->sums = chosen.sums;
     snprintf(entry->name, sizeof entry->name, "%s", name);
     return GHP_OK;
 }

@@ -28,7 +28,7 @@ struct ghp_choices { /* of a backend; zeroed: none */
 struct ghp_chosen { /* what is chosen for */
     const struct ghp_local *local;
     enum ghp_pass pass;
-    bool bias, relu; /* fused */
+    bool bias, relu, sums; /* fused */
 };
 
 /* The name kept for it; NULL: none. */

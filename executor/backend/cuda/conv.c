@@ -1,7 +1,7 @@
 /* executor/backend/cuda/conv.c - convolutions by cuDNN: one graph a pass (cuda/graph.h), run by the engine that won.
  *
- * A bias and a ReLU that a forward pass fuses, or the mask of a ReLU that a gradient takes, are part of a second graph,
- * or left to ghp's own kernel after the first, whichever was faster.
+ * A bias and a ReLU that a forward pass fuses, the sums of its output, or the mask of a ReLU that a gradient takes, are
+ * part of a second graph, or left to ghp's own kernels after the first, whichever was faster.
  *
  * Scratch: in bf16 the weights, unless they have a copy, or their gradient, in that precision; then the engine's
  * workspace. */
@@ -41,7 +41,8 @@ static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel,
                                 const struct ghp_kernel_arguments *args)
 {
     const struct conv *conv = kernel->data;
-    int which = conv->plan[FUSED].plan != NULL ? FUSED : ALONE;
+    bool sums = kernel->fused.sums && args->at.sums != NULL;
+    int which = conv->plan[FUSED].plan != NULL && sums == kernel->fused.sums ? FUSED : ALONE;
     cudaStream_t stream = ghp_cuda_launch(kernel->base.backend).stream;
     int64_t weights = ghp_local_weight_elements(&kernel->base.local);
     enum ghp_pass pass = kernel->base.pass;
@@ -55,6 +56,10 @@ static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel,
     ghp_graph_bind(&at, GHP_GRAPH_W, copy != NULL ? copy : is_bf16(kernel) ? scratch : w);
     ghp_graph_bind(&at, GHP_GRAPH_Y, pass == GHP_PASS_FORWARD ? args->at.y : args->at.dy);
     if (which == FUSED && kernel->fused.bias) ghp_graph_bind(&at, GHP_GRAPH_BIAS, args->at.w[1]);
+    if (which == FUSED && sums) {
+        ghp_graph_bind(&at, GHP_GRAPH_SUMS, args->at.sums);
+        ghp_graph_bind(&at, GHP_GRAPH_SQUARES, args->at.sums + kernel->base.local.k);
+    }
     if (which == FUSED && pass == GHP_PASS_BACKWARD_DATA)
         ghp_graph_bind(&at, GHP_GRAPH_MASK, args->at.x[0]);
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT && copy == NULL)
@@ -102,11 +107,15 @@ static void settle(struct ghp_cuda_kernel *kernel)
     const struct conv *conv = kernel->data;
     const struct ghp_graph_plan *alone = &conv->plan[ALONE], *fused = &conv->plan[FUSED];
     bool fuses = fused->plan != NULL;
+    int64_t workspace = fuses ? fused->workspace_bytes : alone->workspace_bytes,
+            after = ghp_cuda_epilogue_scratch(kernel);
     char name[2 * GHP_GRAPH_NAME_BYTES + 4];
 
     kernel->epilogue = ghp_kernel_spec_is_fused(kernel->fused) && !fuses;
-    kernel->base.scratch_bytes = ghp_cuda_scratch(
-        kernel->workspace_at + (fuses ? fused->workspace_bytes : alone->workspace_bytes));
+    if (kernel->fused.sums && workspace < alone->workspace_bytes)
+        workspace = alone->workspace_bytes; /* evaluations sum nothing */
+    kernel->base.scratch_bytes = ghp_cuda_scratch(kernel->workspace_at + workspace);
+    if (kernel->epilogue && kernel->base.scratch_bytes < after) kernel->base.scratch_bytes = after;
     snprintf(name, sizeof name, fuses ? "%s & %s" : "%s", alone->name, fused->name);
     ghp_choice_text(kernel->algorithm, "cudnn", (int64_t)cudnn_of(kernel)->cudnnGetVersion(), name);
 }
@@ -135,7 +144,8 @@ static enum ghp_status open_graph(struct ghp_cuda_kernel *kernel, int which)
                                         .pass = kernel->base.pass,
                                         .bf16 = is_bf16(kernel),
                                         .bias = which == FUSED && kernel->fused.bias,
-                                        .relu = which == FUSED && kernel->fused.relu};
+                                        .relu = which == FUSED && kernel->fused.relu,
+                                        .sums = which == FUSED && kernel->fused.sums};
     struct ghp_graph_target target = {.handle = ghp_cuda_of(kernel->base.backend)->cudnn_handle};
     struct conv *conv = kernel->data;
 
@@ -214,6 +224,13 @@ static enum ghp_status choose_fused(struct ghp_cuda_kernel *kernel)
     return status;
 }
 
+/* cuDNN is promised tensors at multiples of 16 bytes, and the sums of squares lie right after the others. */
+static bool may_fuse(const struct ghp_cuda_kernel *kernel)
+{
+    return ghp_kernel_spec_is_fused(kernel->fused) &&
+           (!kernel->fused.sums || kernel->base.local.k % 4 == 0);
+}
+
 /* Chooses the engines by these names, if they are of this version. An engine that is not available is replaced by
  * cuDNN's first suggestion, which is the same in a run as it was for the profile. Without names it takes the
  * fastest. */
@@ -230,14 +247,12 @@ static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, 
         *taken = take_named(kernel, ALONE, alone);
     }
     if (*taken) {
-        if (fused != NULL && ghp_kernel_spec_is_fused(kernel->fused) &&
-            open_graph(kernel, FUSED) == GHP_OK)
+        if (fused != NULL && may_fuse(kernel) && open_graph(kernel, FUSED) == GHP_OK)
             take_named(kernel, FUSED, fused);
         return GHP_OK;
     }
     GHP_TRY(choose_alone(kernel, most, taken));
-    return *taken && ghp_kernel_spec_is_fused(kernel->fused) && most > 1 ? choose_fused(kernel)
-                                                                         : GHP_OK;
+    return *taken && may_fuse(kernel) && most > 1 ? choose_fused(kernel) : GHP_OK;
 }
 
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)

@@ -62,7 +62,7 @@ static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel,
 void ghp_cuda_direct_prepare(struct ghp_cuda_kernel *kernel)
 {
     kernel->run = run_direct;
-    kernel->epilogue = kernel->fused.bias || kernel->fused.relu;
-    kernel->base.scratch_bytes = 0;
+    kernel->epilogue = kernel->fused.bias || kernel->fused.relu || kernel->fused.sums;
+    kernel->base.scratch_bytes = ghp_cuda_epilogue_scratch(kernel);
     memcpy(kernel->algorithm, GHP_CUDA_DIRECT, sizeof(GHP_CUDA_DIRECT));
 }

@@ -22,7 +22,8 @@ static enum ghp_status make_tensor(struct ghp_graph *g, const struct tensor *t,
                                    cudnnBackendDescriptor_t *made)
 {
     int64_t n = t->dims[0], c = t->dims[1], h = t->dims[2], w = t->dims[3];
-    bool passing = is_virtual(t->id), wide = passing || t->id == GHP_GRAPH_BIAS;
+    bool passing = is_virtual(t->id), sums = t->id == GHP_GRAPH_SUMS || t->id == GHP_GRAPH_SQUARES,
+         wide = passing || sums || t->id == GHP_GRAPH_BIAS;
     const struct ghp_graph_tensor tensor = {
         .id = t->id,
         .type = g->request.bf16 && !wide ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT,
@@ -179,6 +180,28 @@ static enum ghp_status make_mask(struct ghp_graph *g, cudnnBackendDescriptor_t g
     return make_pointwise(g, CUDNN_POINTWISE_RELU_BWD, operands, 3, operation);
 }
 
+/* The sums of y's channels, and of their squares. */
+static enum ghp_status make_sums(struct ghp_graph *g, cudnnBackendDescriptor_t y,
+                                 cudnnBackendDescriptor_t *operation)
+{
+    const struct tensor of_sums = {GHP_GRAPH_SUMS, {1, g->request.local.k, 1, 1}},
+                        of_squares = {GHP_GRAPH_SQUARES, {1, g->request.local.k, 1, 1}};
+    cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
+    cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t sums, squares;
+    const struct ghp_cudnn_attribute attributes[] = {
+        {CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode},
+        {CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type},
+        {CUDNN_ATTR_OPERATION_GENSTATS_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
+        {CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &sums},
+        {CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &squares}};
+
+    GHP_TRY(make_tensor(g, &of_sums, &sums));
+    GHP_TRY(make_tensor(g, &of_squares, &squares));
+    GHP_TRY(ghp_graph_make(g, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR, operation));
+    return ghp_cudnn_fill(g->cudnn, *operation, attributes, GHP_COUNT_OF(attributes));
+}
+
 static enum ghp_status make_backward(struct ghp_graph *g, struct ghp_graph_operations *o)
 {
     cudnnBackendDescriptor_t y, x;
@@ -206,6 +229,7 @@ static enum ghp_status make_operations(struct ghp_graph *g, struct ghp_graph_ope
         GHP_TRY(make_forward(g, CUDNN_POINTWISE_ADD, product, bias, sum, &o->items[o->n++]));
         product = sum;
     }
+    if (r->sums) return make_sums(g, y, &o->items[o->n++]);
     if (!r->relu) return GHP_OK;
     return make_forward(g, CUDNN_POINTWISE_RELU_FWD, product, NULL, y, &o->items[o->n++]);
 }

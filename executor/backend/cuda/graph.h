@@ -22,7 +22,9 @@ enum { /* tensors of a convolution's graph */
        GHP_GRAPH_BIAS,
        GHP_GRAPH_PRODUCT, /* before the bias; and before the ReLU: in no memory */
        GHP_GRAPH_SUM,
-       GHP_GRAPH_MASK /* the output of the ReLU that made x */
+       GHP_GRAPH_MASK, /* the output of the ReLU that made x */
+       GHP_GRAPH_SUMS, /* float, of y's channels; and of their squares */
+       GHP_GRAPH_SQUARES
 };
 
 enum { /* tensors of an attention's graph: activations are [n][position][head][channel] */
@@ -52,10 +54,11 @@ struct ghp_graph_request {
     struct ghp_local local; /* conv2d; or attention, in bf16 */
     /* FORWARD: x, w -> y; BACKWARD_DATA: w, dy -> dx; BACKWARD_WEIGHT: x, dy -> dw */
     enum ghp_pass pass;
-    bool bf16; /* all tensors but the bias; else float */
+    bool bf16; /* all tensors but the bias and the sums; else float */
     /* FORWARD: y = relu(conv(x, w) + bias), as far as asked for; BACKWARD_DATA, relu: dx is 0 where mask is not above
      * 0 */
     bool bias, relu;
+    bool sums;  /* FORWARD, without these: also the sums of y */
     bool exact; /* BACKWARD_DATA of attention: the sums of dqueries have one order */
 };
 

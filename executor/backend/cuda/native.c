@@ -68,7 +68,8 @@ bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_kernel
         enum ghp_op op;
         enum ghp_pass pass;
         struct ghp_kernel_spec most;
-    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.relu = true, .stats = true, .add = true}},
+    } takers[] = {{GHP_OP_BATCH_NORM, GHP_PASS_STATS, {0}}, /* given sums */
+                  {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.relu = true, .stats = true, .add = true}},
                   {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.relu = true}},
                   {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, {.relu = true, .stats = true}},
                   {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, {.bias = true, .add = true}},

@@ -4,6 +4,17 @@
 static enum ghp_status run_stats(struct ghp_cuda_kernel *kernel,
                                  const struct ghp_kernel_arguments *args)
 {
+    const struct ghp_local *l = &kernel->base.local;
+    struct ghp_sum_job given = {.rows = ghp_cuda_native_rows(l),
+                                .c = l->c,
+                                .x = args->at.x[0],
+                                .shift = args->at.state[0],
+                                .sums = args->at.sums,
+                                .out = args->at.stats};
+
+    if (args->at.sums != NULL)
+        return ghp_cuda_native_status(
+            ghp_launch_given_stats(ghp_cuda_launch(kernel->base.backend), &given), kernel);
     return ghp_cuda_native_sum(kernel,
                                (struct ghp_sum_job){.what = GHP_SUM_STATS,
                                                     .x = args->at.x[0],
@@ -64,19 +75,23 @@ static int64_t sums_bytes(const struct ghp_local *l)
     return ghp_cuda_round(2 * l->c * (int64_t)sizeof(double));
 }
 
-/* Its own sums lie at the start of the scratch: no other pass reads them, and if the addition is fused there may
- * be no other place left. */
+/* Its own sums, unless the convolution before it made them, lie at the start of the scratch: no other pass reads them,
+ * and if the addition is fused there may be no other place left. */
 static enum ghp_status run_norm(struct ghp_cuda_kernel *kernel,
                                 const struct ghp_kernel_arguments *args)
 {
     struct ghp_kernel_arguments own = *args;
 
-    if (kernel->fused.stats && args->training) {
-        own.at.stats = args->at.scratch;
+    bool sums = kernel->fused.stats && args->training;
+
+    if (sums) own.at.stats = args->at.scratch;
+    if (sums && args->at.sums == NULL) {
         own.at.scratch = (char *)args->at.scratch + sums_bytes(&kernel->base.local);
         GHP_TRY(run_stats(kernel, &own));
     }
     struct ghp_batch_norm_job job = norm_job(kernel, &own);
+
+    if (sums) job.sums = args->at.sums;
 
     return ghp_cuda_native_status(
         ghp_launch_norm_forward(ghp_cuda_launch(kernel->base.backend), &job), kernel);

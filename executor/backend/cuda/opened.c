@@ -59,7 +59,31 @@ static enum ghp_status run_mask(const struct ghp_cuda_kernel *kernel,
         kernel->mask->launch(ghp_cuda_launch(kernel->base.backend), &relu, &mask), "mask");
 }
 
-/* Runs bias and ReLU after a convolution or linear layer, or the ReLU's mask after its gradient, in place. */
+int64_t ghp_cuda_epilogue_scratch(const struct ghp_cuda_kernel *kernel)
+{
+    const struct ghp_local *l = &kernel->base.local;
+
+    return kernel->fused.sums ? ghp_sum_scratch(l->n * l->p * l->q, l->k) : 0;
+}
+
+/* The sums of a convolution's output, if a batch norm is to read them. */
+static enum ghp_status run_sums(const struct ghp_cuda_kernel *kernel,
+                                const struct ghp_kernel_arguments *args)
+{
+    const struct ghp_local *l = &kernel->base.local;
+    const struct ghp_sum_job job = {.what = GHP_SUM_SQUARES,
+                                    .rows = l->n * l->p * l->q,
+                                    .c = l->k,
+                                    .x = args->at.y,
+                                    .out = args->at.sums,
+                                    .scratch = args->at.scratch};
+
+    if (args->at.sums == NULL) return GHP_OK;
+    return ghp_cuda_status(ghp_launch_sum(ghp_cuda_launch(kernel->base.backend), &job), "sums");
+}
+
+/* Runs bias and ReLU after a convolution or linear layer, or the ReLU's mask after its gradient, in place; or sums of
+ * its output. */
 static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
                                     const struct ghp_kernel_arguments *args)
 {
@@ -72,6 +96,7 @@ static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
                                .y = args->at.y};
 
     if (kernel->base.pass == GHP_PASS_BACKWARD_DATA) return run_mask(kernel, args);
+    if (kernel->fused.sums) return run_sums(kernel, args);
     return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
 }
 

@@ -158,6 +158,19 @@ static void take_mask(const struct ghp_worker *w, int i, struct ghp_kernel_argum
         args->at.x[0] = w->address[ghp_worker_instr(w, instr->fusion.does.relu)->at.y];
 }
 
+/* Sets where the convolution before a batch norm leaves the sums of its output. An observer may change that: then each
+ * pass reads the tensor. */
+static void take_sums(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    bool makes = (ghp_op_of(instr->local.op)->fuses & GHP_FUSES_SUMS) != 0;
+    int conv = makes ? i : instr->fusion.does.sums;
+    int norm = ghp_worker_instr(w, conv)->fusion.does.sums;
+
+    if (args->training && w->observer == NULL && w->prepared[conv].fuses)
+        args->at.sums = w->address[ghp_worker_instr(w, norm)->at.saved];
+}
+
 bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
 {
     int by = ghp_worker_instr(w, i)->fusion.by, leader = w->prepared[i].leader;
@@ -229,6 +242,7 @@ static struct ghp_kernel_arguments arguments_of(const struct ghp_worker *w, int 
     if (p->fuses && does->bias >= 0) take_bias(w, does->bias, &args);
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
     if (p->fuses && does->relu >= 0) take_mask(w, i, &args);
+    if (does->sums >= 0) take_sums(w, i, &args);
     args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     return args;
 }

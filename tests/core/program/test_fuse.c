@@ -291,6 +291,46 @@ static void check_own(void)
     release(&l);
 }
 
+/* Every batch norm has the sums of its input from the convolution before it, unless a tensor changes its layout between
+ * the two. */
+static void check_summed(int workers, struct ghp_split of_norm, int expected)
+{
+    struct lowered l;
+    int found = 0, stats = 0;
+
+    lower(resnet, (struct ghp_problem){workers, 8}, "a.bn1", of_norm, &l);
+    check_names(&l.program);
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l.program.instrs[i], *other;
+
+        if (instr->fusion.does.sums < 0) continue;
+        other = &l.program.instrs[instr->fusion.does.sums];
+        if (instr->local.op == GHP_OP_CONV2D) {
+            CHECK(instr->pass == GHP_PASS_FORWARD && other->pass == GHP_PASS_FORWARD);
+            CHECK_EQ(other->layer, instr->layer + 1);
+            CHECK_EQ(other->fusion.does.sums, i);
+            check_lives_at(&l.program, other->at.saved, instr->point);
+            found++;
+        } else {
+            CHECK_EQ(other->layer, l.model.layers[instr->layer].inputs[0]);
+            CHECK(instr->local.op == GHP_OP_BATCH_NORM && other->local.op == GHP_OP_CONV2D);
+            stats += instr->pass == GHP_PASS_STATS;
+        }
+    }
+    CHECK_EQ(found, expected);
+    CHECK_EQ(stats, expected);
+    int norm = layer_of(&l.model, "a.bn2");
+    CHECK_EQ(ghp_fuse_layers(&l.model, norm, shared).sums, norm - 1);
+    CHECK_EQ(ghp_fuse_layers(&l.model, norm - 1, shared).sums, norm);
+    CHECK_EQ(ghp_fuse_layers(&l.model, norm + 1, shared).sums, -1);
+    CHECK(ghp_fuse_usual(&l.model, norm, GHP_PASS_STATS, shared).sums >= 0);
+    CHECK_EQ(ghp_fuse_usual(&l.model, norm, GHP_PASS_BACKWARD_DATA, shared).sums, -1);
+    CHECK_EQ(ghp_fuse_usual(&l.model, norm - 1, GHP_PASS_BACKWARD_DATA, shared).sums, -1);
+    l.model.layers[norm].norm.ghost_batch = 4; /* sums of their own */
+    CHECK_EQ(ghp_fuse_layers(&l.model, norm, shared).sums, -1);
+    release(&l);
+}
+
 /* ReLUs right before max pools, unless a gradient changes its layout between the two. */
 static void check_masks(struct ghp_split of_pool, int expected)
 {
@@ -538,6 +578,9 @@ CHECK_TEST(fuse)
     check_norms(data, true);
     check_norms((struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, false);
     check_own();
+    check_summed(1, data, 6);
+    check_summed(2, data, 6);
+    check_summed(2, (struct ghp_split){.kind = GHP_SPLIT_CHANNEL, .tp_size = 2}, 5);
     check_recomputed();
     check_masked_gradient(data, true);
     check_masked_gradient(in, false);

@@ -92,5 +92,5 @@ const struct ghp_op_facts ghp_op_facts_conv2d = {
     .is_weighted = true,
     .has_bias = true,
     .chooses_format = true,
-    .fuses = GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_MASK,
+    .fuses = GHP_FUSES_BIAS | GHP_FUSES_RELU | GHP_FUSES_MASK | GHP_FUSES_SUMS,
 };

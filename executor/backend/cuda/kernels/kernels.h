@@ -130,6 +130,7 @@ enum ghp_sum {
     GHP_SUM_STATS,      /* sums of d = x - shift and d d -> double out [2 c] */
     GHP_SUM_BACK_STATS, /* sums of dy and dy xhat -> double out [2 c] */
     GHP_SUM_BACK_MASKED, /* the same for the part of dy that a ReLU after the batch norm lets through */
+    GHP_SUM_SQUARES,     /* sums of x and x x -> float out [2 c] */
     GHP_SUM_COUNT
 };
 
@@ -140,11 +141,14 @@ struct ghp_sum_job {
     const float *shift;          /* STATS: running mean */
     const float *mean, *inverse; /* BACK_STATS, BACK_MASKED */
     const float *gamma, *beta;   /* BACK_MASKED */
+    const float *sums;           /* ghp_launch_given_stats: what GHP_SUM_SQUARES makes of x */
     void *out;
     void *scratch; /* ghp_sum_scratch bytes */
 };
 int64_t ghp_sum_scratch(int64_t rows, int64_t c);
 cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp_sum_job *job);
+/* What GHP_SUM_STATS makes, of job->sums: x is read only if they are not exact enough. No scratch. */
+cudaError_t ghp_launch_given_stats(struct ghp_launch launch, const struct ghp_sum_job *job);
 
 /* ---- normalisations ---- */
 
@@ -159,6 +163,7 @@ struct ghp_batch_norm_job {
     double stats_delta_share;
     bool stats_delta_adds; /* to what is there */
     const double *stats;   /* [2 c], reduced; NULL: running statistics */
+    const float *sums;     /* forward: [2 c], in place of stats; may be saved; NULL: none */
     float *saved;          /* [2 c]: mean, inverse deviation */
     double count, mix, epsilon;
     float *scratch;    /* backward: [3 c] */
@@ -168,6 +173,8 @@ struct ghp_batch_norm_job {
     bool relu;
 };
 cudaError_t ghp_launch_norm_forward(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
+/* The first of its two kernels, if job->sums has the sums of x. */
+cudaError_t ghp_launch_given_norm(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
 cudaError_t ghp_launch_norm_data(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
 /* stats NULL: zeros */
 cudaError_t ghp_launch_norm_weight(cudaStream_t stream, int64_t c, const double *stats,

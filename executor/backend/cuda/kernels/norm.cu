@@ -3,7 +3,7 @@
 //
 // A sum over rows runs in two steps: blocks of threads add up their rows, sixteen at a time in float and these sums in
 // double, into a row of scratch each; then the rows of scratch are added in order.
-#include "executor/backend/cuda/kernels/common.cuh"
+#include "executor/backend/cuda/kernels/norm.cuh"
 
 namespace
 {
@@ -44,6 +44,11 @@ constexpr __host__ __device__ bool is_back(int what)
     return what == GHP_SUM_BACK_STATS || what == GHP_SUM_BACK_MASKED;
 }
 
+constexpr __host__ __device__ bool is_of_x(int what)
+{
+    return what == GHP_SUM_STATS || what == GHP_SUM_SQUARES;
+}
+
 // Numbers of a thread's channels that stay the same from row to row.
 template <int V> struct channel {
     float a[V], b[V], scale[V], beta[V];
@@ -66,6 +71,11 @@ template <int WHAT, typename T, int V>
 __device__ __forceinline__ void begin_channel(const sum_inputs &in, int64_t column, channel<V> &k)
 {
     if (WHAT == GHP_SUM_STATS) load<float, V>(in.shift, column, k.a);
+    if (WHAT == GHP_SUM_SQUARES) {
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            k.a[j] = 0;
+    }
     if (is_back(WHAT)) {
         load<float, V>(in.mean, column, k.a);
         load<float, V>(in.inverse, column, k.b);
@@ -85,7 +95,7 @@ __device__ __forceinline__ void add_row(const sum_inputs &in, int64_t at, const 
 {
     float x[V], g[V];
 
-    if (WHAT == GHP_SUM_STATS) {
+    if (is_of_x(WHAT)) {
         load<T, V>((const T *)in.x, at, x);
 #pragma unroll
         for (int j = 0; j < V; j++) {
@@ -115,7 +125,7 @@ __device__ __forceinline__ void add_row(const sum_inputs &in, int64_t at, const 
 
 constexpr __host__ __device__ int sums_of(int what)
 {
-    return what == GHP_SUM_STATS || is_back(what) ? 2 : 1;
+    return is_of_x(what) || is_back(what) ? 2 : 1;
 }
 
 // parts[block y][2][c]
@@ -202,7 +212,7 @@ void launch_sum_width(cudaStream_t stream, const ghp_sum_job *j)
 
     enqueue(sum_kernel<WHAT, T, V>, dim3(t.tiles, t.parts), dim3(t.threads_x, t.threads_y), shared,
             stream, j->rows, j->c, in, (double *)j->scratch);
-    if (SUMS == 2)
+    if (SUMS == 2 && WHAT != GHP_SUM_SQUARES)
         enqueue(finish_kernel<double>, blocks, threads, 0, stream, n, (int)t.parts,
                 (const double *)j->scratch, (double *)j->out);
     else
@@ -243,6 +253,7 @@ extern "C" cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp
     case GHP_SUM_STATS: return launch_sum<GHP_SUM_STATS>(launch, job);
     case GHP_SUM_BACK_STATS: return launch_sum<GHP_SUM_BACK_STATS>(launch, job);
     case GHP_SUM_BACK_MASKED: return launch_sum<GHP_SUM_BACK_MASKED>(launch, job);
+    case GHP_SUM_SQUARES: return launch_sum<GHP_SUM_SQUARES>(launch, job);
     case GHP_SUM_COUNT: break;
     }
     return cudaErrorInvalidValue;
@@ -253,32 +264,12 @@ extern "C" cudaError_t ghp_launch_sum(struct ghp_launch launch, const struct ghp
 namespace
 {
 
-// Moves a running statistic by `by`. If other samples of the batch have statistics of their own, that is noted
-// separately.
-__device__ __forceinline__ void move(const ghp_batch_norm_job &j, float *running, float *stats_delta,
-                                     int64_t i, double by)
-{
-    if (stats_delta == nullptr)
-        running[i] = (float)((double)running[i] + by);
-    else
-        stats_delta[i] = (float)((j.stats_delta_adds ? (double)stats_delta[i] : 0) + j.stats_delta_share * by);
-}
-
-// Training: makes mean and variance from the sums, keeps them and mixes them into the running ones.
+// Training: of the sums over the batch.
 __global__ void norm_prepare_kernel(ghp_batch_norm_job j)
 {
     int64_t i = first_item();
 
-    if (i >= j.c) return;
-    double mean = (double)j.running_mean[i], old = (double)j.running_variance[i];
-    double offset = j.stats[i] / j.count, variance = j.stats[j.c + i] / j.count - offset * offset;
-
-    if (variance < 0) variance = 0;
-    double unbiased = j.count > 1 ? variance * j.count / (j.count - 1) : variance;
-    j.saved[i] = (float)(mean + offset);
-    j.saved[j.c + i] = (float)(1 / sqrt(variance + j.epsilon));
-    move(j, j.running_mean, j.stats_delta_mean, i, j.mix * offset);
-    move(j, j.running_variance, j.stats_delta_variance, i, j.mix * (unbiased - old));
+    if (i < j.c) keep_statistics(j, i, j.stats[i], j.stats[j.c + i]);
 }
 
 // dx = a dy - b - (x - mean) e with a, b, e in scratch.
@@ -400,7 +391,9 @@ __global__ void norm_weight_kernel(int64_t c, const double *stats, float *dgamma
 extern "C" cudaError_t ghp_launch_norm_forward(struct ghp_launch launch,
                                                const struct ghp_batch_norm_job *job)
 {
-    if (job->stats != NULL)
+    if (job->sums != NULL)
+        ghp_launch_given_norm(launch, job);
+    else if (job->stats != NULL)
         enqueue(norm_prepare_kernel, blocks_for(job->c), kThreads, 0, launch.stream, *job);
     return launch_norm(launch, job, false);
 }

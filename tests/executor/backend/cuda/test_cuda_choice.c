@@ -30,6 +30,7 @@ static void check_kept(void)
                             back = {.local = &cases[0], .pass = GHP_PASS_BACKWARD_DATA},
                             bias = {.local = &cases[0], .pass = GHP_PASS_FORWARD, .bias = true},
                             relu = {.local = &cases[0], .pass = GHP_PASS_FORWARD, .relu = true},
+                            sums = {.local = &cases[0], .pass = GHP_PASS_FORWARD, .sums = true},
                             other = {.local = &more, .pass = GHP_PASS_FORWARD};
 
     CHECK(ghp_choices_find(&choices, forward) == NULL);
@@ -47,6 +48,7 @@ static void check_kept(void)
     CHECK_STATUS(ghp_choices_keep(&choices, bias, "alone & fused"), GHP_OK);
     CHECK_TEXT(ghp_choices_find(&choices, bias), "alone & fused");
     CHECK(ghp_choices_find(&choices, relu) == NULL);
+    CHECK(ghp_choices_find(&choices, sums) == NULL);
     CHECK_TEXT(ghp_choices_find(&choices, forward), "again");
     more.n += 1000;
     CHECK(ghp_choices_find(&choices, other) == NULL);
