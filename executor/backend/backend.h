@@ -21,6 +21,8 @@ struct ghp_backend_config {
     int threads;       /* OpenMP threads of this worker, >= 1 */
     bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
     int local_rank; /* this worker's number on its node, >= 0: which of the node's devices it uses */
+    /* of a GPU, that reductions take at most, and products of backward passes leave to them; 0: nothing is said */
+    int reduce_multiprocessors;
 };
 
 /* What changes from step to step, where kernels of a recorded step read it: in device memory. */

@@ -365,6 +365,14 @@ static const struct ghp_opt options[] = {
      .choices = ghp_device_transport_names,
      .help = "between GPUs: nccl, or mpi through host memory; auto: nccl if each worker has a GPU "
              "of its own"},
+    {.name = "reduce-multiprocessors",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.reduce_multiprocessors,
+     .argument = "N",
+     .min = 1,
+     .max = 64,
+     .help = "GPUs, NCCL: overlapped reductions take at most N multiprocessors and read registered "
+             "memory, and products of backward passes leave N of theirs [NCCL's choice]"},
     {.name = "threads",
      .kind = GHP_OPT_INT,
      .alike = GHP_OPT_OWN_VALUE,

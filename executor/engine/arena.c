@@ -85,14 +85,16 @@ static int64_t persistent_bytes(const struct ghp_program *program)
 }
 
 enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
-                               const struct ghp_arena *weight_owner, struct ghp_arena *arena)
+                               const struct ghp_arena *weight_owner, void *memory,
+                               struct ghp_arena *arena)
 {
     enum ghp_status status = GHP_OK;
-    void *base = NULL;
+    void *base = memory;
 
     if (ghp_device_is_host(device)) return open_on_host(program, weight_owner == NULL, arena);
     *arena = (struct ghp_arena){.bytes = program->peak_bytes, .point = -1, .device = device};
     arena->persistent_bytes = persistent_bytes(program);
+    arena->borrowed = memory != NULL;
     if (weight_owner != NULL) {
         find_hole(program, arena);
         arena->bytes -= arena->hole_last - arena->hole_first;

@@ -19,7 +19,7 @@ struct ghp_arena {
     int64_t bytes;                 /* program.peak_bytes; of a borrower's, less what it borrows */
     int point;                     /* last point visited, -1: everything open */
     struct ghp_device device;      /* zeroed: host memory */
-    bool borrowed;                 /* the memory is the weight owner's */
+    bool borrowed;                 /* the memory is the weight owner's, or was given */
     int64_t persistent_bytes;      /* of the program: free memory after it between steps */
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
@@ -31,12 +31,14 @@ struct ghp_arena {
  * weight_owner   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these
  *                take no memory. In host memory pages come as they are used; on a device the rest lies in the memory of
  *                the weight owner if it fits, in what is not alive between its steps
+ * memory         zeroed, peak_bytes of the device's, which the arena borrows; NULL: it allocates
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
  * Local
  * Tested    tests/executor/engine/test_worker.c, test_device.c, tests/executor/platform/test_numa.c */
 enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
-                               const struct ghp_arena *weight_owner, struct ghp_arena *arena);
+                               const struct ghp_arena *weight_owner, void *memory,
+                               struct ghp_arena *arena);
 
 /* Whether a forward-only program has the buffer from the weight owner. */
 bool ghp_arena_borrows(const struct ghp_buffer *buffer);

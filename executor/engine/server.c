@@ -157,9 +157,10 @@ enum ghp_status ghp_server_open(const struct ghp_exec_context *exec,
     s->number = s->program.rank - s->workers;
     GHP_TRY_GOTO(status, ghp_program_check(&s->program), fail);
     GHP_TRY_GOTO(status, make_tables(s), fail);
-    GHP_TRY_GOTO(status,
-                 ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
-                 fail);
+    GHP_TRY_GOTO(
+        status,
+        ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, NULL, &s->arena),
+        fail);
     *result = s;
     return GHP_OK;
 fail:

@@ -266,6 +266,8 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_worker_close_servers(w);
     ghp_device_release(w->arena.device, w->class_weights);
     ghp_arena_close(&w->arena);
+    if (w->comm_memory != NULL)
+        w->exec.collectives->ops->release_memory(w->exec.collectives, w->comm_memory);
     ghp_step_timer_close(w->timer);
     ghp_pace_close(w->pace);
     free(w->saved_states);

@@ -133,6 +133,10 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *worker);
 /* The arena, and the threads of communication and transfers. Local. */
 enum ghp_status ghp_worker_allocate(struct ghp_worker *worker);
 
+/* Tells the communicators of the arena, if it is of memory that these can know. Collective over all workers, once they
+ * are connected and have allocated. */
+enum ghp_status ghp_worker_register_memory(struct ghp_worker *worker);
+
 /* Accepts NULL. Waits for reductions under way. */
 void ghp_worker_close(struct ghp_worker *worker);
 

@@ -31,6 +31,7 @@ struct ghp_worker {
     struct ghp_kernels kernels;
     struct ghp_program program;
     struct ghp_arena arena;
+    void *comm_memory; /* the collectives' memory, which the arena borrows; or NULL */
     struct ghp_comm_stream *comm_stream; /* NULL: none */
     struct ghp_in_flight *in_flight;
     struct ghp_step_timer *timer;

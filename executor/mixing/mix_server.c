@@ -457,9 +457,10 @@ enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
     s->clients = ghp_alloc((size_t)s->workers, sizeof *s->clients);
     if (s->clients == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, ghp_program_check(&s->program), fail);
-    GHP_TRY_GOTO(status,
-                 ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
-                 fail);
+    GHP_TRY_GOTO(
+        status,
+        ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, NULL, &s->arena),
+        fail);
     *result = s;
     return GHP_OK;
 fail:

@@ -170,6 +170,7 @@ enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_sessio
     status = ghp_worker_allocate(e->worker);
 
     GHP_TRY(ghp_setup_agree(s, status, "allocating"));
+    GHP_TRY(ghp_setup_agree(s, ghp_worker_register_memory(e->worker), "registering memory"));
     return ghp_setup_agree(s, ghp_init_weights(e->worker, &s->training_config.init),
                            "making the first weights");
 }

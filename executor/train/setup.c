@@ -259,7 +259,8 @@ static enum ghp_status open_backend(struct ghp_setup *s)
                                          .tf32 = s->precision.tf32,
                                          .threads = s->threads,
                                          .exact = s->exact,
-                                         .local_rank = s->local_rank};
+                                         .local_rank = s->local_rank,
+                                         .reduce_multiprocessors = (int)o->reduce_multiprocessors};
     GHP_TRY(ops->open(&config, &s->exec.backend));
     s->exec.backend_ops = ops;
     s->exec.transport = s->session->transport;
@@ -443,6 +444,19 @@ static enum ghp_status check_overlap(const struct ghp_setup *s)
     return GHP_OK;
 }
 
+/* Only NCCL's reductions run on multiprocessors. */
+static enum ghp_status check_reduce_multiprocessors(const struct ghp_setup *s)
+{
+    const struct ghp_collectives *collectives = s->exec.collectives;
+
+    if (s->options->reduce_multiprocessors == 0 ||
+        (collectives != NULL && collectives->ops->allocate_memory != NULL))
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--reduce-multiprocessors is of reductions by NCCL, and here %s; leave it out",
+                    s->size == 1 ? "one worker reduces nothing" : "MPI carries them");
+}
+
 /* Reads the machines to emulate. That works only if tensors lie in host memory and each worker computes by itself. */
 static enum ghp_status check_emulation(struct ghp_setup *s)
 {
@@ -546,6 +560,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
             &s->exec, (enum ghp_device_transport_choice)session->options->device_transport),
         "choosing who carries"));
     GHP_TRY(ghp_setup_agree(s, check_overlap(s), "checking options"));
+    GHP_TRY(ghp_setup_agree(s, check_reduce_multiprocessors(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, choose_optimizer(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, open_training_config(s), "opening the data"));
     GHP_TRY(ghp_agree_on_samples(agreeing(s), s->training_config.data));

@@ -77,9 +77,10 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int bind;             /* enum ghp_bind_mode */
     int overlap;          /* enum ghp_overlap_choice */
     int device_transport; /* enum ghp_device_transport_choice */
-    const char *emulate;  /* executor/platform/emulation.h; NULL: nothing */
-    double watchdog_s;    /* longest wait for another worker */
-    int evaluate;         /* enum ghp_evaluate_choice */
+    int64_t reduce_multiprocessors;   /* of a GPU; 0: not given */
+    const char *emulate;              /* executor/platform/emulation.h; NULL: nothing */
+    double watchdog_s;                /* longest wait for another worker */
+    int evaluate;                     /* enum ghp_evaluate_choice */
     int64_t evaluate_every, patience; /* as in train.h */
     int evaluation_detail;            /* enum ghp_hits_detail */
     bool only_evaluate;               /* trains nothing */

@@ -53,6 +53,12 @@ struct ghp_reduction { /* sums; data and scratch where the collectives' tensors 
     int64_t scratch_bytes; /* >= 3 * element_bytes * ranks; larger messages go in segments */
 };
 
+struct ghp_comm_memory {
+    void *base; /* NULL: the rank has none */
+    int64_t bytes;
+    uint64_t layout; /* the same on ranks whose tensors lie alike in it */
+};
+
 struct ghp_collectives_ops {
     const char *name;
     bool enqueues; /* on a device */
@@ -85,6 +91,13 @@ struct ghp_collectives_ops {
      * GHP_OK if nothing is enqueued. Local. */
     enum ghp_status (*check)(struct ghp_collectives *collectives, double waited_s,
                              const char *label);
+    /* Memory that collectives reach without copies, zeroed; all three NULL: there is none. Allocating is local; base
+     * NULL: take the device's. Its registration is collective over the communicator: if one of it has no base, none is
+     * registered. Releasing it ends its registrations. */
+    enum ghp_status (*allocate_memory)(struct ghp_collectives *collectives, int64_t bytes,
+                                       void **base);
+    enum ghp_status (*register_memory)(struct ghp_comm *comm, const struct ghp_comm_memory *memory);
+    void (*release_memory)(struct ghp_collectives *collectives, void *base);
 };
 
 /* Short for collectives->ops->group. */

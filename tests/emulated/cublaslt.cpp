@@ -6,7 +6,8 @@
 // tensors less aligned than was promised, a workspace that is too small, a bias without an address.
 //
 // There is one algorithm. As it may be with cuBLASLt, it does not take all: no sums of fewer than four products, and no
-// bias or ReLU for an odd number of rows. With GHP_EMULATED_SINGLE set it takes no batches.
+// bias or ReLU for an odd number of rows. With GHP_EMULATED_SINGLE set it takes no batches. GHP_EMULATED_TELL: stderr
+// gets a line for each product that is to take fewer multiprocessors than there are.
 #include "tests/emulated/launch.hpp"
 
 #include <algorithm>
@@ -29,6 +30,7 @@ struct operation {
     const void *bias = nullptr;
     int32_t bias_type = -1; // the result's
     int64_t bias_stride = 0;
+    int32_t multiprocessors = 0; // all
 };
 
 struct layout {
@@ -294,6 +296,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                : which == CUBLASLT_MATMUL_DESC_BIAS_POINTER      ? (void *)&o->bias
                : which == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE    ? (void *)&o->bias_type
                : which == CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE ? (void *)&o->bias_stride
+               : which == CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET   ? (void *)&o->multiprocessors
                                                                  : nullptr;
     bool wide = which == CUBLASLT_MATMUL_DESC_BIAS_POINTER ||
                 which == CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE;
@@ -301,6 +304,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 
     if (to == nullptr || bytes != expected) return CUBLAS_STATUS_INVALID_VALUE;
     std::memcpy(to, from, bytes);
+    if (to == &o->multiprocessors && std::getenv("GHP_EMULATED_TELL") != nullptr)
+        std::fprintf(stderr, "emulated cuBLASLt: %d multiprocessors\n", o->multiprocessors);
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -6,24 +6,37 @@
 // for all its ranks, and the first message to or from a rank for that one. A send ends when all of it was received.
 // GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when it is asked about.
 // GHP_EMULATED_NCCL=start:R, first:R or end:R: rank R never comes to make its communicators, to its first collective or
-// to their end. exchange:R: an exchange of rank R's ends in a remote error, after some that did not.
+// to their end. exchange:R: an exchange of rank R's ends in a remote error, after some that did not. register: rank 0
+// registers no memory. register:R: rank R never comes to do it.
+// GHP_EMULATED_TELL: stderr gets a line for each communicator of fewer blocks, and what becomes of NCCL's memory.
+// EMULATED_NCCL_MINOR: the version 2.x; memory came with 2.19, windows with 2.27.
 #include "tests/emulated/launch.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <map>
 #include <nccl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #include <vector>
 
+#ifndef EMULATED_NCCL_MINOR
+#define EMULATED_NCCL_MINOR 27
+#endif
+#ifndef NCCL_WIN_COLL_SYMMETRIC // an older header
+typedef void *ncclWindow_t;
+#endif
+
 namespace
 {
 
 constexpr size_t kPiece = 64 * 1024; // of one rank for one other
+constexpr size_t kPage = 4096;       // to which memory that is registered is aligned
 
 struct meeting { // in shared memory; zeroed at first
     std::atomic<int> arrived, generation, present;
@@ -61,6 +74,13 @@ struct ncclComm {
 
 namespace
 {
+
+std::map<void *, void *> memory; // that was allocated: its address, and CUDA's
+struct registration {
+    ncclComm *comm;
+    void *memory;
+};
+std::vector<registration *> registrations;
 
 int depth; // of groups
 std::vector<std::pair<ncclComm *, cudaStream_t>> grouped;
@@ -224,6 +244,50 @@ void hang_if(const char *where, int rank)
         pause_process();
 }
 
+void tell(const char *format, ...)
+{
+    va_list arguments;
+
+    if (std::getenv("GHP_EMULATED_TELL") == nullptr) return;
+    va_start(arguments, format);
+    std::vfprintf(stderr, format, arguments);
+    va_end(arguments);
+}
+
+// What must not be registered any more.
+void check_registrations(const ncclComm *comm, const void *at)
+{
+    for (const registration *r : registrations)
+        if (r->comm == comm || r->memory == at) {
+            std::fprintf(stderr, "emulated NCCL: memory or communicator ends while registered\n");
+            std::abort();
+        }
+}
+
+[[maybe_unused]] ncclResult_t add_registration(ncclComm *c, void *at, void **handle)
+{
+    const char *fault = std::getenv("GHP_EMULATED_NCCL");
+
+    hang_if("register", c->rank);
+    if (memory.count(at) == 0) return ncclInvalidArgument;
+    if (c->rank == 0 && fault != nullptr && std::strcmp(fault, "register") == 0)
+        return ncclSystemError;
+    registrations.push_back(new registration{c, at});
+    *handle = registrations.back();
+    return ncclSuccess;
+}
+
+[[maybe_unused]] ncclResult_t end_registration(ncclComm *c, void *handle)
+{
+    auto found = std::find(registrations.begin(), registrations.end(), handle);
+
+    if (found == registrations.end() || (*found)->comm != c) return ncclInvalidArgument;
+    delete *found;
+    registrations.erase(found);
+    tell("emulated NCCL: deregistered\n");
+    return ncclSuccess;
+}
+
 // Whether this exchange is the one that ends in an error.
 bool fails(ncclComm *c)
 {
@@ -284,7 +348,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id, int rank,
-                                    ncclConfig_t *)
+                                    ncclConfig_t *config)
 {
     size_t pairs = (size_t)size * (size_t)size, bytes = 64 + pairs * (kPiece + sizeof(box));
     hang_if("start", rank);
@@ -303,8 +367,64 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
         pause_process();
     meet(*comm);
     if (rank == 0) shm_unlink(id.internal);
+    if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT)
+        tell("emulated NCCL: %d blocks for %d ranks\n", config->maxCTAs, size);
     return ncclSuccess;
 }
+
+#if EMULATED_NCCL_MINOR >= 19
+ncclResult_t ncclMemAlloc(void **at, size_t bytes)
+{
+    void *base = nullptr;
+
+    if (cudaMalloc(&base, bytes + kPage) != cudaSuccess) return ncclUnhandledCudaError;
+    *at = (void *)(((uintptr_t)base + kPage - 1) / kPage * kPage);
+    memory[*at] = base;
+    tell("emulated NCCL: %zu bytes allocated\n", bytes);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclMemFree(void *at)
+{
+    if (memory.count(at) == 0) return ncclInvalidArgument;
+    check_registrations(nullptr, at);
+    cudaFree(memory[at]);
+    memory.erase(at);
+    tell("emulated NCCL: freed\n");
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommRegister(const ncclComm_t c, void *at, size_t bytes, void **handle)
+{
+    ncclResult_t result = add_registration(c, at, handle);
+
+    if (result == ncclSuccess) tell("emulated NCCL: %zu bytes registered, local\n", bytes);
+    return result;
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t c, void *handle)
+{
+    return end_registration(c, handle);
+}
+#endif
+
+#if EMULATED_NCCL_MINOR >= 27
+ncclResult_t ncclCommWindowRegister(ncclComm_t c, void *at, size_t bytes, ncclWindow_t *window,
+                                    int flags)
+{
+    ncclResult_t result = add_registration(c, at, (void **)window);
+
+    meet(c, true);
+    if (result != ncclSuccess) return result;
+    tell("emulated NCCL: %zu bytes registered, %s\n", bytes, flags == 1 ? "symmetric" : "window");
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t c, ncclWindow_t window)
+{
+    return end_registration(c, (void *)window);
+}
+#endif
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *result)
 {
@@ -321,6 +441,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t c)
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
+    check_registrations(c, nullptr);
     munmap((void *)c->shared, c->bytes);
     delete c;
     return ncclSuccess;

@@ -367,6 +367,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
                   std::getenv("GHP_EMULATED_MIG") != nullptr ? " MIG 1g.10gb" : "");
     properties->uuid.bytes[0] = (char)(1 + (has_own() ? rank() : device));
     properties->l2CacheSize = 1 << 20;
+    properties->multiProcessorCount = 132;
     properties->major = std::getenv("GHP_EMULATED_OLD") != nullptr ? 7 : 9;
     return cudaSuccess;
 }

@@ -118,8 +118,11 @@ static enum ghp_status open_attention(struct ghp_cuda_kernel *kernel)
     const struct ghp_local *l = &kernel->base.local;
     bool exact = kernel->base.backend->config.exact,
          backward = kernel->base.pass == GHP_PASS_BACKWARD_DATA;
-    const struct ghp_graph_request request = {
-        .local = *l, .pass = kernel->base.pass, .bf16 = true, .exact = exact};
+    const struct ghp_graph_request request = {.local = *l,
+                                              .pass = kernel->base.pass,
+                                              .bf16 = true,
+                                              .exact = exact,
+                                              .multiprocessors = ghp_cuda_multiprocessors(kernel)};
     struct ghp_graph_target target = {.handle = ghp_cuda_of(kernel->base.backend)->cudnn_handle};
     struct attention *a = ghp_alloc(1, sizeof *a);
 

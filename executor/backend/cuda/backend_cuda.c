@@ -59,18 +59,27 @@ enum ghp_status ghp_cuda_open_stream(struct ghp_backend *backend, enum ghp_devic
         cudaStreamCreateWithPriority(opened, cudaStreamNonBlocking, first ? greatest : least));
 }
 
-/* bfloat16 and what else the kernels are written for came with Ampere. */
-static enum ghp_status check_capability(int device)
+/* bfloat16 and what else the kernels are written for came with Ampere.
+ *
+ * multiprocessors   receives the GPU's */
+static enum ghp_status check_gpu(const struct ghp_backend_config *config, int device,
+                                 int *multiprocessors)
 {
     struct cudaDeviceProp gpu;
 
     GHP_TRY(GHP_CUDA(cudaGetDeviceProperties(&gpu, device)));
-    if (gpu.major >= 8) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_BACKEND,
-                    "GPU %d ('%.80s') has compute capability %d.%d, and ghp takes 8.0 and later "
-                    "(Ampere, such as A100); hide it by CUDA_VISIBLE_DEVICES, or use --backend "
-                    "onednn",
-                    device, gpu.name, gpu.major, gpu.minor);
+    if (gpu.major < 8)
+        return GHP_FAIL(GHP_ERR_BACKEND,
+                        "GPU %d ('%.80s') has compute capability %d.%d, and ghp takes 8.0 and "
+                        "later (Ampere, such as A100); hide it by CUDA_VISIBLE_DEVICES, or use "
+                        "--backend onednn",
+                        device, gpu.name, gpu.major, gpu.minor);
+    *multiprocessors = gpu.multiProcessorCount;
+    if (config->reduce_multiprocessors < *multiprocessors) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--reduce-multiprocessors %d leaves products none: GPU %d ('%.80s') has %d; "
+                    "give fewer",
+                    config->reduce_multiprocessors, device, gpu.name, *multiprocessors);
 }
 
 static enum ghp_status cuda_open(const struct ghp_backend_config *config,
@@ -78,7 +87,7 @@ static enum ghp_status cuda_open(const struct ghp_backend_config *config,
 {
     struct ghp_backend *opened;
     enum ghp_status status;
-    int count = 0;
+    int count = 0, multiprocessors = 0;
 
     if (!cuda_has_precision(config->element_bytes))
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -86,13 +95,14 @@ static enum ghp_status cuda_open(const struct ghp_backend_config *config,
                         "'--backend reference' for double",
                         config->element_bytes);
     GHP_TRY(ghp_cuda_find(&count));
-    GHP_TRY(check_capability(config->local_rank % count));
+    GHP_TRY(check_gpu(config, config->local_rank % count, &multiprocessors));
     opened = ghp_alloc(1, sizeof *opened);
     if (opened == NULL) return GHP_NO_MEMORY();
     opened->config = *config;
     opened->library = ghp_alloc(1, sizeof(struct ghp_cuda));
     if (opened->library == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     ghp_cuda_of(opened)->device = config->local_rank % count;
+    ghp_cuda_of(opened)->multiprocessors = multiprocessors;
     GHP_TRY_GOTO(status, ghp_cuda_enter(opened), fail);
     for (int i = 0; i < GHP_DEVICE_STREAM_LANES; i++)
         GHP_TRY_GOTO(status, ghp_cuda_open_stream(opened, (enum ghp_device_stream)i), fail);

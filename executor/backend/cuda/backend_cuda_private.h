@@ -23,6 +23,7 @@ enum { GHP_CUDA_ALIGN_BYTES = 256, GHP_CUDA_CANDIDATES = 8 };
 
 struct ghp_cuda { /* ghp_backend.library */
     int device;
+    int multiprocessors;                           /* of the GPU */
     cudaStream_t streams[GHP_DEVICE_STREAM_COUNT]; /* of lanes those that are used */
     const struct ghp_cudnn *cudnn;                 /* NULL until a convolution needs it */
     cudnnHandle_t cudnn_handle;
@@ -103,6 +104,16 @@ static inline struct ghp_chosen ghp_cuda_chosen(const struct ghp_cuda_kernel *ke
                                .bias = kernel->fused.bias,
                                .relu = kernel->fused.relu,
                                .sums = kernel->fused.sums};
+}
+
+/* The multiprocessors that a product is to take; 0: as many as it likes. */
+static inline int32_t ghp_cuda_multiprocessors(const struct ghp_cuda_kernel *kernel)
+{
+    struct ghp_backend *backend = kernel->base.backend;
+    int reduce = backend->config.reduce_multiprocessors;
+    bool alone = reduce == 0 || kernel->base.pass == GHP_PASS_FORWARD;
+
+    return alone ? 0 : ghp_cuda_of(backend)->multiprocessors - reduce;
 }
 
 /* Runs the pass, with what it fuses. */

@@ -145,7 +145,8 @@ static enum ghp_status open_graph(struct ghp_cuda_kernel *kernel, int which)
                                         .bf16 = is_bf16(kernel),
                                         .bias = which == FUSED && kernel->fused.bias,
                                         .relu = which == FUSED && kernel->fused.relu,
-                                        .sums = which == FUSED && kernel->fused.sums};
+                                        .sums = which == FUSED && kernel->fused.sums,
+                                        .multiprocessors = ghp_cuda_multiprocessors(kernel)};
     struct ghp_graph_target target = {.handle = ghp_cuda_of(kernel->base.backend)->cudnn_handle};
     struct conv *conv = kernel->data;
 

@@ -205,15 +205,22 @@ static enum ghp_status try_config(const struct ghp_graph *g, const struct ghp_gr
 static enum ghp_status ask(const struct ghp_graph *g, cudnnBackendHeurMode_t mode,
                            cudnnBackendDescriptor_t *heuristics)
 {
-    const struct ghp_cudnn_attribute attributes[] = {
+    struct ghp_cudnn_attribute attributes[4] = {
         {CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->graph},
-        {CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode},
-        {CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-         &g->target.properties}};
+        {CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode}};
+    int n = 2;
 
+    if (g->target.properties != NULL)
+        attributes[n++] =
+            (struct ghp_cudnn_attribute){CUDNN_ATTR_ENGINEHEUR_DEVICEPROP,
+                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->target.properties};
+    if (g->request.multiprocessors > 0)
+        attributes[n++] =
+            (struct ghp_cudnn_attribute){CUDNN_ATTR_ENGINEHEUR_SM_COUNT_TARGET, CUDNN_TYPE_INT32, 1,
+                                         &g->request.multiprocessors};
     GHP_TRY(GHP_CUDNN(
         g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, heuristics)));
-    return ghp_cudnn_fill(g->cudnn, *heuristics, attributes, g->target.properties != NULL ? 3 : 2);
+    return ghp_cudnn_fill(g->cudnn, *heuristics, attributes, n);
 }
 
 static enum ghp_status list_mode(const struct ghp_graph *g, const struct ghp_graph_rules *rules,
@@ -247,6 +254,15 @@ done:
     return status;
 }
 
+/* The graph for all of the GPU: not every engine can be told of a part. */
+static struct ghp_graph on_all(const struct ghp_graph *g)
+{
+    struct ghp_graph whole = *g;
+
+    whole.request.multiprocessors = 0;
+    return whole;
+}
+
 enum ghp_status ghp_graph_list(const struct ghp_graph *g, const struct ghp_graph_rules *rules,
                                int most, struct ghp_graph_plans *plans)
 {
@@ -261,6 +277,11 @@ enum ghp_status ghp_graph_list(const struct ghp_graph *g, const struct ghp_graph
         while (plans->n > 0)
             ghp_graph_plan_release(g->cudnn, &plans->items[--plans->n]);
         return status;
+    }
+    if (plans->n == 0 && g->request.multiprocessors > 0) {
+        const struct ghp_graph whole = on_all(g);
+
+        return ghp_graph_list(&whole, rules, most, plans);
     }
     return GHP_OK;
 }
@@ -287,14 +308,20 @@ static enum ghp_status make_knob(const struct ghp_graph *g, const struct ghp_eng
 static enum ghp_status make_engine(const struct ghp_graph *g, const struct ghp_engine *e,
                                    cudnnBackendDescriptor_t *engine)
 {
-    const struct ghp_cudnn_attribute attributes[] = {
+    struct ghp_cudnn_attribute attributes[4] = {
         {CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->graph},
-        {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &e->id},
-        {CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->target.properties}};
+        {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &e->id}};
+    int n = 2;
 
+    if (g->target.properties != NULL)
+        attributes[n++] = (struct ghp_cudnn_attribute){
+            CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->target.properties};
+    if (g->request.multiprocessors > 0)
+        attributes[n++] = (struct ghp_cudnn_attribute){
+            CUDNN_ATTR_ENGINE_SM_COUNT_TARGET, CUDNN_TYPE_INT32, 1, &g->request.multiprocessors};
     GHP_TRY(
         GHP_CUDNN(g->cudnn, cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, engine)));
-    return ghp_cudnn_fill(g->cudnn, *engine, attributes, g->target.properties != NULL ? 3 : 2);
+    return ghp_cudnn_fill(g->cudnn, *engine, attributes, n);
 }
 
 static enum ghp_status make_config(const struct ghp_graph *g, const struct ghp_engine *e,
@@ -335,5 +362,10 @@ enum ghp_status ghp_graph_find(const struct ghp_graph *g, const char *name,
     for (int i = 0; i < KNOBS; i++)
         if (p.knobs[i] != NULL) g->cudnn->cudnnBackendDestroyDescriptor(p.knobs[i]);
     if (p.engine != NULL) g->cudnn->cudnnBackendDestroyDescriptor(p.engine);
+    if (status != GHP_OK && g->request.multiprocessors > 0) {
+        const struct ghp_graph whole = on_all(g);
+
+        return ghp_graph_find(&whole, name, plan);
+    }
     return status;
 }

@@ -58,8 +58,9 @@ struct ghp_graph_request {
     /* FORWARD: y = relu(conv(x, w) + bias), as far as asked for; BACKWARD_DATA, relu: dx is 0 where mask is not above
      * 0 */
     bool bias, relu;
-    bool sums;  /* FORWARD, without these: also the sums of y */
-    bool exact; /* BACKWARD_DATA of attention: the sums of dqueries have one order */
+    bool sums;               /* FORWARD, without these: also the sums of y */
+    bool exact;              /* BACKWARD_DATA of attention: the sums of dqueries have one order */
+    int32_t multiprocessors; /* that an engine is to take, if it can be told; 0: all */
 };
 
 struct ghp_graph;

@@ -24,6 +24,7 @@
 struct symbol {
     const char *name;
     size_t offset; /* of its pointer in the table */
+    bool optional; /* older libraries lack it */
 };
 
 struct library {
@@ -37,15 +38,19 @@ static struct ghp_cudnn cudnn_table;
 static struct ghp_cublaslt cublaslt_table;
 static struct ghp_nccl nccl_table;
 
-#define SYMBOL(name) {#name, offsetof(struct SYMBOLS_OF, name)},
+#define SYMBOL(name) {#name, offsetof(struct SYMBOLS_OF, name), false},
+#define OPTIONAL(name) {#name, offsetof(struct SYMBOLS_OF, name), true},
 #define SYMBOLS_OF ghp_cudnn
-static const struct symbol cudnn_symbols[] = {GHP_CUDNN_LIST(SYMBOL){NULL, 0}};
+static const struct symbol cudnn_symbols[] = {GHP_CUDNN_LIST(SYMBOL){NULL, 0, false}};
 #undef SYMBOLS_OF
 #define SYMBOLS_OF ghp_cublaslt
-static const struct symbol cublaslt_symbols[] = {GHP_CUBLASLT_LIST(SYMBOL){NULL, 0}};
+static const struct symbol cublaslt_symbols[] = {GHP_CUBLASLT_LIST(SYMBOL){NULL, 0, false}};
 #undef SYMBOLS_OF
 #define SYMBOLS_OF ghp_nccl
-static const struct symbol nccl_symbols[] = {GHP_NCCL_LIST(SYMBOL){NULL, 0}};
+static const struct symbol nccl_symbols[] = {
+    GHP_NCCL_LIST(SYMBOL) OPTIONAL(ncclMemAlloc) OPTIONAL(ncclMemFree) OPTIONAL(ncclCommRegister)
+        OPTIONAL(ncclCommDeregister) OPTIONAL(ncclCommWindowRegister)
+            OPTIONAL(ncclCommWindowDeregister){NULL, 0, false}};
 #undef SYMBOLS_OF
 
 static struct library cudnn_library = {.title = "cuDNN",
@@ -86,7 +91,7 @@ static enum ghp_status load(struct library *l)
     for (const struct symbol *s = l->symbols; s->name != NULL; s++) {
         void *address = dlsym(handle, s->name);
 
-        if (address == NULL) {
+        if (address == NULL && !s->optional) {
             dlclose(handle);
             return GHP_FAIL(GHP_ERR_BACKEND,
                             "%s (%s) has no function '%s': it is too old or too new; install the "

@@ -76,6 +76,14 @@ struct ghp_cublaslt {
 };
 struct ghp_nccl {
     GHP_NCCL_LIST(GHP_LIBRARY_POINTER)
+    /* Of NCCL 2.19 and 2.27 on, typed here because the header may be older; NULL: this library lacks them. */
+    ncclResult_t (*ncclMemAlloc)(void **at, size_t bytes);
+    ncclResult_t (*ncclMemFree)(void *at);
+    ncclResult_t (*ncclCommRegister)(ncclComm_t comm, void *at, size_t bytes, void **handle);
+    ncclResult_t (*ncclCommDeregister)(ncclComm_t comm, void *handle);
+    ncclResult_t (*ncclCommWindowRegister)(ncclComm_t comm, void *at, size_t bytes, void **window,
+                                           int flags);
+    ncclResult_t (*ncclCommWindowDeregister)(ncclComm_t comm, void *window);
 };
 #undef GHP_LIBRARY_POINTER
 

@@ -127,6 +127,7 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
     struct product p = product_of(kernel);
+    int32_t multiprocessors = ghp_cuda_multiprocessors(kernel);
     cublasComputeType_t compute =
         kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     struct linear *linear = ghp_alloc(1, sizeof *linear);
@@ -137,6 +138,10 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
     GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulDescCreate(&linear->desc, compute, CUDA_R_32F)));
     GHP_TRY(set_transposed(lt, linear->desc, CUBLASLT_MATMUL_DESC_TRANSA, p.a.transposed));
     GHP_TRY(set_transposed(lt, linear->desc, CUBLASLT_MATMUL_DESC_TRANSB, p.b.transposed));
+    if (multiprocessors > 0)
+        GHP_TRY(GHP_CUBLASLT(
+            lt, cublasLtMatmulDescSetAttribute(linear->desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
+                                               &multiprocessors, sizeof multiprocessors)));
     GHP_TRY(make_layout(lt, &p.a, &linear->a));
     GHP_TRY(make_layout(lt, &p.b, &linear->b));
     return make_layout(lt, &p.d, &linear->d);

@@ -1,5 +1,6 @@
 /* executor/engine/worker/memory.c - what a worker allocates: its arena, the steps that it has under way with their
  * samples, and its other streams. */
+#include "core/base/hash.h"
 #include "executor/engine/worker_private.h"
 
 /* The layouts of a layer's tensors. If this worker does not run the layer, they are those of one worker. */
@@ -47,9 +48,14 @@ static struct ghp_load load_of(const struct ghp_worker *w)
 static enum ghp_status open_arena(struct ghp_worker *w)
 {
     struct ghp_worker *weight_owner = w->run.weight_owner;
+    struct ghp_collectives *collectives = w->exec.collectives;
 
+    if (weight_owner == NULL && collectives->ops->allocate_memory != NULL)
+        GHP_TRY(
+            collectives->ops->allocate_memory(collectives, w->program.peak_bytes, &w->comm_memory));
     GHP_TRY(ghp_arena_open(ghp_exec_context_device(&w->exec), &w->program,
-                           weight_owner != NULL ? &weight_owner->arena : NULL, &w->arena));
+                           weight_owner != NULL ? &weight_owner->arena : NULL, w->comm_memory,
+                           &w->arena));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
         bool borrowed = weight_owner != NULL && ghp_arena_borrows(b);
@@ -134,6 +140,35 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
     if (w->mixer != NULL) GHP_TRY(w->run.mixing->begin(w->mixer, w->address));
     if (communicates(w)) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
     return ghp_worker_open_p2p_thread(w);
+}
+
+/* The places of the program's tensors in the arena. */
+static uint64_t layout_of(const struct ghp_program *program)
+{
+    uint64_t hash = GHP_HASH_SEED;
+
+    for (int i = 0; i < program->n_buffers; i++) {
+        int64_t offset = ghp_buffer_offset(program, i);
+
+        hash = ghp_hash(&offset, sizeof offset, hash);
+    }
+    return hash;
+}
+
+enum ghp_status ghp_worker_register_memory(struct ghp_worker *w)
+{
+    const struct ghp_comm_memory memory = {w->comm_memory, w->program.peak_bytes,
+                                           layout_of(&w->program)};
+
+    for (int i = 0; i < w->program.n_instrs; i++) {
+        struct ghp_comm *comm = w->prepared[i].comm;
+        bool known = comm == NULL || comm->ops->register_memory == NULL;
+
+        for (int k = 0; k < i && !known; k++)
+            known = w->prepared[k].comm == comm;
+        if (!known) GHP_TRY(comm->ops->register_memory(comm, &memory));
+    }
+    return GHP_OK;
 }
 
 void ghp_worker_rest(struct ghp_worker *w)

@@ -4,6 +4,7 @@
  * call returns when its collective is enqueued, and `check` asks what became of it. */
 #include "executor/transport/nccl/transport_nccl.h"
 
+#include "core/base/log.h"
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <stdio.h>
@@ -20,12 +21,19 @@ struct nccl_comm {
     int lane;        /* its number, -1: it has collectives */
 };
 
+struct registration { /* of memory that a communicator knows */
+    struct nccl_comm *comm;
+    void *base, *handle;
+    struct registration *next;
+};
+
 struct nccl {
     struct ghp_collectives base;
     const struct ghp_transport *transport; /* borrowed, as the device's backend */
     struct ghp_device device;
     const struct ghp_nccl *nccl;
-    struct nccl_comm *comms; /* owned */
+    struct nccl_comm *comms;            /* owned */
+    struct registration *registrations; /* owned */
     int n_comms, n_lanes;
 };
 
@@ -46,6 +54,17 @@ static int rank_of(const struct nccl *t)
 static const char *label_of(const struct nccl_comm *c)
 {
     return c->base.label != NULL ? c->base.label : "a collective";
+}
+
+/* Whether reductions are to use few multiprocessors, and NCCL has memory that communicators can know. */
+static bool registers(const struct nccl *t)
+{
+    const struct ghp_nccl *n = t->nccl;
+    bool symmetric = n->ncclCommWindowRegister != NULL && n->ncclCommWindowDeregister != NULL,
+         local = n->ncclCommRegister != NULL && n->ncclCommDeregister != NULL,
+         memory = n->ncclMemAlloc != NULL && n->ncclMemFree != NULL && (symmetric || local);
+
+    return memory && t->device.backend->config.reduce_multiprocessors > 0;
 }
 
 /* ---- failures ---- */
@@ -146,11 +165,13 @@ static enum ghp_status make_comm(struct nccl_comm *c, ncclUniqueId id)
     struct nccl *t = c->all;
     int rank = ghp_ranks_index(c->base.ranks, rank_of(t));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    int reduce = t->device.backend->config.reduce_multiprocessors;
+    int blocks = c->lane >= 0 ? LANE_BLOCKS : c->base.stream == GHP_STREAM_COMM ? reduce : 0;
     ncclResult_t made;
 
-    if (c->lane >= 0) {
+    if (blocks > 0) {
         config.minCTAs = 1;
-        config.maxCTAs = LANE_BLOCKS;
+        config.maxCTAs = blocks;
     }
     c->base.label = "bringing NCCL together";
     guard(t, c->base.label);
@@ -254,6 +275,8 @@ enum ghp_status ghp_nccl_open(const struct ghp_transport *transport, struct ghp_
                        .device = device,
                        .nccl = library};
     *nccl = &t->base;
+    if (device.backend->config.reduce_multiprocessors > 0 && !registers(t))
+        ghp_note("this NCCL registers no memory: reductions copy; 2.19 and later need not");
     return GHP_OK;
 }
 
@@ -288,6 +311,148 @@ static void nccl_close(struct ghp_collectives *nccl)
         free(c);
     }
     free(t);
+}
+
+/* ---- registered memory ---- */
+
+#ifdef NCCL_WIN_COLL_SYMMETRIC
+enum { SYMMETRIC = NCCL_WIN_COLL_SYMMETRIC };
+#else
+enum { SYMMETRIC = 1 }; /* as NCCL 2.27 has it */
+#endif
+
+/* Memory that NCCL cannot have the device may have yet, and else it says what is missing. */
+static enum ghp_status nccl_allocate_memory(struct ghp_collectives *nccl, int64_t bytes,
+                                            void **base)
+{
+    struct nccl *t = (struct nccl *)nccl;
+
+    *base = NULL;
+    if (bytes == 0 || !registers(t)) return GHP_OK;
+    GHP_TRY(ghp_cuda_enter(t->device.backend));
+    if (t->nccl->ncclMemAlloc(base, (size_t)bytes) != ncclSuccess) {
+        cudaGetLastError();
+        *base = NULL;
+        return GHP_OK;
+    }
+    GHP_TRY(ghp_device_clear(t->device, GHP_DEVICE_STREAM_COPY, *base, bytes));
+    return ghp_device_finish(t->device, GHP_DEVICE_STREAM_COPY);
+}
+
+/* all[i]: what the communicator's rank i says, through host memory. */
+static enum ghp_status hear_all(struct nccl_comm *c, const void *mine, void *all, size_t bytes)
+{
+    struct ghp_comm *host = NULL;
+
+    GHP_TRY(ghp_collectives_group(c->all->transport->host, c->base.ranks, c->base.stream, &host));
+    host->label = "registering memory with NCCL";
+    return host->ops->all_gather(host, mine, all, (int64_t)bytes);
+}
+
+/* Registers it with this rank; *handle stays NULL if NCCL has no use for it. */
+static ncclResult_t add_registration(struct nccl_comm *c, const struct ghp_comm_memory *memory,
+                                     bool alike, void **handle)
+{
+    const struct ghp_nccl *nccl = c->all->nccl;
+    size_t bytes = (size_t)memory->bytes;
+    ncclResult_t result;
+
+    guard(c->all, "registering memory with NCCL");
+    result = nccl->ncclCommWindowRegister != NULL
+                 ? nccl->ncclCommWindowRegister(c->nccl, memory->base, bytes, handle,
+                                                alike ? SYMMETRIC : 0)
+                 : nccl->ncclCommRegister(c->nccl, memory->base, bytes, handle);
+    guard(c->all, NULL);
+    return result;
+}
+
+/* An aborted communicator knows nothing any more. */
+static void end_registration(const struct registration *r)
+{
+    const struct ghp_nccl *nccl = r->comm->all->nccl;
+
+    if (r->comm->nccl == NULL || r->handle == NULL) return;
+    if (nccl->ncclCommWindowRegister != NULL)
+        nccl->ncclCommWindowDeregister(r->comm->nccl, r->handle);
+    else
+        nccl->ncclCommDeregister(r->comm->nccl, r->handle);
+}
+
+/* Whether all have memory, and lies alike in all of it what lies in this rank's. */
+static bool compare_memory(const struct ghp_comm_memory *all, int n,
+                           const struct ghp_comm_memory *mine, bool *alike)
+{
+    bool have = true;
+
+    *alike = true;
+    for (int i = 0; i < n; i++) {
+        have = have && all[i].base != NULL;
+        *alike = *alike && all[i].layout == mine->layout && all[i].bytes == mine->bytes;
+    }
+    return have;
+}
+
+/* If one rank cannot, none does. */
+static enum ghp_status nccl_register_memory(struct ghp_comm *comm,
+                                            const struct ghp_comm_memory *memory)
+{
+    struct nccl_comm *c = (struct nccl_comm *)comm;
+    int n = comm->ranks.count, failed = 0;
+    struct ghp_comm_memory *all;
+    struct registration *made;
+    ncclResult_t mine, *results;
+    enum ghp_status status;
+    bool alike = false;
+
+    if (!registers(c->all)) return GHP_OK;
+    all = ghp_alloc((size_t)n, sizeof *all);
+    results = ghp_alloc((size_t)n, sizeof *results);
+    made = ghp_alloc(1, sizeof *made);
+    status = all != NULL && results != NULL && made != NULL ? GHP_OK : GHP_NO_MEMORY();
+    GHP_TRY_GOTO(status, status, done);
+    GHP_TRY_GOTO(status, hear_all(c, memory, all, sizeof *memory), done);
+    if (!compare_memory(all, n, memory, &alike)) goto done;
+    *made = (struct registration){c, memory->base, NULL, c->all->registrations};
+    mine = add_registration(c, memory, alike, &made->handle);
+    if (mine != ncclSuccess) made->handle = NULL;
+    GHP_TRY_GOTO(status, hear_all(c, &mine, results, sizeof mine), done);
+    while (failed < n && results[failed] == ncclSuccess)
+        failed++;
+    if (failed < n) {
+        end_registration(made);
+        ghp_note("NCCL cannot register memory on worker %d (%s): reductions copy; "
+                 "NCCL_DEBUG=WARN says why",
+                 ghp_ranks_at(comm->ranks, failed),
+                 c->all->nccl->ncclGetErrorString(results[failed]));
+        goto done;
+    }
+    c->all->registrations = made;
+    made = NULL;
+done:
+    free(made);
+    free(results);
+    free(all);
+    return status;
+}
+
+static void nccl_release_memory(struct ghp_collectives *nccl, void *base)
+{
+    struct nccl *t = (struct nccl *)nccl;
+    struct registration **at = &t->registrations;
+
+    if (ghp_cuda_enter(t->device.backend) != GHP_OK) return;
+    while (*at != NULL) {
+        struct registration *r = *at;
+
+        if (r->base == base) {
+            end_registration(r);
+            *at = r->next;
+            free(r);
+        } else {
+            at = &r->next;
+        }
+    }
+    t->nccl->ncclMemFree(base);
 }
 
 /* ---- collectives ---- */
@@ -414,4 +579,7 @@ const struct ghp_collectives_ops ghp_nccl_collectives = {.name = "nccl",
                                                          .shift = nccl_shift,
                                                          .lane = nccl_lane,
                                                          .exchange = nccl_exchange,
-                                                         .check = nccl_check};
+                                                         .check = nccl_check,
+                                                         .allocate_memory = nccl_allocate_memory,
+                                                         .register_memory = nccl_register_memory,
+                                                         .release_memory = nccl_release_memory};

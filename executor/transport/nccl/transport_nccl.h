@@ -1,9 +1,10 @@
 /* executor/transport/nccl/transport_nccl.h - carries tensors that lie on GPUs directly from one to the other, by NCCL.
  *
- * One communicator for each distinct (ranks, stream), and for each lane between two stages, made once; its collectives are enqueued on the device's stream
- * of the stream, in the order of the calls, and the host continues. Whether they went well the host asks in `check`: an
- * error that NCCL found meanwhile, or a wait beyond the watchdog's limit, aborts every communicator and fails. Each
- * rank needs a GPU of its own. Sums are NCCL's: in an order of its choice, the same in every run on the same machine.
+ * One communicator for each distinct (ranks, stream), and for each lane between two stages, made once; its collectives
+ * are enqueued on the device's stream of the stream, in the order of the calls, and the host continues. Whether they
+ * went well the host asks in `check`: an error that NCCL found meanwhile, or a wait beyond the watchdog's limit, aborts
+ * every communicator and fails. Each rank needs a GPU of its own. Sums are NCCL's: in an order of its choice, the same
+ * in every run on the same machine. Communicators of the backend's config.reduce_multiprocessors also know memory.
  *
  * Control messages bring the communicators together.
  *

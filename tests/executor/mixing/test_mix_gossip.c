@@ -137,7 +137,8 @@ static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
                                                   .method.sync = rank_plan.lowering.method.sync},
                            rank_plan.splits, rank_plan.rank, &program),
                  GHP_OK);
-    CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), &program, NULL, &arena), GHP_OK);
+    CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), &program, NULL, NULL, &arena),
+                 GHP_OK);
     CHECK(program.n_buffers <= 512);
     for (int i = 0; i < program.n_buffers; i++)
         address[i] = ghp_arena_at(&arena, &program, i);

@@ -167,7 +167,8 @@ static void use_mixer(const struct bench *b, struct walk *walk,
                          .element_bytes = walk->element_bytes};
     void *address[512];
 
-    CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), program, NULL, &arena), GHP_OK);
+    CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), program, NULL, NULL, &arena),
+                 GHP_OK);
     CHECK(program->n_buffers <= 512);
     for (int i = 0; i < program->n_buffers; i++)
         address[i] = ghp_arena_at(&arena, program, i);

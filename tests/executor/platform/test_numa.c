@@ -21,7 +21,7 @@ static hwloc_membind_policy_t policy_of_arena(hwloc_bitmap_t nodes, hwloc_bitmap
     hwloc_membind_policy_t policy = HWLOC_MEMBIND_MIXED;
     struct ghp_arena arena;
 
-    CHECK_STATUS(ghp_arena_open((struct ghp_device){0}, &program, NULL, &arena), GHP_OK);
+    CHECK_STATUS(ghp_arena_open((struct ghp_device){0}, &program, NULL, NULL, &arena), GHP_OK);
     CHECK(hwloc_get_area_membind(machine, arena.base, ARENA_BYTES, nodes, &policy,
                                  HWLOC_MEMBIND_BYNODESET) == 0);
     CHECK(hwloc_get_area_memlocation(machine, arena.base, ARENA_BYTES, places,

@@ -33,6 +33,25 @@ struct tally {
 
 static struct tally *counting;
 
+/* The engine of this name, and the heuristics, for a part of the GPU. */
+static void check_part(struct ghp_graph_request request, struct ghp_graph_target target,
+                       const struct precision_case *precision, const char *name)
+{
+    struct ghp_graph *graph = NULL;
+    struct ghp_graph_plans plans = {0};
+    struct ghp_graph_plan named;
+
+    request.multiprocessors = 96;
+    CHECK_STATUS(ghp_graph_open(cudnn, target, &request, &graph), GHP_OK);
+    if (CHECK_STATUS(ghp_graph_find(graph, name, &named), GHP_OK))
+        ghp_graph_plan_release(cudnn, &named);
+    CHECK_STATUS(ghp_graph_list(graph, &precision->rules, 1, &plans), GHP_OK);
+    CHECK_EQ(plans.n, 1);
+    while (plans.n > 0)
+        ghp_graph_plan_release(cudnn, &plans.items[--plans.n]);
+    ghp_graph_close(graph);
+}
+
 /* One graph: its plans, and the first of them again by its name. */
 static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_target target,
                       const struct precision_case *precision)
@@ -62,6 +81,7 @@ static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_
         CHECK_EQ(again.workspace_bytes, plans.items[0].workspace_bytes);
         CHECK_TEXT(again.name, plans.items[0].name);
         ghp_graph_plan_release(cudnn, &again);
+        if (counting->prints) check_part(*request, target, precision, plans.items[0].name);
     }
     while (plans.n > 0)
         ghp_graph_plan_release(cudnn, &plans.items[--plans.n]);

@@ -1,8 +1,8 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120 emulated=yes
  *
  * NCCL's transport: every collective in every precision on both streams against sums made on the host, parts and in
- * place; messages both ways at once, by a lane each way, whatever is posted first; one communicator for each distinct
- * (ranks, stream) and lane, however often it is asked for; marks order the streams;
+ * place, in memory that it was told of too; messages both ways at once, by a lane each way, whatever is posted first;
+ * one communicator for each distinct (ranks, stream) and lane, however often it is asked for; marks order the streams;
  * the watchdog and an error of NCCL's end it with the label and the remedy. Skipped where ranks have no GPU each,
  * unless NCCL_HOSTID, different on each, says that they are apart. */
 #include "tests/check.h"
@@ -147,6 +147,39 @@ static void check_moves(struct ghp_ranks ranks, enum ghp_stream stream)
                      (float)value(ranks.first + r * ranks.stride, member(ranks) * each + i);
     CHECK_EQ(wrong, 0);
     pair_close(&p);
+}
+
+/* A sum in NCCL's memory, whether tensors lie in it alike on all ranks or not. */
+static void check_memory(void)
+{
+    struct ghp_ranks all = {.count = workers, .stride = 1};
+    struct ghp_comm_memory memory = {.bytes = (int64_t)ELEMENTS * 4};
+    struct ghp_reduction sum = {.elements = ELEMENTS, .element_bytes = 4};
+    struct ghp_comm *comm = NULL;
+    struct pair p = {.bytes = memory.bytes, .host = ghp_alloc(ELEMENTS, 4)};
+
+    CHECK_STATUS(ghp_collectives_group(nccl, all, GHP_STREAM_COMM, &comm), GHP_OK);
+    for (int alike = 0; alike < 2; alike++) {
+        int64_t wrong = 0;
+
+        CHECK_STATUS(nccl->ops->allocate_memory(nccl, memory.bytes, &memory.base), GHP_OK);
+        if (memory.base == NULL) break; /* an older NCCL */
+        memory.layout = alike ? 7 : (uint64_t)rank;
+        CHECK_STATUS(comm->ops->register_memory(comm, &memory), GHP_OK);
+        CHECK_STATUS(ghp_device_read(device_of(), p.host, memory.base, p.bytes), GHP_OK);
+        for (int64_t i = 0; i < ELEMENTS; i++)
+            wrong += get(p.host, 4, i) != 0;
+        p.in = memory.base;
+        fill(&p, 4, 0);
+        sum.in = sum.out = p.in;
+        CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_OK);
+        fetch(&p, p.in, GHP_STREAM_COMM);
+        for (int64_t i = 0; i < ELEMENTS; i++)
+            wrong += get(p.host, 4, i) != workers * (workers + 1) / 2 * (double)(i % 7);
+        CHECK_EQ(wrong, 0);
+        nccl->ops->release_memory(nccl, memory.base);
+    }
+    free(p.host);
 }
 
 /* Exchanges with the neighbour in both directions. receives_first: both sides post what they receive first. */
@@ -309,7 +342,8 @@ static void check_all(void)
 
 CHECK_TEST(nccl)
 {
-    struct ghp_backend_config config = {.element_bytes = 4, .threads = 1};
+    struct ghp_backend_config config = {
+        .element_bytes = 4, .threads = 1, .reduce_multiprocessors = 4};
     struct ghp_device_about about = {0};
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &exec.transport), GHP_OK)) return 1;
@@ -329,6 +363,7 @@ CHECK_TEST(nccl)
     }
     open_nccl(60);
     check_all();
+    check_memory();
     check_lanes();
     check_reuse();
     nccl->ops->close(nccl);
