@@ -99,6 +99,7 @@ static enum ghp_status set_links(struct ghp_run_case *item)
     if (rate > 0) {
         GHP_TRY(ghp_fabric_open(ethernet ? "eth-10" : "ib-100x1", &item->machine.inter));
         item->machine.inter.bandwidth_Bps = rate;
+        item->machine.gpus.cards = 0;
     }
     if (!(item->machine.inter.bandwidth_Bps > 0) || (ethernet && !(rate > 0)))
         ghp_run_case_refuse(item, "no rate of the links between nodes is published");

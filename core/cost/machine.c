@@ -93,6 +93,8 @@ static void put_gpus(json_t *root, const struct ghp_gpus *gpus, bool *failed)
                        gpus->name != NULL ? gpus->name : "", "memory_bytes",
                        (json_int_t)gpus->memory_bytes, "nvlink_Bps", gpus->nvlink_Bps, "pcie_Bps",
                        gpus->pcie_Bps);
+    if (gpus->nvls > 0) ghp_json_put(object, "nvls", json_real(gpus->nvls), failed);
+    if (gpus->cards > 0) ghp_json_put(object, "cards", json_integer(gpus->cards), failed);
     put_nvlinks(object, gpus, failed);
     ghp_json_put(root, "gpus", object, failed);
 }
@@ -224,8 +226,8 @@ static enum ghp_status read_nvlinks(const struct ghp_node *at, struct ghp_gpus *
 
 static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpus)
 {
-    static const char *const keys[] = {"count",   "name", "memory_bytes", "nvlink_Bps", "pcie_Bps",
-                                       "nvlinks", NULL};
+    static const char *const keys[] = {"count", "name",  "memory_bytes", "nvlink_Bps", "pcie_Bps",
+                                       "nvls",  "cards", "nvlinks",      NULL};
     struct ghp_node node;
 
     if (!ghp_json_has(at, "gpus")) return GHP_OK;
@@ -236,6 +238,9 @@ static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpu
     GHP_TRY(ghp_json_int(&node, "memory_bytes", 0, INT64_MAX, &gpus->memory_bytes));
     GHP_TRY(ghp_json_real(&node, "nvlink_Bps", 0, 1e18, &gpus->nvlink_Bps));
     GHP_TRY(ghp_json_real(&node, "pcie_Bps", 0, 1e18, &gpus->pcie_Bps));
+    GHP_TRY(ghp_json_opt_real(&node, "nvls", 0, 1, &gpus->nvls));
+    if (ghp_json_has(&node, "cards"))
+        GHP_TRY(read_count(&node, "cards", 1, MAX_CORES, &gpus->cards));
     return read_nvlinks(&node, gpus);
 }
 
@@ -361,6 +366,21 @@ int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers)
     int nodes = machine->nodes > 0 ? machine->nodes : 1;
 
     return (workers + nodes - 1) / nodes;
+}
+
+struct ghp_link ghp_machine_inter(const struct ghp_machine *machine, int workers)
+{
+    struct ghp_link link = machine->inter;
+    int used = ghp_machine_workers_per_node(machine, workers), gpus = machine->gpus.count,
+        cards = machine->gpus.cards;
+
+    if (cards > 0 && used < gpus) {
+        double part = (double)((used * cards + gpus - 1) / gpus) / cards;
+
+        link.bandwidth_Bps *= part;
+        link.asymptotic_Bps *= part;
+    }
+    return link;
 }
 
 struct ghp_place ghp_machine_place(const struct ghp_machine *machine, int workers, int rank)

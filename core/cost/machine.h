@@ -29,6 +29,11 @@ struct ghp_gpus {         /* of one node */
     int64_t memory_bytes; /* of each; 0: unknown */
     double nvlink_Bps; /* of each to others by all its NVLinks, per direction; 0: none or unknown */
     double pcie_Bps;   /* of each to the host, per direction; 0: unknown */
+    /* fraction of the NVLinks' rate at which all-reduces run in the node's switch (NVLink SHARP); 0: the switch adds
+     * nothing */
+    double nvls;
+    /* network cards that the link to other nodes is of, each near as many GPUs; 0: all reach all of it */
+    int cards;
     /* NVLinks from each GPU to each other if no switch joins them; symmetric. All 0: each reaches all at
      * nvlink_Bps. */
     unsigned char nvlinks[GHP_MESH_GPUS][GHP_MESH_GPUS];
@@ -82,6 +87,8 @@ enum ghp_status ghp_link_read(const struct ghp_node *at, struct ghp_link *link);
 
 /* Workers on one node: the first nodes fill up with ceil(N / nodes) consecutive ranks each. */
 int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers);
+/* What the workers of a node have of its link to others: that of the cards near their GPUs, the first of the node. */
+struct ghp_link ghp_machine_inter(const struct ghp_machine *machine, int workers);
 /* The node of a rank, if each node has per_node workers. */
 static inline int64_t ghp_node_of(int64_t rank, int per_node)
 {

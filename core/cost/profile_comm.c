@@ -187,7 +187,7 @@ static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *ma
     int64_t leaving = staged ? leaving_stage(machine, kind, op != GHP_COMM_ALL_TO_ALL)
                              : leaving_node(machine, kind);
     struct ghp_link inside_node = link_inside(machine, kind);
-    struct ghp_link link = leaving > 0 ? machine->inter : inside_node;
+    struct ghp_link link = leaving > 0 ? ghp_machine_inter(machine, kind.workers) : inside_node;
     double p = kind.count, q = members_in_node(op, machine, kind), inside;
 
     if (q <= 1) return leaving > 0 ? divided(link, (double)leaving / (p - 1)) : link;
@@ -225,8 +225,21 @@ static double analytic_of(enum ghp_comm_op op, int64_t bytes, int count, struct 
 /* A tree's bandwidth next to a ring's, as NCCL's own tuning takes it: src/graph/tuning.cc, version 2.18 */
 static const double tree_fraction = 0.92;
 
+/* The same source, in later versions */
+static const double nvls_latency_s = 25e-6;
+
+/* Seconds of an all-reduce that the node's NVLink switch adds up: it reads each GPU's tensor once, and sends each what
+ * the others have of the sums. A GPU's links carry its tensor and 1/p of it each way. */
+static double nvls_s(int64_t bytes, const struct ghp_machine *machine, int count)
+{
+    double rate = machine->gpus.nvls * machine->intra.bandwidth_Bps;
+
+    return rate > 0 ? (1 + 1.0 / count) * (double)bytes / rate + nvls_latency_s : INFINITY;
+}
+
 /* Seconds over the machine's links. On GPUs an all-reduce goes by the quicker of ring and tree: the tree sends as much,
- * at a smaller fraction of the rate, with a latency that grows with the logarithm of the nodes. */
+ * at a smaller fraction of the rate, with a latency that grows with the logarithm of the nodes. Inside a node it goes by
+ * the quicker of ring and switch. */
 static double machine_seconds(enum ghp_comm_op op, int64_t bytes, const struct ghp_machine *machine,
                               struct kind kind)
 {
@@ -234,8 +247,8 @@ static double machine_seconds(enum ghp_comm_op op, int64_t bytes, const struct g
     double ring_s = analytic_of(op, bytes, kind.count, link), tree_s, nodes;
     int q = members_in_node(op, machine, kind);
 
-    if (machine->gpus.count == 0 || op != GHP_COMM_ALL_REDUCE || leaving_node(machine, kind) == 0)
-        return ring_s;
+    if (machine->gpus.count == 0 || op != GHP_COMM_ALL_REDUCE) return ring_s;
+    if (leaving_node(machine, kind) == 0) return fmin(ring_s, nvls_s(bytes, machine, kind.count));
     nodes = (double)kind.count / q;
     tree_s = 2 * (double)bytes / (tree_fraction * link.bandwidth_Bps) +
              2 * ((q - 1) * machine->intra.latency_s + log2(nodes) * machine->inter.latency_s);

@@ -93,11 +93,12 @@ static double analytic_of_load(const struct ghp_machine *machine, const struct l
                                int workers)
 {
     int64_t inside = most_of(load->out, workers), outside = most_of(load->node_out, workers);
-    struct ghp_link slowest = load->crosses ? machine->inter : machine->intra;
+    struct ghp_link inter = ghp_machine_inter(machine, workers),
+                    slowest = load->crosses ? inter : machine->intra;
 
     if (most_of(load->in, workers) > inside) inside = most_of(load->in, workers);
     if (most_of(load->node_in, workers) > outside) outside = most_of(load->node_in, workers);
-    return fmax(link_s(machine->intra, inside), link_s(machine->inter, outside)) +
+    return fmax(link_s(machine->intra, inside), link_s(inter, outside)) +
            load->most_messages * slowest.latency_s;
 }
 

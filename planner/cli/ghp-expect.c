@@ -259,7 +259,10 @@ static enum ghp_status read_question(const char *path, struct reading *r)
 
     GHP_TRY(ghp_network_load(path, &r->model));
     GHP_TRY(measured ? open_profile(r) : ghp_machine_open(machine_name, &r->machine));
-    if (network_name != NULL) GHP_TRY(ghp_fabric_open(network_name, &r->machine.inter));
+    if (network_name != NULL) {
+        GHP_TRY(ghp_fabric_open(network_name, &r->machine.inter));
+        r->machine.gpus.cards = 0; /* of another network */
+    }
     GHP_TRY(read_nodes(measured ? r->machine.nodes : 1, q));
     q->place = measured ? profile_path : machine_name;
     q->setup = (struct ghp_expect_setup){.model = &r->model,

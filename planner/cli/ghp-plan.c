@@ -293,6 +293,7 @@ static enum ghp_status open_machine(int workers, struct ghp_machine *machine)
     else if (ghp_plan_chosen.profile == NULL && ghp_peak_nodes(machine, workers) > machine->nodes)
         machine->nodes = ghp_peak_nodes(machine, workers);
     if (ghp_plan_chosen.network == NULL) return GHP_OK;
+    machine->gpus.cards = 0; /* of another network */
     status = ghp_fabric_open(ghp_plan_chosen.network, &machine->inter);
     if (status != GHP_OK) ghp_machine_release(machine);
     return status;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <hwloc/distances.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -187,6 +188,76 @@ static enum ghp_status read_gpus(hwloc_topology_t topology, struct ghp_gpus *gpu
     return GHP_OK;
 }
 
+/* ---- network cards ---- */
+
+enum { NETWORK_CLASS = 0x02, MOST_CARDS = 64 };
+
+static bool is_card(hwloc_obj_t object)
+{
+    return object->attr->pcidev.class_id >> 8 == NETWORK_CLASS;
+}
+
+/* Cards of at least half of the fastest one's rate: others are for the node's administration.
+ *
+ * Returns   how many, MOST_CARDS at most */
+static int find_cards(hwloc_topology_t topology, hwloc_obj_t cards[MOST_CARDS])
+{
+    float fastest = 0;
+    int n = 0;
+
+    for (hwloc_obj_t at = NULL; (at = hwloc_get_next_pcidev(topology, at)) != NULL;)
+        if (is_card(at) && at->attr->pcidev.linkspeed > fastest)
+            fastest = at->attr->pcidev.linkspeed;
+    for (hwloc_obj_t at = NULL; (at = hwloc_get_next_pcidev(topology, at)) != NULL;)
+        if (is_card(at) && 2 * at->attr->pcidev.linkspeed >= fastest && n < MOST_CARDS)
+            cards[n++] = at;
+    return n;
+}
+
+/* Objects from the GPU up to the first that has the card below it too. */
+static int distance_of(hwloc_obj_t gpu, hwloc_obj_t card)
+{
+    int steps = 0;
+
+    for (; gpu != NULL; gpu = gpu->parent, steps++)
+        for (hwloc_obj_t above = card; above != NULL; above = above->parent)
+            if (above == gpu) return steps;
+    return steps;
+}
+
+/* The card near a GPU; GPUs that have several equally near take them in turns. */
+static int nearest(hwloc_obj_t gpu, int number, hwloc_obj_t *cards, int n)
+{
+    int near[MOST_CARDS], least = INT_MAX, ties = 0;
+
+    for (int c = 0; c < n; c++) {
+        int distance = distance_of(gpu, cards[c]);
+
+        if (distance < least) ties = 0;
+        if (distance <= least) near[ties++] = c;
+        if (distance < least) least = distance;
+    }
+    return near[number % ties];
+}
+
+/* Cards that are the nearest of some GPU. */
+static int count_near_cards(hwloc_topology_t topology)
+{
+    hwloc_obj_t cards[MOST_CARDS];
+    bool near[MOST_CARDS] = {false};
+    int n = find_cards(topology, cards), gpus = 0, count = 0;
+
+    for (int kind = 0; kind < GPU_KINDS && n > 0 && gpus == 0; kind++) {
+        hwloc_obj_t object = NULL;
+
+        while ((object = next_object(topology, (enum gpu_kind)kind, object)) != NULL)
+            if (is_gpu(object, (enum gpu_kind)kind)) near[nearest(object, gpus++, cards, n)] = true;
+    }
+    for (int c = 0; c < n; c++)
+        count += near[c];
+    return count;
+}
+
 /* ---- what of it is left to this process ---- */
 
 static void keep_cores(struct ghp_machine *machine, int n)
@@ -240,6 +311,7 @@ static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
     if (machine->name == NULL) return GHP_NO_MEMORY();
     GHP_TRY(read_cores(topology, machine));
     machine->memory_bytes = memory_of(topology, source, of_file);
+    machine->gpus.cards = count_near_cards(topology);
     return read_gpus(topology, &machine->gpus);
 }
 

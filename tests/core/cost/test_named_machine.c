@@ -157,9 +157,52 @@ static void test_hops(void)
     ghp_machine_release(&m);
 }
 
+/* Bus bandwidths of all-reduces between 2 to 8 H100 whose rings reach 370 GB/s: the switch adds from five GPUs on
+ * (NVIDIA/nccl, issue 1455, 2024). */
+static void test_switch(void)
+{
+    static const double measured_GBps[] = {370, 370, 370, 420, 440, 460, 480};
+    const int64_t bytes = INT64_C(4) << 30;
+    struct ghp_machine m = {0}, again = {0};
+
+    CHECK_STATUS(ghp_machine_open("h100-sxm-8", &m), GHP_OK);
+    CHECK_STATUS(ghp_machine_save("switch.json", &m), GHP_OK);
+    CHECK_STATUS(ghp_machine_load("switch.json", &again), GHP_OK);
+    CHECK_NEAR(again.gpus.nvls, m.gpus.nvls, 0);
+    CHECK_EQ(again.gpus.cards, 8);
+    ghp_machine_release(&again);
+    remove("switch.json");
+    m.intra.bandwidth_Bps = 370e9;
+    for (int p = 2; p <= 8; p++) {
+        double s = ghp_machine_comm_s(&m, GHP_COMM_ALL_REDUCE, bytes,
+                                      (struct ghp_ranks){.count = p, .stride = 1}, p);
+
+        CHECK_NEAR(2 * (p - 1.0) / p * (double)bytes / s * 1e-9, measured_GBps[p - 2],
+                   0.03 * measured_GBps[p - 2]);
+    }
+    ghp_machine_release(&m);
+}
+
+/* Few workers of a node reach the cards near their GPUs. */
+static void test_cards(void)
+{
+    struct ghp_machine m = {0};
+
+    CHECK_STATUS(ghp_machine_open("v100-sxm-16-8", &m), GHP_OK);
+    m.nodes = 2;
+    CHECK_NEAR(ghp_machine_inter(&m, 16).bandwidth_Bps, 50e9, 1);
+    CHECK_NEAR(ghp_machine_inter(&m, 6).bandwidth_Bps, 25e9, 1);
+    CHECK_NEAR(ghp_machine_comm_s(&m, GHP_COMM_ALL_GATHER, 1 << 30,
+                                  (struct ghp_ranks){.count = 2, .stride = 1}, 2),
+               0.5 * (1 << 30) / 12.5e9 + m.inter.latency_s, 1e-9);
+    ghp_machine_release(&m);
+}
+
 CHECK_TEST(named_machine)
 {
     test_mesh();
+    test_switch();
+    test_cards();
     test_hops();
     test_machines();
     test_networks();

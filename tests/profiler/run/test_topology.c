@@ -158,6 +158,29 @@ static void test_gpus(void)
     unlink(path);
 }
 
+/* Two sockets of two GPUs and a network card each, and one for administration: two cards are near. With one socket's
+ * alone, all GPUs take that. */
+static void test_cards(void)
+{
+    static const char source[] = GHP_SOURCE_DIR "/tests/profiler/run/cards.xml";
+    char path[] = "/tmp/ghp-cards-XXXXXX", line[1024];
+    struct ghp_machine machine = {0};
+    FILE *from = fopen(source, "r"), *to = fdopen(mkstemp(path), "w");
+
+    CHECK_STATUS(ghp_topology_read(source, 2, &machine), GHP_OK);
+    CHECK_EQ(machine.gpus.count, 4);
+    CHECK_EQ(machine.gpus.cards, 2);
+    ghp_machine_release(&machine);
+    while (from != NULL && to != NULL && fgets(line, sizeof line, from) != NULL)
+        if (strstr(line, "0000:92:00.0") == NULL) fputs(line, to);
+    if (from != NULL) fclose(from);
+    if (to != NULL) fclose(to);
+    CHECK_STATUS(ghp_topology_read(path, 1, &machine), GHP_OK);
+    CHECK_EQ(machine.gpus.cards, 1);
+    ghp_machine_release(&machine);
+    unlink(path);
+}
+
 static void test_bad(void)
 {
     struct ghp_machine machine = {0};
@@ -188,6 +211,7 @@ CHECK_TEST(topology)
     test_without_cores();
     test_xml();
     test_gpus();
+    test_cards();
     test_bad();
     test_here();
     return check_end();
