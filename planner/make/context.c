@@ -32,7 +32,7 @@ static enum ghp_status check_choices(const struct ghp_plan_context *s)
         if (s->instance->n_choices[v] == 0)
             return GHP_FAIL(GHP_ERR_INFEASIBLE,
                             "cannot plan '%s': with a batch of %" PRId64
-                            " %d workers share each sample, and layer '%s' has no split over %d; "
+                            ", %d workers share each sample, and layer '%s' has no split over %d; "
                             "use a batch of %d, or %" PRId64 " worker%s",
                             s->model->name, problem.global_batch, sharers, s->model->layers[v].name,
                             sharers, problem.workers, problem.global_batch,

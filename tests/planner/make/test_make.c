@@ -290,7 +290,7 @@ static void test_few_samples(void)
     CHECK_MESSAGE("or a batch of 4");
     request = request_for(MODEL("lenet5"), 4, 1); /* six channels of one */
     CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_ERR_INFEASIBLE);
-    CHECK_MESSAGE("layer 'conv1' cannot take split 'data': a batch of 1 is less");
+    CHECK_MESSAGE("layer 'conv1' has no split over 4; use a batch of 4, or 1 worker");
 }
 
 /* An operation that the backend lacks is refused before anything is searched. */
