@@ -1,5 +1,5 @@
 // executor/backend/cuda/kernels/elementwise.cu - sums and products, bias, dropout. See kernels/kernels.h.
-#include "executor/backend/cuda/kernels/map.cuh"
+#include "executor/backend/cuda/kernels/elementwise.cuh"
 #include "executor/backend/cuda/kernels/philox.cuh"
 
 // ---- element by element ----

@@ -1,7 +1,7 @@
 // executor/backend/cuda/kernels/unary.cu - functions of one element: relu, activation, gelu, silu, hard_swish,
 // pointwise. A function says its value, and `back`, the gradient of its input: of y and dy where the backward pass reads the output,
 // else of x and dy.
-#include "executor/backend/cuda/kernels/map.cuh"
+#include "executor/backend/cuda/kernels/elementwise.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
 namespace

@@ -1,6 +1,6 @@
-// executor/backend/cuda/kernels/map.cuh - a function of each element, or of two elements at the same place.
-#ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_MAP_CUH
-#define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_MAP_CUH
+// executor/backend/cuda/kernels/elementwise.cuh - a function of each element, or of two elements at the same place.
+#ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_ELEMENTWISE_CUH
+#define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_ELEMENTWISE_CUH
 
 #include "executor/backend/cuda/kernels/common.cuh"
 
