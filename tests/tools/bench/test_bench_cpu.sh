@@ -11,8 +11,8 @@ refused() { denied "$1" "$2" env -C "$GHP_SOURCE" GHP_BENCH="$PWD/kept" "${@:3}"
 
 printf '#!/bin/sh\nexit 1\n' >bare && chmod +x bare
 refused 3 "install python3-torch" env GHP_PYTHON="$PWD/bare" "$bench/cpu/run" lenet5:64
-refused 2 "no network of models/" "$bench/cpu/run" nobody:8
-refused 2 "no network of models/" "$bench/cpu/run" lenet5
+refused 2 "not a network of models/" "$bench/cpu/run" nobody:8
+refused 2 "not a network of models/" "$bench/cpu/run" lenet5
 refused 2 "one worker with itself" "$bench/cpu/run" --precision bf16 --workers 2 lenet5:64
 refused 3 "no PyTorch 2" env GHP_PYTHON="$PWD/bare" "$bench/transformers" gpt-nano:2x64
 refused 2 "such as gpt2-124m:4x64" "$bench/transformers" gpt2-124m:4
@@ -20,7 +20,7 @@ refused 2 "has 64 positions" "$bench/transformers" gpt-nano:2x32
 refused 2 "wants RESULT.json" "$bench/cpu/chart.py" only.json
 refused 1 "cannot read" "$bench/cpu/chart.py" "$PWD/none.json" "$PWD/chart.svg"
 echo '{"format": "ghp.run/2"}' >other.json
-refused 1 "no result of bench/cpu/run" "$bench/cpu/chart.py" "$PWD/other.json" "$PWD/chart.svg"
+refused 1 "not a result of bench/cpu/run" "$bench/cpu/chart.py" "$PWD/other.json" "$PWD/chart.svg"
 
 cat >result.json <<'EOF'
 {"format": "ghp.bench-cpu/1", "clock": "wall", "repeats": 5, "rows": [

@@ -4,7 +4,7 @@
 # prints its tokens/s and each phase and its floor, for a plan that clips, too. Here on a processor.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-denied 2 "is no NETWORK:BATCH" env NETWORKS=lenet5 "$GHP_SOURCE/bench/gpu/run" "$(dirname "$GHP_BIN")" "$PWD/figures"
+denied 2 "is not NETWORK:BATCH" env NETWORKS=lenet5 "$GHP_SOURCE/bench/gpu/run" "$(dirname "$GHP_BIN")" "$PWD/figures"
 cat >tiny.json <<'JSON'
 {"format": "ghp.model/1", "name": "tiny", "input": {"vocabulary": 8, "positions": 2},
  "layers": [{"name": "wte", "op": "embedding", "channels": 4}, {"name": "wpe", "op": "position_embedding"},

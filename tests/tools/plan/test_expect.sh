@@ -61,7 +61,7 @@ holds frozen "o['flop_utilisation'] < 0.5" || fail "frozen layers count as train
 # a step of microseconds, and what gains some of them
 "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/lenet5.json" --machine h100-sxm-8 --batch 8 >out || fail "a short step: exit $?"
 grep -q ' 0\.0 ms less' out && fail "a gain of 0.0 ms: $(cat out)"
-grep -qE '^step +0\.0[0-9]{2} ms; ' out || fail "a step of one digit: $(cat out)"
+grep -qE '^step +0\.0[0-9]{2,} ms; ' out || fail "a step of one digit: $(cat out)"
 # what does not fit says what to try that is not there yet
 large=("$GHP_BIN/ghp-expect" gpt2-1558m --machine a10-4 --batch 64 --precision bf16)
 "${large[@]}" >out && grep -q 'try --shard pass, --recompute, a smaller' out || fail "no remedy: $(cat out)"
