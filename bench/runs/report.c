@@ -37,6 +37,14 @@ static bool same_network(const char *a, const char *b)
     return n == m && strncmp(a, b, n) == 0;
 }
 
+/* The processor or GPU: what stands before how many there are. */
+static bool same_device(const char *a, const char *b)
+{
+    size_t n = strcspn(a, ",;"), m = strcspn(b, ",;");
+
+    return n == m && strncmp(a, b, n) == 0;
+}
+
 static bool same_family(const struct ghp_run_row *a, const struct ghp_run_row *b)
 {
     static const enum ghp_column same[] = {GHP_COLUMN_SOURCE, GHP_COLUMN_SYSTEM, GHP_COLUMN_SPLIT,
@@ -44,7 +52,8 @@ static bool same_family(const struct ghp_run_row *a, const struct ghp_run_row *b
 
     for (size_t c = 0; c < sizeof same / sizeof same[0]; c++)
         if (strcmp(a->text[same[c]], b->text[same[c]]) != 0) return false;
-    return same_network(a->text[GHP_COLUMN_MODEL], b->text[GHP_COLUMN_MODEL]);
+    return same_network(a->text[GHP_COLUMN_MODEL], b->text[GHP_COLUMN_MODEL]) &&
+           same_device(a->text[GHP_COLUMN_DEVICE], b->text[GHP_COLUMN_DEVICE]);
 }
 
 static void find_families(struct report *r)
