@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 full=yes needs=ghp-plan,ghp-profile,ghp-inspect
+# ghp-test: timeout=400 full=yes needs=ghp-plan,ghp-profile,ghp-inspect
 # tests/tools/plan/test_check_with.sh - other solvers confirm a certificate by the program of ghp-plan --write-mps, and
 # refuse one that claims more, or less, than is so. Of HiGHS, CBC and GLPK those that are installed; a solver that says
 # what the test tells it stands for them in the cases that need none. In full: more networks and workers. In short tests
