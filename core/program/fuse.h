@@ -72,6 +72,9 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int layer,
 struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer, enum ghp_pass pass,
                                    struct ghp_fuse_scope scope);
 
+/* The other of a convolution and a batch norm that alone reads it, right after it; -1: there is none. */
+int ghp_fuse_summed(const struct ghp_model *model, int layer);
+
 /* Whether the gradient that comes by the edge is the last that a ReLU's output gets, and is not its only one: then
  * their sum takes the ReLU's mask. */
 bool ghp_fuse_sum(const struct ghp_model *model, int edge);

@@ -65,7 +65,4 @@ int ghp_fuse_pool(const struct ghp_model *model, int layer);
  * no batch norm takes it. -1: none. */
 int ghp_fuse_masked(const struct ghp_model *model, int layer);
 
-/* The other of a convolution and a batch norm that alone reads it, right after it; -1: there is none. */
-int ghp_fuse_summed(const struct ghp_model *model, int layer);
-
 #endif

@@ -1,7 +1,8 @@
 /* planner/search/memory.c - spans of memory.h, piece by piece: from what the pieces' instructions access
  * (core/program/liveness.h), and the scratch that they need (ghp_lower_scratch). */
-#include "planner/search/memory.h"
+#include "planner/search/memory_private.h"
 
+#include "core/program/fuse.h"
 #include "core/program/liveness.h"
 #include "core/program/lower/bucket.h"
 #include "core/program/lower/buffer_assignment.h"
@@ -12,39 +13,8 @@
 
 #include <stdlib.h>
 
-/* When a layer's own passes, and those of an edge's consumer, access a tensor: the model alone decides. */
-struct lives {
-    struct ghp_life *output, *gradient; /* a layer; with `input` one allocation */
-    struct ghp_life *input;             /* an edge */
-    struct ghp_life labels;
-};
-
-struct maker {
-    struct ghp_instance *in;
-    const struct ghp_model *model;
-    struct lives lives;
-    bool *outlived; /* an edge: see is_outlived, which walks far for many pairs to ask */
-    struct ghp_program piece;
-    int stage; /* whose memory the present spans are of */
-};
-
-static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int first, int last)
-{
-    if (bytes <= 0 || first > last) return GHP_OK;
-    if (spans->n == spans->max) {
-        int max = spans->max > 0 ? 2 * spans->max : 256;
-        struct ghp_span *grown = realloc(spans->span, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        spans->span = grown;
-        spans->max = max;
-    }
-    spans->span[spans->n++] =
-        (struct ghp_span){.bytes = ghp_align(bytes), .first = first, .last = last};
-    return GHP_OK;
-}
-
-static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, struct ghp_shape shape)
+static int64_t tensor_bytes(const struct ghp_memory_maker *m, struct ghp_layout layout,
+                            struct ghp_shape shape)
 {
     return ghp_layout_samples(layout, m->in->problem[m->stage]) *
            ghp_layout_channels(layout, ghp_shape_columns(shape)) *
@@ -52,70 +22,14 @@ static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, str
            ghp_shape_element_bytes(shape, m->in->lowering->element_bytes);
 }
 
-/* A stage's points: forward from its first layer's in-edges to its last layer, backward the other way. */
-struct stretch {
-    int forward, forward_end, backward, backward_end;
-};
-
-static struct stretch stretch_of(const struct maker *m)
-{
-    const struct ghp_route *route = &m->in->route[m->stage];
-    const struct ghp_layer *first = &m->model->layers[route->first_layer];
-    int points = ghp_point_forward(m->model, route->first_layer) - first->n_inputs;
-
-    return (struct stretch){.forward = points,
-                            .forward_end = ghp_point_forward(m->model, route->end_layer - 1),
-                            .backward = ghp_point_backward(m->model, route->end_layer - 1),
-                            .backward_end =
-                                ghp_point_backward(m->model, route->first_layer) + first->n_inputs};
-}
-
-static enum ghp_status put_launch_overhead(struct ghp_spans *spans, int64_t bytes, int first,
-                                           int last, int least, int most)
-{
-    return put_span(spans, bytes, first > least ? first : least, last < most ? last : most);
-}
-
-/* Bytes from one point to another of a stage's worker. With stages the points of others are left out; what is kept from
- * forward to backward is there once more for every other micro-batch in flight, at all points. */
-static enum ghp_status add_span(struct maker *m, struct ghp_spans *spans, int64_t bytes, int first,
-                                int last)
-{
-    struct stretch s;
-    int others; /* of a chunk among several: none, a bound from below */
-    bool kept;
-
-    if (m->in->n_stages == 1) return put_span(spans, bytes, first, last);
-    others = m->in->n_stages > m->in->n_owners
-                 ? 0
-                 : ghp_stage_in_flight(m->in->lowering->staging, m->stage) - 1;
-    s = stretch_of(m);
-    kept = first <= s.forward_end && last >= s.backward;
-    GHP_TRY(put_launch_overhead(spans, bytes, first, last, s.forward, s.forward_end));
-    GHP_TRY(put_launch_overhead(spans, bytes, first, last, s.backward, s.backward_end));
-    if (!kept || others < 1) return GHP_OK;
-    GHP_TRY(put_span(spans, others * ghp_align(bytes), s.forward, s.forward_end));
-    return put_span(spans, others * ghp_align(bytes), s.backward, s.backward_end);
-}
-
-/* The same for what there is once, however many micro-batches: weights and their like. */
-static enum ghp_status add_lasting(struct maker *m, struct ghp_spans *spans, int64_t bytes)
-{
-    struct stretch s = stretch_of(m);
-
-    if (m->in->n_stages == 1) return put_span(spans, bytes, 0, m->in->n_points - 1);
-    GHP_TRY(put_span(spans, bytes, s.forward, s.forward_end));
-    return put_span(spans, bytes, s.backward, s.backward_end);
-}
-
 /* ---- lives ---- */
 
-static bool wanted(const struct maker *m, int v)
+static bool wanted(const struct ghp_memory_maker *m, int v)
 {
     return ghp_lower_needs_gradient(m->in->lowering, v);
 }
 
-static struct ghp_life *life_of(struct maker *m, struct ghp_access access)
+static struct ghp_life *life_of(struct ghp_memory_maker *m, struct ghp_access access)
 {
     switch (access.tensor) {
     case GHP_TENSOR_OUTPUT: return &m->lives.output[access.of];
@@ -126,7 +40,7 @@ static struct ghp_life *life_of(struct maker *m, struct ghp_access access)
     }
 }
 
-static enum ghp_status learn_layer(struct maker *m, int v)
+static enum ghp_status learn_layer(struct ghp_memory_maker *m, int v)
 {
     struct ghp_accesses accesses;
 
@@ -148,7 +62,7 @@ static enum ghp_status learn_layer(struct maker *m, int v)
 
 /* The last point at which the consumer of an edge reads the tensor, as the producer left it or after it changed its
  * layout. */
-static int last_read(const struct maker *m, int e, bool changed)
+static int last_read(const struct ghp_memory_maker *m, int e, bool changed)
 {
     if (ghp_lower_overwrites_input(m->model, m->model->edges[e].to, changed))
         return m->lives.input[e].first - 1; /* from there on it is the consumer's output */
@@ -156,7 +70,7 @@ static int last_read(const struct maker *m, int e, bool changed)
 }
 
 /* The out-edge that could keep a layer's output longest, and how long the output lives whatever the others do. */
-static int keeper_of(const struct maker *m, int v, int *at_least)
+static int keeper_of(const struct ghp_memory_maker *m, int v, int *at_least)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     int keeper = -1;
@@ -175,7 +89,7 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
 /* ---- layers ---- */
 
 /* The gather of the layer's bucket, or its pull, as it is alone; NULL: its updates are whole. */
-static const struct ghp_instr *instr_of(const struct maker *m, enum ghp_instr_kind kind)
+static const struct ghp_instr *instr_of(const struct ghp_memory_maker *m, enum ghp_instr_kind kind)
 {
     for (int k = 0; k < m->piece.n_instrs; k++)
         if (m->piece.instrs[k].kind == kind) return &m->piece.instrs[k];
@@ -183,7 +97,7 @@ static const struct ghp_instr *instr_of(const struct maker *m, enum ghp_instr_ki
 }
 
 /* The points at which the piece gathers weights, or computes with them. */
-static struct ghp_life gathered_life(const struct maker *m, bool backward)
+static struct ghp_life gathered_life(const struct ghp_memory_maker *m, bool backward)
 {
     struct ghp_life life = GHP_LIFE_NONE;
 
@@ -197,30 +111,32 @@ static struct ghp_life gathered_life(const struct maker *m, bool backward)
     return life;
 }
 
-static enum ghp_status add_gathered(struct maker *m, struct ghp_spans *spans, int64_t bytes)
+static enum ghp_status add_gathered(struct ghp_memory_maker *m, struct ghp_spans *spans,
+                                    int64_t bytes)
 {
     for (int backward = 0; backward < 2; backward++) {
         struct ghp_life life = gathered_life(m, backward == 1);
 
-        GHP_TRY(add_span(m, spans, bytes, life.first, life.last));
+        GHP_TRY(ghp_memory_span(m, spans, bytes, life.first, life.last));
     }
     return GHP_OK;
 }
 
 /* The same of weights that are kept from the forward to the backward pass, once however many micro-batches: of the
  * layer's own stage alone. */
-static enum ghp_status add_kept(struct maker *m, struct ghp_spans *spans, int64_t bytes)
+static enum ghp_status add_kept(struct ghp_memory_maker *m, struct ghp_spans *spans, int64_t bytes)
 {
     struct ghp_life first = gathered_life(m, false), last = gathered_life(m, true);
 
     if (last.last < 0 || m->in->n_stages > 1) return add_gathered(m, spans, bytes);
-    return add_span(m, spans, bytes, first.first, last.last);
+    return ghp_memory_span(m, spans, bytes, first.first, last.last);
 }
 
 /* Adds the spans of sharded gradients, and of weights that are gathered: what lasts, and what is whole at the layer's
  * own passes. It is whole for longer, from a heavy layer to the next. That is left out, so this is a bound from
  * below. */
-static enum ghp_status sharded_spans(struct maker *m, enum ghp_param_sharding sharding, int64_t all)
+static enum ghp_status sharded_spans(struct ghp_memory_maker *m, enum ghp_param_sharding sharding,
+                                     int64_t all)
 {
     const struct ghp_instr *reduce = instr_of(m, GHP_INSTR_REDUCE_SCATTER);
     struct ghp_spans *spans = &m->in->layer_spans;
@@ -228,20 +144,20 @@ static enum ghp_status sharded_spans(struct maker *m, enum ghp_param_sharding sh
         ghp_optimizer_at(ghp_optimizer_index(m->in->lowering->method.optimizer))->n_moments;
     int64_t shard, whole;
 
-    if (reduce == NULL) return add_lasting(m, spans, (2 + moments) * all);
+    if (reduce == NULL) return ghp_memory_lasting(m, spans, (2 + moments) * all);
     whole = m->in->alone ? reduce->bytes : all;
     shard = whole / reduce->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
-    GHP_TRY(add_lasting(m, spans, (1 + moments) * shard));
-    GHP_TRY(add_span(m, spans, whole, reduce->point, reduce->point));
-    if (!ghp_sharding_gathers(sharding)) return add_lasting(m, spans, whole);
-    GHP_TRY(add_lasting(m, spans, shard));
+    GHP_TRY(ghp_memory_lasting(m, spans, (1 + moments) * shard));
+    GHP_TRY(ghp_memory_span(m, spans, whole, reduce->point, reduce->point));
+    if (!ghp_sharding_gathers(sharding)) return ghp_memory_lasting(m, spans, whole);
+    GHP_TRY(ghp_memory_lasting(m, spans, shard));
     return sharding == GHP_SHARDING_PASS ? add_gathered(m, spans, whole)
                                          : add_kept(m, spans, whole);
 }
 
 /* Weights, their gradients and moments. With optimizer shards: both buckets padded, and moments for one optimizer
  * shard; inside a larger bucket padding is left out, a bound from below. Servers have the moments of what is theirs. */
-static enum ghp_status parameter_spans(struct maker *m, enum ghp_param_sharding sharding,
+static enum ghp_status parameter_spans(struct ghp_memory_maker *m, enum ghp_param_sharding sharding,
                                        int64_t all)
 {
     struct ghp_spans *spans = &m->in->layer_spans;
@@ -251,17 +167,18 @@ static enum ghp_status parameter_spans(struct maker *m, enum ghp_param_sharding 
         ghp_optimizer_at(ghp_optimizer_index(m->in->lowering->method.optimizer))->n_moments;
 
     if (sharding != GHP_SHARDING_NONE) return sharded_spans(m, sharding, all);
-    if (pull != NULL) return add_lasting(m, spans, 2 * (m->in->alone ? pull->bytes : all));
-    if (gather == NULL) return add_lasting(m, spans, (2 + moments) * all);
+    if (pull != NULL) return ghp_memory_lasting(m, spans, 2 * (m->in->alone ? pull->bytes : all));
+    if (gather == NULL) return ghp_memory_lasting(m, spans, (2 + moments) * all);
     if (m->in->alone)
-        return add_lasting(m, spans,
-                           2 * gather->bytes + moments * (gather->bytes / gather->ranks.count));
-    return add_lasting(
+        return ghp_memory_lasting(
+            m, spans, 2 * gather->bytes + moments * (gather->bytes / gather->ranks.count));
+    return ghp_memory_lasting(
         m, spans,
         2 * all + moments * (all / gather->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES));
 }
 
-static enum ghp_status persistent_spans(struct maker *m, int v, enum ghp_param_sharding sharding,
+static enum ghp_status persistent_spans(struct ghp_memory_maker *m, int v,
+                                        enum ghp_param_sharding sharding,
                                         const struct ghp_local *local)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
@@ -274,37 +191,38 @@ static enum ghp_status persistent_spans(struct maker *m, int v, enum ghp_param_s
 
         for (int p = 0; p < owner->n_params; p++) /* a tied layer's parts are its owner's */
             sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
-        GHP_TRY(owner->fixed ? add_lasting(m, spans, sum) : parameter_spans(m, sharding, sum));
+        GHP_TRY(owner->fixed ? ghp_memory_lasting(m, spans, sum)
+                             : parameter_spans(m, sharding, sum));
         if (instr_of(m, GHP_INSTR_REDUCE_SCATTER) == NULL)
-            GHP_TRY(add_lasting(
+            GHP_TRY(ghp_memory_lasting(
                 m, spans,
                 ghp_lower_bf16_bytes(m->in->lowering, ghp_model_owner(m->model, v), local)));
     }
     if (layer->n_states > 0)
-        GHP_TRY(add_lasting(m, spans,
-                            (ghp_lowering_has_stats_delta(m->in->lowering, layer) ? 2 : 1) *
-                                layer->n_states * ghp_align(local->c * bytes)));
+        GHP_TRY(ghp_memory_lasting(m, spans,
+                                   (ghp_lowering_has_stats_delta(m->in->lowering, layer) ? 2 : 1) *
+                                       layer->n_states * ghp_align(local->c * bytes)));
     if (v == m->in->route[m->stage].first_layer)
-        GHP_TRY(add_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
+        GHP_TRY(ghp_memory_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
     return GHP_OK;
 }
 
 /* What an instruction has at its own point alone. */
-static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *instr,
+static enum ghp_status instr_spans(struct ghp_memory_maker *m, const struct ghp_instr *instr,
                                    struct ghp_spans *spans)
 {
     struct ghp_instr_scratch scratch;
 
     GHP_TRY(ghp_lower_scratch(m->in->lowering, instr, &scratch));
-    GHP_TRY(add_span(m, spans, scratch.work_bytes, instr->point, instr->point));
+    GHP_TRY(ghp_memory_span(m, spans, scratch.work_bytes, instr->point, instr->point));
     if (instr->kind == GHP_INSTR_COMPUTE && instr->blocks > 0 && instr->block == 0)
-        GHP_TRY(add_span(m, spans, ghp_ring_bytes(instr, m->in->lowering->element_bytes),
-                         instr->point, instr->point));
-    return add_span(m, spans, scratch.receive_bytes, instr->point, instr->point);
+        GHP_TRY(ghp_memory_span(m, spans, ghp_ring_bytes(instr, m->in->lowering->element_bytes),
+                                instr->point, instr->point));
+    return ghp_memory_span(m, spans, scratch.receive_bytes, instr->point, instr->point);
 }
 
 /* The receive segment that the layer's reduction asks for, or the metrics' for the last layer. */
-static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
+static int64_t segment_of(const struct ghp_memory_maker *m, int v, struct ghp_split split)
 {
     struct ghp_ranks ranks =
         ghp_ranks_replica(0, ghp_split_sharers(split), m->in->lowering->problem.workers);
@@ -335,7 +253,7 @@ static int64_t bytes_alone(const struct ghp_local *local, struct ghp_access acce
 }
 
 /* What no other piece accesses. */
-static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *local)
+static enum ghp_status tensors_alone(struct ghp_memory_maker *m, const struct ghp_local *local)
 {
     struct ghp_spans *spans = &m->in->layer_spans;
     struct ghp_accesses accesses;
@@ -360,12 +278,12 @@ static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *lo
     }
     for (int t = 0; t < GHP_TENSOR_COUNT; t++)
         for (int slot = 0; slot < GHP_MAX_PARAMS; slot++)
-            GHP_TRY(add_span(m, spans, of[t][slot].bytes, of[t][slot].life.first,
-                             of[t][slot].life.last));
+            GHP_TRY(ghp_memory_span(m, spans, of[t][slot].bytes, of[t][slot].life.first,
+                                    of[t][slot].life.last));
     return GHP_OK;
 }
 
-static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
+static enum ghp_status layer_choice_spans(struct ghp_memory_maker *m, int v, int flat)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_split split = m->in->choices[flat];
@@ -377,10 +295,11 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     GHP_TRY(ghp_lower_layer(m->in->lowering, v, split, m->in->rank[m->stage], &m->piece));
     GHP_TRY(persistent_spans(m, v, split.sharding, &local));
     if (ghp_op_of(layer->op)->is_input && m->in->lowering->prefetch)
-        GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
+        GHP_TRY(
+            ghp_memory_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);
-    GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out),
-                     m->lives.output[v].first, lives));
+    GHP_TRY(ghp_memory_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out),
+                            m->lives.output[v].first, lives));
     for (int k = 0; k < m->piece.n_instrs;
          k++) /* what is deferred has its scratch at another time */
         if (!m->piece.instrs[k].backward || !ghp_lower_defers_weights(m->in->lowering, v))
@@ -388,15 +307,16 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     m->in->receive_bytes[flat] = segment_of(m, v, split);
     GHP_TRY(tensors_alone(m, &local));
     if (v < m->in->n_layers - 1) return GHP_OK;
-    return add_span(m, spans, ghp_labels_bytes(m->model, split, m->in->problem[m->stage]),
-                    m->in->n_stages > 1 ? stretch_of(m).forward : m->lives.labels.first,
-                    m->lives.labels.last);
+    return ghp_memory_span(m, spans, ghp_labels_bytes(m->model, split, m->in->problem[m->stage]),
+                           m->in->n_stages > 1 ? ghp_memory_stretch_of(m).forward
+                                               : m->lives.labels.first,
+                           m->lives.labels.last);
 }
 
 /* ---- edges ---- */
 
 /* Buffers of one step of a reshard: what it receives through, and what it leaves to the next one. */
-static enum ghp_status step_spans(struct maker *m, int index, struct ghp_spans *spans)
+static enum ghp_status step_spans(struct ghp_memory_maker *m, int index, struct ghp_spans *spans)
 {
     const struct ghp_instr *instr = &m->piece.instrs[index];
     struct ghp_shape shape = m->model->layers[m->model->edges[instr->edge].from].out;
@@ -406,11 +326,27 @@ static enum ghp_status step_spans(struct maker *m, int index, struct ghp_spans *
     ghp_instr_accesses(m->in->lowering, &m->piece, index, &accesses);
     for (int i = 0; i < accesses.n; i++)
         if (accesses.access[i].tensor == GHP_TENSOR_BETWEEN && accesses.access[i].writes)
-            GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
+            GHP_TRY(ghp_memory_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
     return instr_spans(m, instr, spans);
 }
 
-static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int to_flat,
+/* The convolution before a batch norm may leave sums where the norm saves its statistics: that place lives from then. */
+static enum ghp_status sums_span(struct ghp_memory_maker *m, int e, int to_flat)
+{
+    const struct ghp_lowering *lowering = m->in->lowering;
+    int conv = m->model->edges[e].from, norm = m->model->edges[e].to;
+    struct ghp_local local =
+        ghp_local_of(m->model, norm, m->in->choices[to_flat], m->in->problem[m->stage]);
+
+    if (ghp_fuse_summed(m->model, norm) != conv || ghp_lower_recomputes(lowering, conv) ||
+        ghp_lower_recomputes(lowering, norm) || !ghp_local_has_pass(&local, GHP_PASS_STATS))
+        return GHP_OK;
+    return ghp_memory_span(m, &m->in->edge_spans,
+                           ghp_local_saved_bytes(&local, lowering->element_bytes),
+                           ghp_point_forward(m->model, conv), ghp_point_forward_edge(m->model, e));
+}
+
+static enum ghp_status forward_spans(struct ghp_memory_maker *m, int e, int from_flat, int to_flat,
                                      bool changed)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
@@ -419,18 +355,18 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
     int lives, at = ghp_point_forward_edge(m->model, e), keeper = keeper_of(m, edge->from, &lives);
 
     if (keeper == e)
-        GHP_TRY(add_span(m, spans,
-                         tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out),
-                         lives + 1, changed ? at : last_read(m, e, false)));
-    if (!changed) return GHP_OK;
-    return add_span(
+        GHP_TRY(ghp_memory_span(
+            m, spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out),
+            lives + 1, changed ? at : last_read(m, e, false)));
+    if (!changed) return sums_span(m, e, to_flat);
+    return ghp_memory_span(
         m, spans,
         tensor_bytes(m, ghp_edge_layouts(m->model, e, m->in->choices[to_flat]).x, from->out), at,
         last_read(m, e, true));
 }
 
 /* Whether the consumer's gradient for this edge is its own output gradient's buffer. */
-static bool takes_over(const struct maker *m, int e)
+static bool takes_over(const struct ghp_memory_maker *m, int e)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
 
@@ -438,7 +374,7 @@ static bool takes_over(const struct maker *m, int e)
 }
 
 /* The last point at which a gradient is read that does not change its layout. */
-static int last_gradient_read(const struct maker *m, int e)
+static int last_gradient_read(const struct ghp_memory_maker *m, int e)
 {
     int from = m->model->edges[e].from;
 
@@ -448,7 +384,7 @@ static int last_gradient_read(const struct maker *m, int e)
 
 /* Whether another edge that shares the consumer's gradient could keep it longer; through consumers that hand their own
  * on, it is also the gradient of theirs. */
-static bool is_outlived(const struct maker *m, int e)
+static bool is_outlived(const struct ghp_memory_maker *m, int e)
 {
     for (int at = e; at >= 0 && takes_over(m, at);
          at = ghp_lower_first_gradient(m->model, m->model->edges[at].to)) {
@@ -465,7 +401,7 @@ static bool is_outlived(const struct maker *m, int e)
     return false;
 }
 
-static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int to_flat,
+static enum ghp_status backward_spans(struct ghp_memory_maker *m, int e, int from_flat, int to_flat,
                                       bool changed)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
@@ -480,17 +416,18 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     if (!wanted(m, edge->from)) return GHP_OK;
     if (ghp_op_of(m->model->layers[edge->from].op)->is_input)
         last = ghp_point_backward(m->model, edge->to);
-    if (!m->outlived[e]) GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
+    if (!m->outlived[e]) GHP_TRY(ghp_memory_span(m, spans, made, first, changed ? at : last));
     if (!changed) return GHP_OK;
-    return add_span(m, spans,
-                    tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at,
-                    last);
+    return ghp_memory_span(m, spans,
+                           tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape),
+                           at, last);
 }
 
 /* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives.
  * Images of several readers, reshards, buffers on the way, and what goes to another chunk of the same stage are left
  * out: a bound from below. */
-static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat, int to_flat)
+static enum ghp_status p2p_transfer_spans(struct ghp_memory_maker *m, int e, int from_flat,
+                                          int to_flat)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
     struct ghp_shape shape = m->model->layers[edge->from].out;
@@ -503,19 +440,19 @@ static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat,
         ghp_remote_activation_readers(m->model, m->in->lowering->staging, edge->from,
                                       m->stage % m->in->n_owners, &carrier) != 1)
         return GHP_OK;
-    GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
+    GHP_TRY(ghp_memory_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
     if (!wanted(m, edge->from) || ghp_op_of(m->model->layers[edge->from].op)->is_input)
         return GHP_OK;
-    GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.dx, shape),
-                     ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0),
-                     ghp_point_backward_edge(m->model, e)));
+    GHP_TRY(ghp_memory_span(m, spans, tensor_bytes(m, reader.dx, shape),
+                            ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0),
+                            ghp_point_backward_edge(m->model, e)));
     m->stage = m->in->stage[edge->from];
     at = ghp_point_backward(m->model, edge->from);
-    return add_span(
+    return ghp_memory_span(
         m, spans, tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).dy, shape), at, at);
 }
 
-static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_flat)
+static enum ghp_status pair_spans(struct ghp_memory_maker *m, int e, int from_flat, int to_flat)
 {
     bool changed[2] = {false, false};
 
@@ -538,7 +475,7 @@ static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_
 
 /* ---- the whole ---- */
 
-static enum ghp_status all_spans(struct maker *m)
+static enum ghp_status all_spans(struct ghp_memory_maker *m)
 {
     struct ghp_instance *in = m->in;
 
@@ -569,7 +506,8 @@ static enum ghp_status all_spans(struct maker *m)
 
 enum ghp_status ghp_memory_init(struct ghp_instance *in)
 {
-    struct maker m = {.in = in, .model = in->lowering->model, .lives.labels = GHP_LIFE_NONE};
+    struct ghp_memory_maker m = {
+        .in = in, .model = in->lowering->model, .lives.labels = GHP_LIFE_NONE};
     int n = 2 * in->n_layers + in->n_edges;
     enum ghp_status status = GHP_OK;
 
