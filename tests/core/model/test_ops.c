@@ -212,6 +212,29 @@ static void check_schema(void)
     free(text);
 }
 
+/* Outputs of one width with different losses are different kernels in a profile. */
+static void check_loss_keys(void)
+{
+    enum { KINDS = GHP_OP_REGRESSION - GHP_OP_SOFTMAX_CE + 1 };
+    char of[KINDS][GHP_KEY_BYTES], keys[256];
+
+    for (int i = 0; i < KINDS; i++) {
+        struct ghp_model model;
+        struct ghp_local local;
+
+        snprintf(keys, sizeof keys,
+                 ",\"losses\":[{\"op\":\"softmax_cross_entropy\",\"channels\":2},"
+                 "{\"op\":\"%s\",\"channels\":2}]",
+                 ghp_op_name((enum ghp_op)(GHP_OP_SOFTMAX_CE + i)));
+        if (!CHECK_STATUS(op_draw_model(GHP_OP_LOSSES, keys, &model), GHP_OK)) return;
+        local = ghp_local_whole(&model.layers[ghp_model_find(&model, "it")]);
+        ghp_local_key(&local, of[i]);
+        for (int k = 0; k < i; k++)
+            CHECK(strcmp(of[i], of[k]) != 0);
+        ghp_model_release(&model);
+    }
+}
+
 CHECK_TEST(ops)
 {
     bool has_case[GHP_OP_COUNT] = {[GHP_OP_INPUT] = true};
@@ -232,5 +255,6 @@ CHECK_TEST(ops)
         if (!CHECK(has_case[op])) fprintf(stderr, "  %s\n", ghp_op_name((enum ghp_op)op));
     }
     check_schema();
+    check_loss_keys();
     return check_end();
 }

@@ -145,15 +145,19 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
                     layer->name, sum, ghp_shape_format(layer->in, text));
 }
 
+/* Appends, for each output, the initials of its loss and its channels: " sce10 se4". */
 static void key(const struct ghp_local *local, char *text, size_t n)
 {
     size_t used = 0;
 
     for (int i = 0; i < local->loss.outputs && used < n; i++) {
         const struct ghp_loss_part *part = &local->loss.parts[i];
+        const char *name = ghp_op_name((enum ghp_op)part->op);
+        char initials[8] = {name[0]};
 
-        used += (size_t)snprintf(text + used, n - used, " %c%d",
-                                 ghp_op_name((enum ghp_op)part->op)[0], (int)part->channels);
+        for (size_t at = 0, length = 1; name[at] != '\0' && length + 1 < sizeof initials; at++)
+            if (name[at] == '_') initials[length++] = name[at + 1];
+        used += (size_t)snprintf(text + used, n - used, " %s%d", initials, (int)part->channels);
     }
 }
 
