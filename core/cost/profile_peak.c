@@ -26,10 +26,11 @@ const char *ghp_peak_sentence(void)
 {
     static char text[256];
 
-    snprintf(text, sizeof text,
-             "nothing was measured: by rule of thumb, %d %% of the data sheets' peak FLOPs, %d %% "
-             "of the memory's and %d %% of the links' bandwidth; ghp-profile measures a machine",
-             GHP_PEAK_FLOPS, GHP_PEAK_MEMORY, GHP_PEAK_LINK);
+    snprintf(
+        text, sizeof text,
+        "nothing was measured: by rule of thumb, %d %% of data sheets' FLOPs and %d %% of their "
+        "bandwidth; ghp-profile measures",
+        GHP_PEAK_FLOPS, GHP_PEAK_BANDWIDTH);
     return text;
 }
 
@@ -85,8 +86,8 @@ static enum ghp_status set_machine(const struct ghp_machine *machine, struct ghp
 {
     ghp_machine_release(&profile->machine);
     GHP_TRY(ghp_machine_copy(machine, &profile->machine));
-    profile->machine.intra.bandwidth_Bps *= GHP_PEAK_LINK / 100.0;
-    profile->machine.inter.bandwidth_Bps *= GHP_PEAK_LINK / 100.0;
+    profile->machine.intra.bandwidth_Bps *= GHP_PEAK_BANDWIDTH / 100.0;
+    profile->machine.inter.bandwidth_Bps *= GHP_PEAK_BANDWIDTH / 100.0;
     return GHP_OK;
 }
 
@@ -100,7 +101,7 @@ static enum ghp_status fill(const struct ghp_machine *machine, int workers,
 {
     /* a GPU is one worker's, a node without any is all its workers' */
     int sharing = machine->gpus.count > 0 ? 1 : ghp_machine_workers_per_node(machine, workers);
-    double memory_Bps = machine->peak.memory_Bps * GHP_PEAK_MEMORY / 100 / sharing;
+    double memory_Bps = machine->peak.memory_Bps * GHP_PEAK_BANDWIDTH / 100 / sharing;
 
     GHP_TRY(ghp_profile_init(profile, "analytic", "fast", precision.element_bytes));
     profile->tf32 = precision.tf32;

@@ -11,7 +11,7 @@
 
 /* Fractions of the peak, in per cent. Dense networks' training is reported at 30 to 60 % of the peak FLOPs; copies
  * reach 80 to 90 % of the memory's rate, and long collectives 70 to 90 % of a link's. */
-enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_MEMORY = 80, GHP_PEAK_LINK = 80 };
+enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_BANDWIDTH = 80 };
 
 /* Makes the profile for a number of workers: one for each GPU, or without GPUs equal parts of the nodes' processors.
  *
