@@ -88,6 +88,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &sharding,
      .choices = ghp_param_sharding_names,
+     .synonyms = ghp_param_sharding_synonyms,
      .help =
          "what of the parameters is sharded, as ghp-plan takes it; pass is FSDP, gradients ZeRO-2"},
     {.name = "recompute",

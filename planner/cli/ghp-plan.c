@@ -338,6 +338,20 @@ static enum ghp_status print_schemes(const struct ghp_schemes *schemes, json_t *
     return ghp_schemes_print(schemes, ghp_plan_chosen.output, stdout);
 }
 
+/* Says if nothing is sharded although a kind was asked for: a plan without replicas may be the fastest. */
+static void tell_unsharded(const struct ghp_plan *plan)
+{
+    bool sharded = ghp_plan_chosen.shard == GHP_SHARDING_NONE ||
+                   ghp_plan_chosen.shard >= GHP_SHARDING_COUNT;
+
+    for (int v = 0; v < plan->model.n_layers && !sharded; v++)
+        sharded = plan->splits[v].sharding != GHP_SHARDING_NONE;
+    if (!sharded)
+        fputs("# not sharded: no two workers of this plan hold the same parameters; --strategy "
+              "data shards them\n",
+              stdout);
+}
+
 /* The plan; or how it does among others. */
 static enum ghp_status print_result(const struct ghp_plan_request *request,
                                     const struct ghp_plan *plan)
@@ -351,7 +365,10 @@ static enum ghp_status print_result(const struct ghp_plan_request *request,
     json_t *config = NULL;
     enum ghp_status status;
 
-    if (!ghp_plan_chosen.json && !job.all) GHP_TRY(ghp_summary_print(plan, stdout));
+    if (!ghp_plan_chosen.json && !job.all) {
+        GHP_TRY(ghp_summary_print(plan, stdout));
+        tell_unsharded(plan);
+    }
     if (!ghp_plan_chosen.json && alone) return GHP_OK;
     if (!alone) GHP_TRY(ghp_schemes_find(&job, &schemes));
     status = ghp_plan_chosen.json ? config_object(&config) : GHP_OK;

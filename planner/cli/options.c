@@ -145,6 +145,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &ghp_plan_chosen.shard,
      .choices = ghp_plan_shard_names,
+     .synonyms = ghp_param_sharding_synonyms,
      .help = "shard parameters over the workers that hold the same: gradients: gradients and "
              "moments (ZeRO-2); step, micro-batch, pass: weights too (ZeRO-3, FSDP), gathered that "
              "often; auto: the fastest for each layer"},

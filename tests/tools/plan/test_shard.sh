@@ -24,6 +24,13 @@ for kind in gradients step pass; do
     kinds $kind
     "$GHP_BIN/ghp-inspect" plan.json --verify >/dev/null || fail "$kind: not sound"
 done
+plans "$lenet" --workers 2 --shard fsdp --strategy data # other libraries' words
+kinds pass
+plans "$lenet" --workers 2 --shard zero2 --strategy data
+kinds gradients
+plans "$lenet" --workers 2 --shard pass --strategy model
+kinds
+grep -q '^# not sharded: .*; --strategy data shards them$' out || fail "it is not said that nothing is sharded: $(cat out)"
 plans "$lenet" --workers 2 --shard none
 kinds
 grep -q 'sharded (' out && fail "a row of what was not asked for: $(cat out)"
