@@ -132,10 +132,10 @@ static enum ghp_status become(const char *name, char **args)
                     path, strerror(errno));
 }
 
-/* ghp help tasks, ghp help TASK; false: there is no such task. */
+/* ghp help tasks, ghp help TASK, ghp help WORD; false: no task is that or has to do with it. */
 static bool help_task(const char *word)
 {
-    if (strcmp(word, "tasks") != 0) return ghp_task_print(word);
+    if (strcmp(word, "tasks") != 0) return ghp_task_print(word) || ghp_tasks_about(word);
     printf("'ghp help TASK' has a command and the page:\n\n");
     ghp_tasks_print();
     return true;

@@ -116,6 +116,18 @@ static void print_page(const char *page)
         printf("Page: docs/%s\n", page);
 }
 
+bool ghp_tasks_about(const char *word)
+{
+    bool found = false;
+
+    for (int i = 0; i < TASKS; i++) {
+        if (strcasestr(tasks[i].purpose, word) == NULL) continue;
+        printf("  %-15s %s\n", tasks[i].name, tasks[i].purpose);
+        found = true;
+    }
+    return found;
+}
+
 bool ghp_task_print(const char *name)
 {
     for (int i = 0; i < TASKS; i++) {
@@ -130,6 +142,5 @@ bool ghp_task_print(const char *name)
 
 void ghp_tasks_print(void)
 {
-    for (int i = 0; i < TASKS; i++)
-        printf("  %-15s %s\n", tasks[i].name, tasks[i].purpose);
+    ghp_tasks_about("");
 }

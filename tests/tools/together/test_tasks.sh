@@ -24,6 +24,8 @@ for name in $names; do
         grep -qE -- "^ +(-[a-z], )?$option\b" options || fail "ghp help $name: $option is no option of ghp-$tool"
     done
 done
+ghp help fsdp >tasks || fail "ghp help fsdp: exit $?"
+grep -q '^  shard .*FSDP' tasks || fail "no task is found by a word of its purpose: $(cat tasks)"
 ghp help >help || fail "ghp help: exit $?"
 grep -qF "'ghp help tasks'" help || fail "ghp help does not lead to the tasks"
 
