@@ -265,14 +265,15 @@ const char *ghp_choice_margin(const struct ghp_plan_context *context,
     if (has_data(candidates))
         snprintf(
             text, GHP_MARGIN_SIZE,
-            "%.6g ms a step against %.6g ms by data parallelism%s: %.4g ms (%.2f %%) less; error "
+            "%.6g ms a step against %.6g ms by data parallelism%s: %.4g ms (%.2f %%) %s; error "
             "of a prediction %s, with %.0f %% of the time measured: %s",
             1e3 * choice->fastest.step_s, 1e3 * data->step_s,
             shards    ? ", parameters sharded"
             : sharded ? " with a sharded update"
                       : "",
-            1e3 * margin_s, 100 * margin_s / data->step_s, error,
-            100 * choice->fastest.measured_share, margin_verdict(context, candidates, choice));
+            1e3 * fabs(margin_s), 100 * fabs(margin_s) / data->step_s,
+            margin_s < 0 ? "more" : "less", error, 100 * choice->fastest.measured_share,
+            margin_verdict(context, candidates, choice));
     else
         snprintf(text, GHP_MARGIN_SIZE, "%.6g ms a step; data parallelism is not possible: %.300s",
                  1e3 * choice->fastest.step_s, candidates->baseline[0].reason);

@@ -115,6 +115,10 @@ awk '/^(data|model|OWT)/ { rows++; for (i = 1; $i !~ /^[0-9.]+$/;) i++
      END { exit !(rows == 3 && !bad && reshards == 2) }' table || fail "the parts are not the step: $(cat table)"
 grep -q '^# what binds: the reshards, ' table || fail "reshards bind, and it is not said: $(cat table)"
 
+# what was asked for may be slower than data parallelism
+plan "$models/lenet5.json" --profile law.json --workers 4 --batch 4096 --strategy model >table
+grep -q '^# verdict: .* ms ([0-9.]* %) more; ' table || fail "a loss is not said to be one: $(tail -n 1 table)"
+
 # an error that is not known is not zero
 plan "$models/vgg16.json" --profile law.json --workers 16 --batch 1024 -o unknown.json >table
 grep -q '^data, sharded update  *[0-9.]*  *?  *0 ' table || fail "an error that is not known is in the table: $(cat table)"
