@@ -35,7 +35,6 @@ PHRASES = [
 # where such a phrase says something else: file, words, reason
 ALLOWED = [
     ("CHANGELOG.md", '"go on" and "anew"', "words that a release replaced"),
-    ("docs/explanation/time-model.md", "so many seconds a FLOP", "a rate, not a number that is withheld"),
     ("docs/explanation/cpu.md", "Where a step's time goes", "a place"),
     ("docs/explanation/scaling.md", "Where one kind of plan takes over", "a place in the table"),
     ("docs/explanation/time-model.md", "Where the streams meet", "a place"),
