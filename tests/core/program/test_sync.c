@@ -21,69 +21,67 @@ static struct ghp_sync bsp(int servers)
     return (struct ghp_sync){.ops = &ghp_sync_bsp, .servers = servers};
 }
 
+static const char *const good_texts[] = {
+    "allreduce", "sharded",    "local:1",        "local:8",    "local:1048576", "bsp",
+    "asp",       "ssp:0",      "ssp:10,free",    "easgd:2",    "aladdin:4",     "aladdin:1,printed",
+    "gosgd:1",   "gosgd:0.01", "gosgd:0.000001", "gosgd:0.25", "ad-psgd",       "lsgd:2,8",
+    "lsgd:1,1",  "dgd:ring",   "dgd:0-1,1-2",    "sgp",        "sgp-overlap:1"};
+static const char *const bad_texts[] = {"",
+                                        "auto",
+                                        "local",
+                                        "local:",
+                                        "local:0",
+                                        "local:x",
+                                        "local:8x",
+                                        "local:-1",
+                                        "local:1048577",
+                                        "loca:8",
+                                        "sharded:2",
+                                        "allreduce:",
+                                        "bsp:2",
+                                        "asp:1",
+                                        "ssp",
+                                        "ssp:-1",
+                                        "ssp:1,fast",
+                                        "ssp:1,",
+                                        "easgd",
+                                        "easgd:0",
+                                        "aladdin:0",
+                                        "aladdin,printed",
+                                        "gosgd",
+                                        "sgp:1",
+                                        "sgp-overlap",
+                                        "sgp-overlap:0",
+                                        "gosgd:0",
+                                        "gosgd:1.1",
+                                        "gosgd:-0.1",
+                                        "gosgd:0.0000001",
+                                        "gosgd:x",
+                                        "gosgd:0.1x",
+                                        "gosgd:",
+                                        "ad-psgd:1",
+                                        "lsgd",
+                                        "lsgd:2",
+                                        "lsgd:0,2",
+                                        "lsgd:2,0",
+                                        "lsgd:2,",
+                                        "lsgd:2,8,",
+                                        "dgd",
+                                        "dgd:",
+                                        "dgd:star"};
+
 static void check_texts(void)
 {
-    static const char *const good[] = {"allreduce",  "sharded",       "local:1",
-                                       "local:8",    "local:1048576", "bsp",
-                                       "asp",        "ssp:0",         "ssp:10,free",
-                                       "easgd:2",    "aladdin:4",     "aladdin:1,printed",
-                                       "gosgd:1",    "gosgd:0.01",    "gosgd:0.000001",
-                                       "gosgd:0.25", "ad-psgd",       "lsgd:2,8",
-                                       "lsgd:1,1",   "dgd:ring",      "dgd:0-1,1-2",
-                                       "sgp",        "sgp-overlap:1"};
-    static const char *const bad[] = {"",
-                                      "auto",
-                                      "local",
-                                      "local:",
-                                      "local:0",
-                                      "local:x",
-                                      "local:8x",
-                                      "local:-1",
-                                      "local:1048577",
-                                      "loca:8",
-                                      "sharded:2",
-                                      "allreduce:",
-                                      "bsp:2",
-                                      "asp:1",
-                                      "ssp",
-                                      "ssp:-1",
-                                      "ssp:1,fast",
-                                      "ssp:1,",
-                                      "easgd",
-                                      "easgd:0",
-                                      "aladdin:0",
-                                      "aladdin,printed",
-                                      "gosgd",
-                                      "sgp:1",
-                                      "sgp-overlap",
-                                      "sgp-overlap:0",
-                                      "gosgd:0",
-                                      "gosgd:1.1",
-                                      "gosgd:-0.1",
-                                      "gosgd:0.0000001",
-                                      "gosgd:x",
-                                      "gosgd:0.1x",
-                                      "gosgd:",
-                                      "ad-psgd:1",
-                                      "lsgd",
-                                      "lsgd:2",
-                                      "lsgd:0,2",
-                                      "lsgd:2,0",
-                                      "lsgd:2,",
-                                      "lsgd:2,8,",
-                                      "dgd",
-                                      "dgd:",
-                                      "dgd:star"};
     char text[GHP_SYNC_TEXT_BYTES];
     struct ghp_sync sync;
 
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        CHECK_STATUS(ghp_sync_parse(good[i], &sync), GHP_OK);
+    for (size_t i = 0; i < sizeof good_texts / sizeof *good_texts; i++) {
+        CHECK_STATUS(ghp_sync_parse(good_texts[i], &sync), GHP_OK);
         ghp_sync_format(sync, text);
-        CHECK(strcmp(text, good[i]) == 0);
+        CHECK(strcmp(text, good_texts[i]) == 0);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        CHECK_STATUS(ghp_sync_parse(bad[i], &sync), GHP_ERR_INPUT);
+    for (size_t i = 0; i < sizeof bad_texts / sizeof *bad_texts; i++)
+        CHECK_STATUS(ghp_sync_parse(bad_texts[i], &sync), GHP_ERR_INPUT);
     CHECK_EQ(ghp_sync_staleness(local(8)), 7);
     CHECK_NEAR(ghp_sync_mean_staleness(local(8), 4), 3.5, 0);
     CHECK_STATUS(ghp_sync_parse("aladdin", &sync), GHP_OK);
