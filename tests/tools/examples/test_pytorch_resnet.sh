@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=400 processors=2 label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect
+# ghp-test: timeout=400 full=yes processors=2 label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect
 # tests/tools/examples/test_pytorch_resnet.sh - examples/pytorch-resnet: a module is exported, trained, and loaded again.
 set -u
 . "$(dirname "$0")/example.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=360 needs=ghp-plan,ghp-run,ghp-profile
+# ghp-test: timeout=360 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_outputs.sh - networks of two outputs, whose losses are summed by weights: with the same labels,
 # with labels of each, of which some are ignored, of numbers and of pixels; and with losses of different kinds. Under
 # plans of two and four workers they train like one worker and like PyTorch; evaluations have what
