@@ -56,12 +56,19 @@ static void pass_on(int number)
     errno = before;
 }
 
-void ghp_command_pass_signals(void)
+void ghp_command_on_signals(void (*handler)(int))
 {
-    struct sigaction action = {.sa_handler = pass_on};
+    struct sigaction action = {.sa_handler = handler}, before;
 
     for (int i = 0; i < N_PASSED_ON; i++)
-        sigaction(passed_on[i], &action, NULL);
+        if (passed_on[i] != SIGHUP || sigaction(SIGHUP, NULL, &before) != 0 ||
+            before.sa_handler != SIG_IGN)
+            sigaction(passed_on[i], &action, NULL);
+}
+
+void ghp_command_pass_signals(void)
+{
+    ghp_command_on_signals(pass_on);
 }
 
 bool ghp_command_was_stopped(void)

@@ -8,6 +8,7 @@
 #include "core/base/opts.h"
 #include "core/base/units.h"
 #include "core/model/safetensors.h"
+#include "executor/launcher/command.h"
 #include "executor/launcher/tool_path.h"
 #include "executor/launcher/worker_count.h"
 #include "executor/launcher/checkpoint_check.h"
@@ -562,15 +563,6 @@ static enum ghp_status keep_going(struct launch *l, int *exit_code)
     }
 }
 
-static void listen(void)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
-    struct sigaction action = {.sa_handler = note_request};
-
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaction(numbers[i], &action, NULL);
-}
-
 int main(int argc, char **argv)
 {
     struct launch launch = {.n_files = 0};
@@ -586,7 +578,7 @@ int main(int argc, char **argv)
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = prepare(&launch);
     if (status == GHP_OK) {
-        listen();
+        ghp_command_on_signals(note_request);
         status = keep_going(&launch, &exit_code);
         unlink(launch.heartbeat);
     }

@@ -40,18 +40,21 @@ grep -q "'node8' does not let ssh in; .*; try the hosts by './unreached --hostfi
 tail -n 2 err | head -n 1 | grep -q "try the hosts by './unreached --hostfile hosts -n 2 hostname'" ||
     fail "ghp-train with a host that cannot be reached: $(cat err)"
 
-# an answer that never comes: ended by the limit, and by a signal
+# an answer that never comes: ended by the limit, and by a signal; a lost terminal does not end it under nohup
 by=(--mpirun 'mpirun --oversubscribe --bind-to none')
 failing=("${by[@]}" --workers-left 'sleep 1000')
 denied 1 "warning: --workers-left 'sleep 1000' has not answered for 0.3 s and was ended" \
     "${launch[@]}" "${failing[@]}" --ask-limit 0.3 --restarts 1 -- --data idx:nowhere
 grep -q 'gave up: 2 failures in a row' err || fail "a late answer: $(cat err)"
+trap '' HUP
 "${launch[@]}" "${failing[@]}" --restarts 9 -- --data idx:nowhere >out 2>err </dev/null &
 job=$!
+trap - HUP
 waits 60 grep -q 'workers failed after' err || fail "does not fail: $(cat err)"
-sleep 0.3
-kill -TERM $job
 gone() { ! alive $job; }
+kill -HUP $job
+waits 1 gone && fail "SIGHUP ends it under nohup: $(tail -n 2 err)"
+kill -TERM $job
 waits 20 gone || { fail "SIGTERM does not end it"; kill -9 $job; }
 wait $job
 [ $? = 4 ] || fail "SIGTERM while it asks: not exit 4: $(cat err)"
