@@ -12,7 +12,6 @@ command -v ghp-plan >/dev/null || { echo "ghp-plan is not on the path; build ghp
 models=$here/../../models
 [ -d "$models" ] || models=$(dirname "$(command -v ghp-plan)")/../share/ghp/models
 docs=$here/../../docs
-[ -d "$docs" ] || docs=$here/../..
 mkdir -p "$work" && cd "$work"
 
 # without WHAT: says why an example cannot run here, and ends with the exit code that tests take as "skipped"

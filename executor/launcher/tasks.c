@@ -97,7 +97,7 @@ static const struct {
 
 enum { TASKS = sizeof tasks / sizeof tasks[0] };
 
-/* In an installed ghp the page's own path: PREFIX/share/doc/ghp, next to PREFIX/bin. */
+/* In an installed ghp the page's own path: PREFIX/share/doc/ghp/docs, next to PREFIX/bin. */
 static void print_page(const char *page)
 {
     char path[GHP_TOOL_PATH_BYTES], *slash;
@@ -109,7 +109,7 @@ static void print_page(const char *page)
         n = slash != NULL ? (size_t)(slash - path) : 0;
         path[n] = '\0';
     }
-    snprintf(path + n, sizeof path - n, "/share/doc/ghp/%s", page);
+    snprintf(path + n, sizeof path - n, "/share/doc/ghp/docs/%s", page);
     if (access(path, R_OK) == 0)
         printf("Page: %s\n", path);
     else

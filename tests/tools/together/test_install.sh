@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 full=yes needs=libghp,ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,pkg-config
+# ghp-test: timeout=240 full=yes needs=libghp,ghp-plan,ghp-expect,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,pkg-config,python3
 # tests/tools/together/test_install.sh - `cmake --install` is complete, and works from any folder: it names neither the
 # source tree nor the prefix. A program is built against the installed library by pkg-config and by CMake; ghp.h is
 # good C++ and the library shows nothing but what ghp.h declares. In short tests planner/api/api stands for it.
@@ -20,11 +20,13 @@ for tool in ghp ghp-plan ghp-expect ghp-profile ghp-inspect ghp-run ghp-launch g
     [ -s "$root/share/bash-completion/completions/$tool" ] || fail "$tool has no completions"
     (cd / && $tool --version >/dev/null) || fail "$tool does not start"
 done
-for file in LICENSE README.md index.md developers/tour.md reference/formats.md schema/model.json schema/layer.json examples/library/plan.c examples/mnist-mlp/run.sh; do
+for file in LICENSE README.md docs/schema/model.json docs/schema/layer.json examples/library/plan.c examples/mnist-mlp/run.sh; do
     [ -s "$root/share/doc/ghp/$file" ] || fail "doc/ghp/$file is not installed"
 done
-[ "$(ghp help words | sed -n 's/^Page: //p')" = "$root/share/doc/ghp/reference/glossary.md" ] ||
+[ "$(ghp help words | sed -n 's/^Page: //p')" = "$root/share/doc/ghp/docs/reference/glossary.md" ] ||
     fail "ghp help names no installed page: $(ghp help words)"
+GHP_SOURCE=$root/share/doc/ghp "$GHP_SOURCE/tests/core/test_links.sh" >out ||
+    fail "links of the installed pages: $(head -5 out)"
 for folder in machines machines/network models plans; do
     [ "$(cd "$GHP_SOURCE/$folder" && ls ./*.json)" = "$(cd "$data/$folder" && ls ./*.json)" ] ||
         fail "$folder are not all installed"
