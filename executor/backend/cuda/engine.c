@@ -266,12 +266,19 @@ static struct ghp_graph on_all(const struct ghp_graph *g)
 enum ghp_status ghp_graph_list(const struct ghp_graph *g, const struct ghp_graph_rules *rules,
                                int most, struct ghp_graph_plans *plans)
 {
-    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+    static const struct {
+        cudnnBackendHeurMode_t mode;
+        int most; /* candidates, with those before */
+    } asked[] = {{CUDNN_HEUR_MODE_A, 5},
+                 {CUDNN_HEUR_MODE_B, GHP_GRAPH_CANDIDATES},
+                 {CUDNN_HEUR_MODE_A, GHP_GRAPH_CANDIDATES},
+                 {CUDNN_HEUR_MODE_FALLBACK, GHP_GRAPH_CANDIDATES}};
 
     GHP_ASSERT(most >= 1 && most <= GHP_GRAPH_CANDIDATES);
     plans->n = 0;
-    for (int i = 0; i < GHP_COUNT_OF(modes) && plans->n < most; i++) {
-        enum ghp_status status = list_mode(g, rules, modes[i], most, plans);
+    for (int i = 0; i < GHP_COUNT_OF(asked) && plans->n < most; i++) {
+        int until = asked[i].most < most ? asked[i].most : most;
+        enum ghp_status status = list_mode(g, rules, asked[i].mode, until, plans);
 
         if (status == GHP_OK) continue;
         while (plans->n > 0)
