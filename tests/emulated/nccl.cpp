@@ -1,9 +1,10 @@
 // tests/emulated/nccl.cpp - as much of NCCL as ghp uses, between processes of one machine, on an emulated GPU.
 //
 // Built as a library of NCCL's name, which ghp opens like the real one. Ranks meet in shared memory that the unique
-// identity names; a collective goes through it in pieces when its stream comes to it (GHP_EMULATED=eager: at once), and
-// sums are made in rank order. As in NCCL, making a communicator, its first collective and ending it make the host wait
-// for all its ranks, and the first message to or from a rank for that one. A send ends when all of it was received.
+// identity names; a collective goes through it in pieces when its stream comes to it (GHP_EMULATED=eager: at once).
+// Sums have the bits of sums over MPI, which real NCCL's have of two ranks alone. As in NCCL, making a communicator, its
+// first collective and ending it make the host wait for all its ranks, and the first message to or from a rank for that
+// one. A send ends when all of it was received.
 // GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when it is asked about.
 // GHP_EMULATED_NCCL=start:R, first:R or end:R: rank R never comes to make its communicators, to its first collective or
 // to their end. exchange:R: an exchange of rank R's ends in a remote error, after some that did not. register: rank 0
@@ -11,6 +12,10 @@
 // GHP_EMULATED_TELL: stderr gets a line for each communicator of fewer blocks, and what becomes of NCCL's memory.
 // EMULATED_NCCL_MINOR: the version 2.x; memory came with 2.19, windows with 2.27.
 #include "tests/emulated/launch.hpp"
+
+extern "C" {
+#include "executor/transport/summands.h"
+}
 
 #include <algorithm>
 #include <atomic>
@@ -118,38 +123,26 @@ size_t size_of(ncclDataType_t type)
     return type == ncclInt8 ? 1 : type == ncclBfloat16 ? 2 : type == ncclFloat32 ? 4 : 8;
 }
 
-double number(const char *at, ncclDataType_t type, size_t i)
-{
-    if (type == ncclFloat64) return reinterpret_cast<const double *>(at)[i];
-    if (type == ncclFloat32) return (double)reinterpret_cast<const float *>(at)[i];
-    return (double)widened(reinterpret_cast<const uint16_t *>(at)[i]);
-}
-
-void put_number(char *at, ncclDataType_t type, size_t i, double value)
-{
-    if (type == ncclFloat64)
-        reinterpret_cast<double *>(at)[i] = value;
-    else if (type == ncclFloat32)
-        reinterpret_cast<float *>(at)[i] = (float)value;
-    else
-        reinterpret_cast<uint16_t *>(at)[i] = narrowed((float)value);
-}
-
 // out = sum over ranks of their `in`, `bytes` of it at a time.
 void sum_pieces(ncclComm *c, const char *in, char *out, size_t bytes, ncclDataType_t type)
 {
+    int64_t size = (int64_t)size_of(type);
+
     for (size_t done = 0; done < bytes; done += kPiece) {
         size_t now = bytes - done < kPiece ? bytes - done : kPiece;
+        const struct ghp_summands all = {c->size,
+                                         -1,
+                                         (int64_t)now / size,
+                                         c->size * (int64_t)kPiece / size,
+                                         nullptr,
+                                         c->pieces};
 
         std::memcpy(piece(c, c->rank, 0), in + done, now);
         meet(c);
-        for (size_t i = 0; i < now / size_of(type); i++) {
-            double sum = 0;
-
-            for (int r = 0; r < c->size; r++)
-                sum += number(piece(c, r, 0), type, i);
-            put_number(out + done, type, i, sum);
-        }
+        if (c->size > 1)
+            ghp_summands_add(&all, (int)size, out + done);
+        else
+            std::memcpy(out + done, c->pieces, now);
         meet(c);
     }
 }

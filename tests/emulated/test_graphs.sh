@@ -3,7 +3,7 @@
 # tests/emulated/test_graphs.sh - steps of several micro-batches are recorded as graphs and played, by one worker and by
 # two over NCCL, with layers recomputed or parameters sharded too. They train to the loss that a processor reaches by
 # the same plan, of samples with two labels. Weights that are gathered in bf16 are those that products would have
-# rounded. Workers on MIG instances go by MPI.
+# rounded, and sums over MPI have the same bits. Workers on MIG instances go by MPI.
 set -u
 . "$(dirname "$0")/../tools/scratch.sh"
 cat >small.json <<'JSON'
@@ -51,7 +51,7 @@ same() {
     [ -n "$got" ] && [ "$got" = "$(loss)" ] || fail "$what: loss $got, on a processor $(loss)"
 }
 
-# gathered WORKERS SHARDED: weights that are gathered in bf16 train to the bits of whole ones
+# gathered WORKERS SHARDED: weights that are gathered in bf16 train to the bits of whole ones, and so do sums over MPI
 gathered() {
     local whole shard steps=2
     for shard in none "$2"; do
@@ -62,6 +62,8 @@ gathered() {
         [ "$shard" = none ] && whole=$(grep '"weights_hash"' out)
     done
     [ -n "$whole" ] && [ "$whole" = "$(grep '"weights_hash"' out)" ] || fail "$what: other bits than of whole weights"
+    on "$1" --json --transport mpi
+    [ "$whole" = "$(grep '"weights_hash"' out)" ] || fail "$what: other bits over MPI"
 }
 
 same 1 micro-batches --micro-batches 2
@@ -75,12 +77,12 @@ grep -q 'enqueued one by one' err && fail "MIG instances use NCCL"
 GHP_EMULATED_MIG=1 GHP_EMULATED_GPUS=2 mpirun --oversubscribe --bind-to none -n 2 "$GHP_EMULATED_BIN/ghp-run" plan.json \
     --backend cuda --transport nccl --steps 1 >out 2>err </dev/null && fail "NCCL takes MIG instances"
 grep -q 'some workers have a MIG instance; use --transport mpi' err || fail "MIG: $(cat err)"
-gathered 2 pass
+gathered 4 step
 if full; then
     same 4 "sharded for each pass" --micro-batches 2 --shard pass --strategy data
     same 4 "sharded within pairs" --shard step --shard-within 2 --strategy data
     same 2 "gradients sharded" --micro-batches 2 --shard gradients --strategy data
-    gathered 4 step
+    gathered 2 pass
     same 1 "four micro-batches" --micro-batches 4 --optimizer adamw --clip-norm 1
     same 2 "gradients in bfloat16" --reduce-precision bf16 --strategy data
     same 2 sharded --micro-batches 2 --sync sharded --strategy data
