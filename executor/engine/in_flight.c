@@ -2,6 +2,7 @@
 #include "executor/engine/in_flight.h"
 
 #include "core/base/log.h"
+#include "executor/platform/activity.h"
 #include "executor/platform/backoff.h"
 
 #include <stdlib.h>
@@ -315,15 +316,30 @@ enum ghp_status ghp_in_flight_squares(struct ghp_in_flight *f, const void *squar
 
 /* ---- afterwards ---- */
 
-/* What a wait is for, for the watchdog. */
-static const char *label_of(const struct ghp_in_flight *f, int half)
+/* The instruction that a wait is for; -1: a step, of which no more is known. */
+static int pending_of(const struct ghp_in_flight *f, int half)
 {
     int instr = -1;
 
     if (f->halves[half].captured || ghp_timeline_pending(f->timeline, half, &instr) != GHP_OK ||
-        instr < 0 || instr >= f->plan.program->n_instrs)
-        return "a step";
-    return f->plan.label(f->plan.context, instr);
+        instr >= f->plan.program->n_instrs)
+        return -1;
+    return instr;
+}
+
+static const char *label_of(const struct ghp_in_flight *f, int instr)
+{
+    return instr < 0 ? "a step" : f->plan.label(f->plan.context, instr);
+}
+
+/* The watchdog names a kernel that does not end. What waits for other workers has a limit of its own. */
+static void name(const struct ghp_in_flight *f, int half, int instr, const char **named)
+{
+    bool local = instr < 0 || ghp_kind_of(&f->plan.program->instrs[instr])->is_local;
+    const char *label = local ? label_of(f, instr) : NULL;
+
+    if (label != *named) ghp_activity_begin(label, f->halves[half].step);
+    *named = label;
 }
 
 static enum ghp_status is_done(struct ghp_in_flight *f, int b, bool *done)
@@ -338,19 +354,34 @@ static enum ghp_status is_done(struct ghp_in_flight *f, int b, bool *done)
     return GHP_OK;
 }
 
-static enum ghp_status await(struct ghp_in_flight *f, int b)
+static enum ghp_status look_until_done(struct ghp_in_flight *f, int b)
 {
     const struct ghp_exec_context *exec = f->plan.exec;
     struct ghp_backoff_wait wait = ghp_backoff_begin(&pauses);
+    bool names = !ghp_device_is_host(ghp_exec_context_device(exec)) &&
+                 !exec->collectives->ops->enqueues; /* then `check` has a limit */
+    const char *named = NULL;
     bool done = false;
 
     for (;;) {
+        int instr;
+
         GHP_TRY(is_done(f, b, &done));
         if (done) return GHP_OK;
+        instr = pending_of(f, b);
+        if (names) name(f, b, instr, &named);
         GHP_TRY(exec->collectives->ops->check(exec->collectives, ghp_backoff_waited_s(&wait),
-                                              label_of(f, b)));
+                                              label_of(f, instr)));
         ghp_backoff_pause(&wait);
     }
+}
+
+static enum ghp_status await(struct ghp_in_flight *f, int b)
+{
+    enum ghp_status status = look_until_done(f, b);
+
+    ghp_activity_end();
+    return status;
 }
 
 static enum ghp_status collect_half(struct ghp_in_flight *f, int b, struct ghp_step_timer *timer,

@@ -27,4 +27,19 @@ static inline struct ghp_device ghp_exec_context_device(const struct ghp_exec_co
     return ghp_backend_device(exec->backend_ops, exec->backend);
 }
 
+/* Waits for a stream of the device, outside of steps. Enqueued collectives wait for other workers, so the watchdog ends
+ * a wait for them that lasts. */
+static inline enum ghp_status ghp_exec_context_finish(const struct ghp_exec_context *exec,
+                                                      enum ghp_device_stream stream)
+{
+    struct ghp_control *control = exec->transport->control;
+    bool guards = exec->collectives != NULL && exec->collectives->ops->enqueues;
+    enum ghp_status status;
+
+    if (guards) control->ops->guard(control, "the GPU", "finishing what is enqueued");
+    status = ghp_device_finish(ghp_exec_context_device(exec), stream);
+    if (guards) control->ops->guard(control, "the GPU", NULL);
+    return status;
+}
+
 #endif

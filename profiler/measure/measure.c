@@ -76,6 +76,7 @@ enum ghp_status ghp_measure_broadcast(const struct ghp_measure *m, enum ghp_stat
 enum { MOST_CAPTURED = 512 };
 
 struct marked {
+    const struct ghp_measure *m;
     struct ghp_device device;
     enum ghp_device_stream stream;
     struct ghp_device_event *begin, *end;
@@ -126,12 +127,12 @@ static enum ghp_status run_marked(struct marked *by, struct ghp_task task, int64
     GHP_TRY(ops->event_open(backend, true, &by->begin));
     GHP_TRY(ops->event_open(backend, true, &by->end));
     record(by, task, repeats);
-    GHP_TRY(ops->finish(backend, by->stream));
+    GHP_TRY(ghp_measure_finish(by->m, by->stream));
     if (by->stream == GHP_DEVICE_STREAM_COMPUTE) GHP_TRY(ops->delay(backend, head_start_s));
     GHP_TRY(ops->record_event(backend, by->stream, by->begin));
     GHP_TRY(enqueue_runs(by, task, repeats, &runs));
     GHP_TRY(ops->record_event(backend, by->stream, by->end));
-    GHP_TRY(ops->finish(backend, by->stream));
+    GHP_TRY(ghp_measure_finish(by->m, by->stream));
     GHP_TRY(ops->elapsed(backend, by->begin, by->end, seconds));
     *seconds /= (double)runs;
     return GHP_OK;
@@ -140,7 +141,8 @@ static enum ghp_status run_marked(struct marked *by, struct ghp_task task, int64
 static enum ghp_status sample_marked(const struct ghp_measure *m, struct ghp_task task,
                                      int64_t repeats, double *seconds)
 {
-    struct marked by = {.device = ghp_measure_device(m),
+    struct marked by = {.m = m,
+                        .device = ghp_measure_device(m),
                         .stream =
                             task.clock == GHP_CLOCK_COMM ? task.stream : GHP_DEVICE_STREAM_COMPUTE};
     enum ghp_status status = run_marked(&by, task, repeats, seconds);

@@ -58,6 +58,15 @@ static inline struct ghp_device ghp_measure_device(const struct ghp_measure *m)
                               : (struct ghp_device){0};
 }
 
+/* Waits for a stream of it, under the watchdog if that may wait for other ranks. */
+static inline enum ghp_status ghp_measure_finish(const struct ghp_measure *m,
+                                                 enum ghp_device_stream stream)
+{
+    const struct ghp_exec_context exec = {m->backend_ops, m->backend, m->transport, m->collectives};
+
+    return ghp_exec_context_finish(&exec, stream);
+}
+
 /* The clock of what the backend runs. */
 static inline enum ghp_clock ghp_measure_clock(const struct ghp_measure *m)
 {

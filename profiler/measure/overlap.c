@@ -242,8 +242,8 @@ static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill,
     GHP_TRY_GOTO(status, fill.run(fill.context, runs), done);
     GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, compute.end),
                  done);
-    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_DEVICE_STREAM_COMPUTE), done);
-    GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_DEVICE_STREAM_COMM), done);
+    GHP_TRY_GOTO(status, ghp_measure_finish(t->m, GHP_DEVICE_STREAM_COMPUTE), done);
+    GHP_TRY_GOTO(status, ghp_measure_finish(t->m, GHP_DEVICE_STREAM_COMM), done);
     GHP_TRY_GOTO(status, d.ops->elapsed(d.backend, compute.begin, compute.end, &seconds[0]), done);
     status = d.ops->elapsed(d.backend, comm.begin, comm.end, &seconds[1]);
 done:

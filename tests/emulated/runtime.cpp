@@ -10,6 +10,8 @@
 // GHP_EMULATED_CAPTURE: the rank whose graphs cannot be made.
 // GHP_EMULATED_GPUS: how many there are, 0 for none; unset 1; "own": each rank sees one, its own.
 // GHP_EMULATED_OLD: they have compute capability 7.0.
+// GHP_EMULATED_BYTES: of their memory, in place of 4 GiB.
+// GHP_EMULATED_STUCK=R:N: the N-th kernel of rank R never ends.
 // GHP_EMULATED_MIG: each is an instance of a GPU.
 // GHP_EMULATED_COUNT=FILE: nothing is computed, so networks of any size run; at the end FILE gets a line with the
 // graphs that were launched, and their kernels, copies and timed events, and a line for each kernel with how often.
@@ -90,7 +92,9 @@ std::map<void *, size_t> device_blocks, host_blocks;
 size_t allocated;
 thread_local cudaError_t last_error = cudaSuccess;
 const char *const count_path = std::getenv("GHP_EMULATED_COUNT");
-const size_t kTotal = size_t(count_path != nullptr ? 80 : 4) << 30;
+const char *const bytes_text = std::getenv("GHP_EMULATED_BYTES");
+const size_t kTotal = bytes_text != nullptr ? std::strtoull(bytes_text, nullptr, 10)
+                                            : size_t(count_path != nullptr ? 80 : 4) << 30;
 const size_t kContext = 1 << 20; // the driver takes some
 
 struct totals { // of graphs that were launched
@@ -210,6 +214,22 @@ attempts simply(std::function<void()> work)
     };
 }
 
+// Whether this kernel is the one that never ends.
+bool is_stuck()
+{
+    static const char *const fault = std::getenv("GHP_EMULATED_STUCK");
+    static int64_t kernels;
+    int of = -1, n = 0;
+
+    return fault != nullptr && std::sscanf(fault, "%d:%d", &of, &n) == 2 && of == rank() &&
+           ++kernels == n;
+}
+
+attempts never()
+{
+    return [] { return [] { return false; }; };
+}
+
 // Work on a thread of its own.
 attempts waiting(std::function<void()> work)
 {
@@ -280,7 +300,7 @@ void emulated_enqueue(cudaStream_t stream, const std::string &name, std::functio
     guard g(lock);
 
     note_kernel(stream, name);
-    put(stream, simply(count_path != nullptr ? [] {} : std::move(work)));
+    put(stream, is_stuck() ? never() : simply(count_path != nullptr ? [] {} : std::move(work)));
 }
 
 void emulated_enqueue_waiting(cudaStream_t stream, const std::string &name,

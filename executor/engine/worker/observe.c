@@ -34,11 +34,11 @@ static enum ghp_status see_copy(struct ghp_worker *w, see_function *see, struct 
     if (copy.to == NULL) return GHP_NO_MEMORY();
     o->values = copy.to;
     GHP_TRY_GOTO(status, ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, copy), done);
-    GHP_TRY_GOTO(status, ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE), done);
+    GHP_TRY_GOTO(status, ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMPUTE), done);
     GHP_TRY_GOTO(status, see(w->observer->context, o), done);
     copy = (struct ghp_copy){(void *)(uintptr_t)copy.from, copy.to, bytes, GHP_COPY_TO_DEVICE};
     GHP_TRY_GOTO(status, ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, copy), done);
-    status = ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
+    status = ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMPUTE);
 done:
     free(o->values);
     return status;

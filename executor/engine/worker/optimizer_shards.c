@@ -119,7 +119,6 @@ static enum ghp_status collect_served(struct ghp_worker *w, enum ghp_buffer_kind
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind, int layer)
 {
     int b = ghp_worker_bucket_of(w, layer), shard, i;
-    struct ghp_device device = w->arena.device;
 
     GHP_TRY(collect_served(w, kind));
     if (b < 0 || (w->whole_kind == kind && w->whole_bucket == b)) return GHP_OK;
@@ -127,9 +126,9 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     i = scatter_of(w, b);
     if (shard < 0 || i < 0) return GHP_OK;
     GHP_ASSERT(kind == GHP_BUFFER_WEIGHT_GRADIENT || !w->updates_pending);
-    GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE));
+    GHP_TRY(ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMPUTE));
     GHP_TRY(gather_shards(w, i, shard, w->program.buckets[b].buffer));
-    GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMM));
+    GHP_TRY(ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMM));
     w->whole_kind = kind;
     w->whole_bucket = b;
     return GHP_OK;

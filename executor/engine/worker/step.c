@@ -267,7 +267,7 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
         GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, m));
     ghp_arena_visit(&w->arena, &w->program, -1);
     GHP_TRY(collect(w, true));
-    return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
+    return ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMPUTE);
 }
 
 enum ghp_status ghp_worker_flush(struct ghp_worker *w)
@@ -284,12 +284,12 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
         int i = w->program.flush[k];
 
         if (ghp_worker_instr(w, i)->kind != GHP_INSTR_UPDATE) /* what others get is there */
-            GHP_TRY(ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE));
+            GHP_TRY(ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMPUTE));
         if (!skips(w, i, &of)) GHP_TRY(ghp_worker_run_now(w, i, &of));
     }
     w->updates_pending = false;
-    GHP_TRY(ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE));
-    return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMM);
+    GHP_TRY(ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMPUTE));
+    return ghp_exec_context_finish(&w->exec, GHP_DEVICE_STREAM_COMM);
 }
 
 enum ghp_status ghp_worker_add_to_ema(struct ghp_worker *w)

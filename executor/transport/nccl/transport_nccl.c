@@ -98,10 +98,11 @@ static enum ghp_status fail(struct nccl *t, const struct nccl_comm *c, ncclResul
 static enum ghp_status fail_late(struct nccl *t, double waited_s, const char *label)
 {
     abort_all(t);
-    return GHP_FAIL(GHP_ERR_COMM,
-                    "worker %d waited %.0f s in '%s': another worker did not come; see why it "
-                    "stopped, or raise --watchdog",
-                    rank_of(t), waited_s, label);
+    return GHP_FAIL(
+        GHP_ERR_COMM,
+        "worker %d waited %.0f s in '%s': another worker did not come, or a kernel does "
+        "not end; see why, or raise --watchdog",
+        rank_of(t), waited_s, label);
 }
 
 /* NCCL is at `what`, which it may never leave; NULL: it has left it. */
