@@ -242,11 +242,11 @@ static double apply(int mode, double x, double b, double t, double index)
 
 static void run_pointwise(const struct item *o)
 {
-    const struct item *how = item_of(o, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
+    const struct item *options = item_of(o, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
                       *b = item_of(o, CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
                       *t = item_of(o, CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
-    int mode = enum_of(how, CUDNN_ATTR_POINTWISE_MODE);
-    const int64_t *axis = values_of(how, CUDNN_ATTR_POINTWISE_AXIS);
+    int mode = enum_of(options, CUDNN_ATTR_POINTWISE_MODE);
+    const int64_t *axis = values_of(options, CUDNN_ATTR_POINTWISE_AXIS);
     struct tensor x = operand(o, CUDNN_ATTR_OPERATION_POINTWISE_XDESC), y, dy;
     int64_t i[4] = {0};
 
@@ -297,7 +297,7 @@ static void run_sums(const struct item *o)
 
 struct conv_names {
     cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t x, w, y, how;
+    cudnnBackendAttributeName_t x, w, y, options;
 };
 
 static const struct conv_names conv_names[] = {
@@ -317,10 +317,10 @@ static const struct conv_names conv_names[] = {
 /* Each product of a convolution joins a number of x, of w and of y: the third is the sum of the products of the others. */
 static void run_convolution(const struct item *o, const struct conv_names *names)
 {
-    const struct item *how = item_of(o, names->how);
-    const int64_t *stride = values_of(how, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
-                  *dilation = values_of(how, CUDNN_ATTR_CONVOLUTION_DILATIONS),
-                  *before = values_of(how, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    const struct item *options = item_of(o, names->options);
+    const int64_t *stride = values_of(options, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
+                  *dilation = values_of(options, CUDNN_ATTR_CONVOLUTION_DILATIONS),
+                  *before = values_of(options, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
     struct tensor x = operand(o, names->x), w = operand(o, names->w), y = operand(o, names->y);
     int64_t filters = y.dims[1] / (x.dims[1] / w.dims[1]), i[4] = {0};
     struct tensor made = names == &conv_names[0] ? y : names == &conv_names[1] ? x : w;
