@@ -110,39 +110,34 @@ template <typename T, int V> __global__ void given_norm_kernel(ghp_batch_norm_jo
         if (threadIdx.x == (unsigned)i) keep_statistics(j, column + i, total[0][i], total[1][i]);
 }
 
-template <typename T, int V> void (*kernel_of(const ghp_sum_job &))(ghp_sum_job)
-{
-    return given_stats_kernel<T, V>;
-}
-
-template <typename T, int V> void (*kernel_of(const ghp_batch_norm_job &))(ghp_batch_norm_job)
-{
-    return given_norm_kernel<T, V>;
-}
-
-/* Launches the kernel of a kind of job: a block for each vector of columns. */
-template <typename Job> cudaError_t launch_columns(struct ghp_launch launch, const Job &job)
-{
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-        constexpr int V = full_width<T>;
-        bool full = job.c % V == 0;
-
-        enqueue(full ? kernel_of<T, V>(job) : kernel_of<T, 1>(job),
-                (unsigned)(full ? job.c / V : job.c), kThreads, 0, launch.stream, job);
-    });
-}
-
 } // namespace
 
 extern "C" cudaError_t ghp_launch_given_stats(struct ghp_launch launch,
                                               const struct ghp_sum_job *job)
 {
-    return launch_columns(launch, *job);
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        constexpr int V = full_width<T>;
+
+        if (job->c % V == 0)
+            enqueue(given_stats_kernel<T, V>, (unsigned)(job->c / V), kThreads, 0, launch.stream,
+                    *job);
+        else
+            enqueue(given_stats_kernel<T, 1>, (unsigned)job->c, kThreads, 0, launch.stream, *job);
+    });
 }
 
 extern "C" cudaError_t ghp_launch_given_norm(struct ghp_launch launch,
                                              const struct ghp_batch_norm_job *job)
 {
-    return launch_columns(launch, *job);
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+        constexpr int V = full_width<T>;
+
+        if (job->c % V == 0)
+            enqueue(given_norm_kernel<T, V>, (unsigned)(job->c / V), kThreads, 0, launch.stream,
+                    *job);
+        else
+            enqueue(given_norm_kernel<T, 1>, (unsigned)job->c, kThreads, 0, launch.stream, *job);
+    });
 }
