@@ -57,7 +57,7 @@ declare -A said=([start]="in ('bringing NCCL together': NCCL does not return|$br
     [end]="in 'ending NCCL': NCCL does not return"
     [exchange]="NCCL failed on worker RANK in '.*': remote error"
     [hang@backward]="(waited|has been in) .*backward"
-    [hang@receive]="waited $limit s in '(receive|send) of .*': another worker did not come"
+    [hang@receive]="waited $limit s in '(receive|send|metric_reduce) of .*': another worker did not come"
     [hang@gather]="in 'finishing what is enqueued': the GPU does not return"
     [stuck]="waited $limit s in '.*': another worker did not come"
     [stuck-mpi]="has been in '.*' of step|in '.*': nothing arrived from rank")

@@ -62,9 +62,7 @@ static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_
     bool has = false;
 
     if (ghp_graph_open(cudnn, target, request, &graph) != GHP_OK) return false;
-    CHECK_STATUS(
-        ghp_graph_list(graph, &precision->rules, check_full() ? GHP_GRAPH_CANDIDATES : 3, &plans),
-        GHP_OK);
+    CHECK_STATUS(ghp_graph_list(graph, &precision->rules, 3, &plans), GHP_OK);
     if (counting->prints && request->bf16 && !precision->rules.repeatable)
         fprintf(stderr, "  %s: %s, workspace %.1f MiB\n",
                 op_case_text(&request->local, request->pass),
