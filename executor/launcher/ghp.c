@@ -137,7 +137,7 @@ static bool help_task(const char *word)
 {
     if (strcmp(word, "tasks") != 0) return ghp_task_print(word) || ghp_tasks_about(word);
     printf("'ghp help TASK' has a command and the page:\n\n");
-    ghp_tasks_print();
+    ghp_tasks_about("");
     return true;
 }
 

@@ -139,8 +139,3 @@ bool ghp_task_print(const char *name)
     }
     return false;
 }
-
-void ghp_tasks_print(void)
-{
-    ghp_tasks_about("");
-}

@@ -3,13 +3,11 @@
 #include "planner/search/memory_private.h"
 
 #include "core/program/fuse.h"
-#include "core/program/liveness.h"
 #include "core/program/lower/bucket.h"
 #include "core/program/lower/buffer_assignment.h"
 #include "core/program/lower/flow.h"
 #include "core/program/lower/points.h"
 #include "core/program/ring.h"
-#include "core/sharding/schedule.h"
 
 #include <stdlib.h>
 
