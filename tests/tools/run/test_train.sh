@@ -38,7 +38,7 @@ grep -q 'again/plan.json. is made in' err || fail "does not say where the plan i
 # parameters sharded: what that takes is measured, too
 train --folder sharded --shard pass -- --verify 2
 grep -q '"wanted": \[\]' sharded/wanted.json || fail "--shard: still wanted: $(cat sharded/wanted.json)"
-denied 2 'give one of none, gradients, step' "${tiny[@]}" --folder odd --plan-only --shard zero3
+denied 2 'give one of none, gradients, step' "${tiny[@]}" --folder odd --plan-only --shard zero4
 
 # the last line is its own, whatever mpirun adds
 last() {
