@@ -102,7 +102,7 @@ static enum ghp_status read_hard_sigmoid(struct ghp_onnx_import *im,
     GHP_TRY(ghp_onnx_emit(im, &line, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".line"),
                           &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
-    made = ghp_onnx_each_out(im, x, layer);
+    made = ghp_onnx_each_out(x, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

@@ -93,7 +93,7 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
     else
         GHP_TRY(ghp_onnx_each_in(im, &settled, &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
-    made = ghp_onnx_each_out(im, &settled, layer);
+    made = ghp_onnx_each_out(&settled, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -380,7 +380,7 @@ static enum ghp_status of_sequences(struct ghp_onnx_import *im, const struct ghp
     }
     *done = true;
     GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
-    made = ghp_onnx_each_out(im, first, layer);
+    made = ghp_onnx_each_out(first, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

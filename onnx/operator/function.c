@@ -88,7 +88,7 @@ static enum ghp_status then(struct ghp_onnx_import *im, const struct ghp_onnx_no
     like.n_inputs = 1;
     GHP_TRY(ghp_onnx_each_in(im, x, &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, part != NULL ? ghp_onnx_part(hint, part) : hint, &layer));
-    *x = ghp_onnx_each_out(im, x, layer);
+    *x = ghp_onnx_each_out(x, layer);
     return GHP_OK;
 }
 
@@ -189,7 +189,7 @@ static enum ghp_status read_softsign(struct ghp_onnx_import *im, const struct gh
     GHP_TRY(then(im, node, ".inverse", like, &x));
     GHP_TRY(ghp_onnx_each_in(im, &x, &mul.inputs[1]));
     GHP_TRY(ghp_onnx_emit(im, &mul, ghp_onnx_hint(im, node, NULL), &layer));
-    x = ghp_onnx_each_out(im, &x, layer);
+    x = ghp_onnx_each_out(&x, layer);
     return ghp_onnx_define(im, node, 0, &x);
 }
 

@@ -252,7 +252,7 @@ static enum ghp_status reduce_input(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_each_in(im, &made, &like.inputs[0]));
     GHP_TRY(
         ghp_onnx_emit(im, &like, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".each"), &layer));
-    made = ghp_onnx_each_out(im, &made, layer);
+    made = ghp_onnx_each_out(&made, layer);
     GHP_TRY(ghp_onnx_part_axes(im, &made));
     return reduce(im, node, reduction, &made);
 }

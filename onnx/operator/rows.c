@@ -239,12 +239,15 @@ enum ghp_status ghp_onnx_windows_turned(struct ghp_onnx_import *im, struct ghp_o
 
 /* ---- each element by itself ---- */
 
-/* Whether the array is all elements of a sequence's layer, in any order. */
+/* Whether the array is all elements of a layer in an order of its own, or of a sequence's layer in any order: what is
+ * done to each element then needs no view before it. */
 static bool is_all(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
 {
     struct ghp_onnx_array sorted = in_memory(x);
 
-    return ghp_onnx_is_sequence(im, x->layer) && ghp_onnx_whole(im, &sorted);
+    if (!ghp_onnx_whole(im, &sorted)) return false;
+    return ghp_onnx_is_sequence(im, x->layer) ||
+           (x->joined == 0 && x->lead == 0 && !ghp_onnx_whole(im, x));
 }
 
 bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_array *a,
@@ -266,12 +269,10 @@ enum ghp_status ghp_onnx_each_in(struct ghp_onnx_import *im, struct ghp_onnx_arr
     return ghp_onnx_settle(im, x, ghp_onnx_shape(x), layer);
 }
 
-struct ghp_onnx_array ghp_onnx_each_out(const struct ghp_onnx_import *im,
-                                        const struct ghp_onnx_array *x, int layer)
+struct ghp_onnx_array ghp_onnx_each_out(const struct ghp_onnx_array *x, int layer)
 {
     struct ghp_onnx_array made = *x;
 
-    if (!ghp_onnx_is_sequence(im, layer)) return ghp_onnx_of_layer(im, layer, x->n, x->dims);
     made.layer = layer;
     return made;
 }

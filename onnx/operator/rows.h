@@ -51,14 +51,14 @@ bool ghp_onnx_are_windows(const struct ghp_onnx_import *im, const struct ghp_onn
 /* Whether the constant has one value for each place on an axis of x, broadcast over everything else. */
 bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c, int axis);
 
-/* Whether both arrays are all elements of sequences' layers, in the same order, whichever it is. */
+/* Whether both arrays are all elements of their layers, turned alike, as ghp_onnx_each_in takes them. */
 bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_array *a,
                     const struct ghp_onnx_array *b);
-/* The layer of an operation on each element by itself: in any order if it is a sequence's, else in the natural
- * shape, which then x stands for. */
+/* The layer of an operation on each element by itself: x's own if x is all elements of a sequence's layer, or those of
+ * another layer with its axes turned (an image with its channels last); else one in the natural shape, which then x
+ * stands for. */
 enum ghp_status ghp_onnx_each_in(struct ghp_onnx_import *im, struct ghp_onnx_array *x, int *layer);
-/* The output of such a layer. */
-struct ghp_onnx_array ghp_onnx_each_out(const struct ghp_onnx_import *im,
-                                        const struct ghp_onnx_array *x, int layer);
+/* The output of such a layer, in x's order. */
+struct ghp_onnx_array ghp_onnx_each_out(const struct ghp_onnx_array *x, int layer);
 
 #endif

@@ -55,7 +55,7 @@ enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx
     GHP_TRY(ghp_onnx_each_in(im, x, &like->inputs[0]));
     like->n_inputs = 1;
     GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(im, node, NULL), &layer));
-    made = ghp_onnx_each_out(im, x, layer);
+    made = ghp_onnx_each_out(x, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

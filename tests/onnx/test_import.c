@@ -317,6 +317,22 @@ static void check_shuffle(void)
                   "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}");
 }
 
+/* Functions of each element, and sums, of an image with its channels last: of the image as it is, without views. */
+static void check_channels_last(void)
+{
+    begin(13, -1, 6, 2, 3);
+    list(node("Transpose", "t", "x", NULL), "perm", (int64_t[]){0, 2, 3, 1}, 4);
+    node("Relu", "r", "t", NULL);
+    node("Sigmoid", "s", "r", NULL);
+    node("Add", "a", "r", "s");
+    list(node("Transpose", "b", "a", NULL), "perm", (int64_t[]){0, 3, 1, 2}, 4);
+    node("Flatten", "y", "b", NULL);
+    reads_as("y", "[{\"name\":\"r\",\"op\":\"relu\"},{\"name\":\"s\",\"op\":\"activation\",\"function\":"
+                  "\"sigmoid\"},{\"name\":\"a\",\"op\":\"add\",\"inputs\":[\"r\",\"s\"]},"
+                  "{\"name\":\"y\",\"op\":\"flatten\"},"
+                  "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}");
+}
+
 /* ---- names ---- */
 
 static const char loss_text[] = "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
@@ -478,6 +494,7 @@ CHECK_TEST(import)
     check_no_bias();
     check_shape_arithmetic();
     check_shuffle();
+    check_channels_last();
     check_losses();
     check_batch_size();
     check_unsupported();

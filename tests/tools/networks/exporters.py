@@ -119,16 +119,16 @@ def make(network):
 
 
 def dropouts(net, shape):
-    """The modules that drop something in a forward pass, each with its share's name: torchvision makes some that it never
-    calls."""
-    twin, called = copy.deepcopy(net), set()
+    """The modules that drop something in a forward pass, each with its share's name, as often as they are called:
+    torchvision makes some that it never calls, and calls some twice."""
+    twin, calls = copy.deepcopy(net), collections.Counter()
     for module in twin.modules():
-        module.register_forward_hook(lambda module, *_: called.add(module))
+        module.register_forward_hook(lambda module, *_: calls.update([module]))
     with torch.no_grad():
         twin(torch.zeros(2, *shape))
     kinds = ((torch.nn.modules.dropout._DropoutNd, "p"), (torchvision.ops.StochasticDepth, "p"),
              (torch.nn.MultiheadAttention, "dropout"))
-    called = [mine for mine, other in zip(net.modules(), twin.modules()) if other in called]
+    called = [mine for mine, other in zip(net.modules(), twin.modules()) for _ in range(calls[other])]
     return [(mine, name) for mine in called
             for kind, name in kinds if isinstance(mine, kind) and getattr(mine, name) > 0] + \
         [(mine, "drop_prob") for mine in called if type(mine).__name__.endswith("DropPath") and mine.drop_prob]
