@@ -187,7 +187,7 @@ enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_op
                             "the ranks have different algorithms for '%s'; give all nodes the same "
                             "oneDNN and processors",
                             op->key);
-        if (list.n == 0 && !op->memory_formats) return GHP_OK;
+        if (list.n == 0 && !op->memory_formats && !ghp_kernel_spec_is_fused(spec)) return GHP_OK;
         if (options.trials != NULL) ghp_trials_narrow(options.trials, op, which, &list);
         GHP_TRY(try_all(m, &t, &list));
     }

@@ -1,7 +1,7 @@
 /* profiler/measure/autotuning.h - which of a backend's algorithms is the quickest for an operation: all are timed,
  * each by the least of a few samples.
  *
- * Private to profiler/.  Tested  tests/profiler/run/test_budget.c */
+ * Private to profiler/.  Tested  tests/profiler/measure/test_autotuning.c, tests/profiler/run/test_budget.c */
 #ifndef GHP_PROFILER_MEASURE_AUTOTUNING_H
 #define GHP_PROFILER_MEASURE_AUTOTUNING_H
 
