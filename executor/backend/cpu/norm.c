@@ -87,8 +87,9 @@ static struct stretch stretch_of(const struct walk *walk, int64_t i)
                             (first + i) % (walk->c / LANES) * LANES};
 }
 
-/* So many channels of a plain tensor at once: its rows' lines in turn, few enough to stay in cache. */
-enum { COLUMN_CHANNELS = 4 * LANES };
+/* So many channels of a plain tensor at once, at most: the more, the longer are the runs of memory that are read, and
+ * their sums stay in the first cache. A block's are LANES. */
+enum { COLUMN_CHANNELS = 32 * LANES };
 
 /* A few channels in all samples: one stretch if the tensor lies plain, else one a sample. */
 struct column {
@@ -97,21 +98,15 @@ struct column {
     int64_t first;
 };
 
-static int64_t columns_in(const struct ghp_local *local, struct norm_variant variant)
-{
-    int64_t channels = variant.nchw16c ? LANES : COLUMN_CHANNELS;
-    return (local->c + channels - 1) / channels;
-}
-
 static ALWAYS_INLINE struct column column_of(const struct ghp_local *local,
-                                             struct norm_variant variant, int64_t k)
+                                             struct norm_variant variant, int64_t first,
+                                             int64_t end)
 {
-    int64_t pixels = local->h * local->w, first = k * (variant.nchw16c ? LANES : COLUMN_CHANNELS);
-    int64_t end = first + COLUMN_CHANNELS < local->c ? first + COLUMN_CHANNELS : local->c;
+    int64_t pixels = local->h * local->w, most = variant.nchw16c ? LANES : COLUMN_CHANNELS;
+    struct ghp_range channels = {first, first + most < end ? first + most : end};
     if (variant.nchw16c)
-        return (struct column){{first, first + LANES}, local->n,      pixels, LANES,
-                               local->c * pixels,      first * pixels};
-    return (struct column){{first, end}, 1, rows_of(local), local->c, 0, first};
+        return (struct column){channels, local->n, pixels, LANES, local->c * pixels, first * pixels};
+    return (struct column){channels, 1, rows_of(local), local->c, 0, first};
 }
 
 static ALWAYS_INLINE struct stretch column_stretch(const struct column *column, int64_t s)

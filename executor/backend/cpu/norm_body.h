@@ -318,11 +318,11 @@ static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *lo
                                                       struct ghp_part part,
                                                       struct norm_variant variant)
 {
-    struct ghp_range columns = ghp_part_range(part, columns_in(local, variant), 1);
+    struct ghp_range mine = ghp_part_range(part, local->c, LANES);
     struct rows_variant layout = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
-    for (int64_t k = columns.first; k < columns.end; k++) {
-        const struct column column = column_of(local, variant, k);
-        int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
+    for (int64_t first = mine.first, width; first < mine.end; first += width) {
+        const struct column column = column_of(local, variant, first, mine.end);
+        width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
         double sums[2][COLUMN_CHANNELS] = {{0}};
         float by[3][COLUMN_CHANNELS];
         for (int64_t s = 0; s < column.n; s++)
@@ -343,12 +343,12 @@ static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local
                                                    struct ghp_part part,
                                                    struct norm_variant variant)
 {
-    struct ghp_range columns = ghp_part_range(part, columns_in(local, variant), 1);
+    struct ghp_range mine = ghp_part_range(part, local->c, LANES);
     int64_t c = local->c;
     struct rows_variant layout = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
-    for (int64_t k = columns.first; k < columns.end; k++) {
-        const struct column column = column_of(local, variant, k);
-        int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
+    for (int64_t first = mine.first, width; first < mine.end; first += width) {
+        const struct column column = column_of(local, variant, first, mine.end);
+        width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
         double sums[2][COLUMN_CHANNELS] = {{0}};
         float by[3][COLUMN_CHANNELS];
         for (int64_t s = 0; s < column.n; s++)
