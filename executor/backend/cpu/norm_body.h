@@ -323,8 +323,10 @@ static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *lo
     for (int64_t first = mine.first, width; first < mine.end; first += width) {
         const struct column column = column_of(local, variant, first, mine.end);
         width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
-        double sums[2][COLUMN_CHANNELS] = {{0}};
+        double sums[2][COLUMN_CHANNELS];
         float by[3][COLUMN_CHANNELS];
+        for (int i = 0; i < 2; i++)
+            memset(sums[i], 0, (size_t)width * sizeof sums[i][0]);
         for (int64_t s = 0; s < column.n; s++)
             KERNEL(stats_rows)(column_stretch(&column, s), width, args, sums[0], sums[1]);
         KERNEL(coefficients)
@@ -349,8 +351,10 @@ static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local
     for (int64_t first = mine.first, width; first < mine.end; first += width) {
         const struct column column = column_of(local, variant, first, mine.end);
         width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
-        double sums[2][COLUMN_CHANNELS] = {{0}};
+        double sums[2][COLUMN_CHANNELS];
         float by[3][COLUMN_CHANNELS];
+        for (int i = 0; i < 2; i++)
+            memset(sums[i], 0, (size_t)width * sizeof sums[i][0]);
         for (int64_t s = 0; s < column.n; s++)
             KERNEL(back_stats_rows)
         (column_stretch(&column, s), width, args, c, variant.relu, sums[0], sums[1]);
