@@ -182,8 +182,8 @@ static enum ghp_status choose_outputs(const struct ghp_onnx_import *im, struct e
     return GHP_FAIL(GHP_ERR_INPUT,
                     "%s: there are %d outputs, and the metadata 'ghp.loss' has %s of %d; give one "
                     "for each, or export the module without the others",
-                    file->path, there,
-                    end->loss.op == GHP_OP_LOSSES ? "losses" : "output_weights", weights);
+                    file->path, there, end->loss.op == GHP_OP_LOSSES ? "losses" : "output_weights",
+                    weights);
 }
 
 static enum ghp_status walk(struct ghp_onnx_import *im, struct end *end)
@@ -348,9 +348,63 @@ static bool is_image(const struct ghp_onnx_import *im, const struct ghp_layer *l
             (x->n == 3 && x->dims[1] == out.c && out.h == 1));
 }
 
-/* The output as a vector, a sequence or, of numbers, an image. */
+struct places { /* of an output: its axes after the batch but for the channels */
+    int n;
+    int64_t sizes[2], all;
+};
+
+/* A map's pixels or a list's positions; a vector is one place, and so is what has other axes. */
+static struct places places_of(const struct ghp_onnx_array *x)
+{
+    int64_t dims[GHP_ONNX_MAX_DIMS];
+    int n = ghp_onnx_seen(x, dims);
+
+    if (n == 3) return (struct places){1, {dims[1], 1}, dims[1]};
+    if (n == 4 && dims[2] * dims[3] > 1)
+        return (struct places){2, {dims[2], dims[3]}, dims[2] * dims[3]};
+    return (struct places){0, {1, 1}, 1};
+}
+
+/* The most places of an output if not all have the same, else 0. */
+static int64_t most_places(struct ghp_onnx_import *im, const struct end *end)
+{
+    struct places first = places_of(ghp_onnx_named(im, end->outputs[0]));
+    int64_t most = first.all;
+    bool same = true;
+
+    for (int i = 1; i < end->n; i++) {
+        struct places here = places_of(ghp_onnx_named(im, end->outputs[i]));
+
+        same = same && here.n == first.n && here.sizes[0] == first.sizes[0] &&
+               here.sizes[1] == first.sizes[1];
+        most = here.all > most ? here.all : most;
+    }
+    return same ? 0 : most;
+}
+
+/* The output as an image of one row, a column for each place. Columns that are added have no labels. */
+static enum ghp_status put_row(struct ghp_onnx_import *im, int64_t columns, int *last)
+{
+    struct ghp_onnx_array *x = &im->output;
+    struct places places = places_of(x);
+    struct ghp_layer like = {.op = GHP_OP_PAD, .n_inputs = 1};
+    struct ghp_shape row = {.c = 1, .h = 1, .w = places.all};
+
+    GHP_TRY(ghp_onnx_part_axes(im, x));
+    if (x->n == 3) ghp_onnx_permute(x, (const int[]){0, 2, 1});
+    row.c = ghp_onnx_elements(x) / places.all;
+    GHP_TRY(
+        ghp_onnx_reshape(im, x, row.w > 1 ? 3 : 2, (const int64_t[]){x->dims[0], row.c, row.w}));
+    GHP_TRY(ghp_onnx_settle(im, x, row, last));
+    if (places.all == columns) return GHP_OK;
+    like.inputs[0] = *last;
+    like.border.after[2] = columns - places.all;
+    return ghp_onnx_emit(im, &like, ghp_onnx_part(ghp_onnx_called(x->name), ".padded"), last);
+}
+
+/* The output as a vector, a sequence or, of numbers, an image; if columns > 0, as an image of one row. */
 static enum ghp_status put_output(struct ghp_onnx_import *im, const struct ghp_layer *loss,
-                                  int *last)
+                                  int64_t columns, int *last)
 {
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
 
@@ -358,6 +412,7 @@ static enum ghp_status put_output(struct ghp_onnx_import *im, const struct ghp_l
         return GHP_FAIL(GHP_ERR_INPUT, "it does not depend on the input; give a network");
     if (im->output.scores != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "it is scores of an attention; give what comes of them");
+    if (columns > 0) return put_row(im, columns, last);
     GHP_TRY(find_places(im, loss));
     vector.c = ghp_onnx_elements(&im->output);
     if (is_image(im, loss) ||
@@ -396,10 +451,6 @@ static enum ghp_status join_outputs(struct ghp_onnx_import *im, const struct end
 
         like.inputs[i] = layers[i];
         most = from->out.c > most ? from->out.c : most;
-        if (from->op == GHP_OP_SOFTMAX_CE)
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "a softmax made one of several, and their loss takes logits; export "
-                            "the module without it");
     }
     for (int i = 0; i < end->n && loss->op == GHP_OP_SOFTMAX_CE && !(loss->loss.smoothing > 0); i++)
         GHP_TRY(widen(im, most, &like.inputs[i]));
@@ -410,10 +461,22 @@ static enum ghp_status join_outputs(struct ghp_onnx_import *im, const struct end
 static enum ghp_status put_end(struct ghp_onnx_import *im, const struct end *end, int *last)
 {
     int layers[GHP_MAX_INPUTS];
+    int64_t columns = end->n > 1 ? most_places(im, end) : 0;
 
+    if (columns > 1 && end->loss.op == GHP_OP_SOFTMAX_CE)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the outputs have other positions or pixels than each other, and one loss "
+                        "with 'output_weights'; give each its own loss, by 'losses' in the "
+                        "metadata 'ghp.loss', or by a list as 'loss' of ghp.export");
+    if (end->loss.op != GHP_OP_LOSSES) columns = 0;
     for (int i = 0; i < end->n; i++) {
         im->output = *ghp_onnx_named(im, end->outputs[i]);
-        GHP_TRY(put_output(im, &end->loss, last));
+        if (end->n > 1 && im->output.base == NULL &&
+            im->model.layers[im->output.layer].op == GHP_OP_SOFTMAX_CE)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "a softmax made one of several, and their loss takes logits; export "
+                            "the module without it");
+        GHP_TRY(put_output(im, &end->loss, columns, last));
         layers[i] = *last;
     }
     if (end->n > 1) GHP_TRY(join_outputs(im, end, layers, last));

@@ -3,6 +3,7 @@ import contextlib
 import copy
 import io
 import json
+import math
 import os
 import struct
 import tempfile
@@ -187,9 +188,28 @@ def _all_labels(torch: Any, outputs: List[Any], layer: Optional[Dict[str, Any]],
     return [_labels(torch, outputs[0], layer, draw)] * len(outputs)
 
 
+def _places(output: Any) -> Tuple[int, ...]:
+    """The axes of an output's positions or pixels; a vector has none."""
+    return tuple(output.shape[2:]) if output.dim() == 4 else tuple(output.shape[1:2]) if output.dim() == 3 else ()
+
+
+def _label_rows(torch: Any, labels: List[Any], outputs: List[Any]) -> Any:
+    """Of outputs whose places differ: [batch, labels, places], in which an output's own places come first, and the
+    others are NaN."""
+    rows = []
+    for t, y in zip(labels, outputs):
+        row = t if y.dim() != 3 or t.dim() == 2 else t.transpose(1, 2)
+        rows.append(row.float().reshape(len(t), -1, math.prod(_places(y))))
+    most = max(row.shape[2] for row in rows)
+    pad = torch.nn.functional.pad
+    return torch.cat([pad(row, (0, most - row.shape[2]), value=math.nan) for row in rows], 1)
+
+
 def _label_array(torch: Any, labels: List[Any], outputs: List[Any], layer: Optional[Dict[str, Any]]) -> Any:
     """What a file has: of own labels those of all outputs, place by place; of several losses as numbers."""
     if layer is not None and "losses" in layer:
+        if len({_places(y) for y in outputs}) > 1:
+            return _label_rows(torch, labels, outputs)
         axis = 1 if outputs[0].dim() == 4 else -1
         return torch.cat([(t if t.dim() == y.dim() else t.unsqueeze(axis)).float() for t, y in zip(labels, outputs)],
                          axis)

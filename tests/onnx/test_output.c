@@ -182,6 +182,55 @@ static void check_several(void)
     CHECK_MESSAGE("there are 2 outputs, and the metadata 'ghp.loss' has output_weights of 3");
 }
 
+/* A class for the sample, numbers for each pixel, and for each row of a list: images of one row with losses each. */
+static void save_places(const char *loss)
+{
+    static struct ghp_onnx_value outputs[3] = {
+        {.name = "c", .type = GHP_ONNX_FLOAT, .n_dims = 2, .dims = {-1, 2}},
+        {.name = "b", .type = GHP_ONNX_FLOAT, .n_dims = 4, .dims = {-1, 4, 2, 3}},
+        {.name = "l", .type = GHP_ONNX_FLOAT, .n_dims = 3, .dims = {-1, 8, 3}}};
+    static const int64_t widths[] = {2, 4}, list_of[] = {0, 8, 3};
+    static struct ghp_onnx_metadatum text;
+
+    text = (struct ghp_onnx_metadatum){"ghp.loss", loss};
+    begin(13, -1, 6, 2, 3);
+    constant("split", GHP_ONNX_INT64, 1, (const int64_t[]){2}, widths);
+    constant("list", GHP_ONNX_INT64, 1, (const int64_t[]){3}, list_of);
+    number(node("Split", "a", "x", "split"), "axis", 1);
+    out_names[0][1] = "b";
+    nodes[0].n_outputs = 2;
+    node("GlobalAveragePool", "p", "a", NULL);
+    node("Flatten", "c", "p", NULL);
+    node("Reshape", "l", "b", "list");
+    graph.texts = &text;
+    graph.n_texts = 1;
+    graph.outputs = outputs;
+    graph.n_outputs = 3;
+    CHECK_STATUS(ghp_onnx_file_save(path, &graph), GHP_OK);
+}
+
+static void check_different_places(void)
+{
+    struct ghp_model model, again;
+
+    save_places("{\"op\": \"losses\", \"losses\": [{\"op\": \"softmax_cross_entropy\"}, "
+                "{\"op\": \"regression\"}, {\"op\": \"softmax_cross_entropy\"}]}");
+    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+        CHECK(ghp_shape_equal(model.layers[model.n_layers - 1].in, ghp_shape_image(9, 1, 8)));
+        CHECK(ghp_shape_equal(ghp_model_targets(&model), ghp_shape_image(6, 1, 8)));
+        CHECK_STATUS(ghp_onnx_save(path, &model, NULL), GHP_OK);
+        if (CHECK_STATUS(ghp_onnx_load(path, &again), GHP_OK)) {
+            CHECK(ghp_shape_equal(ghp_model_targets(&again), ghp_shape_image(6, 1, 8)));
+            ghp_model_release(&again);
+        }
+        ghp_model_release(&model);
+    }
+    save_places("{\"op\": \"softmax_cross_entropy\", \"output_weights\": [1, 0.5, 2]}");
+    CHECK_STATUS(ghp_onnx_load(path, &model), GHP_ERR_INPUT);
+    CHECK_MESSAGE("have other positions or pixels than each other");
+    CHECK_MESSAGE("give each its own loss");
+}
+
 CHECK_TEST(output)
 {
     snprintf(path, sizeof path, "/tmp/ghp-output-%ld.onnx", (long)getpid());
@@ -189,6 +238,7 @@ CHECK_TEST(output)
     check_multi_label();
     check_numbers();
     check_several();
+    check_different_places();
     unlink(path);
     return check_end();
 }

@@ -3,7 +3,7 @@
 #   data FOLDER KIND        images.npy and labels.npy of 16 samples. classes: one label for both outputs; own: one for
 #                           each, some of which are 255; multi: six for each; numbers: six for both; maps: a class for
 #                           each pixel; boxes: a class, and four numbers, of which some are NaN; heads: these and
-#                           whether there is one, for each pixel
+#                           whether there is one, for each pixel; places: a class, and four numbers for each pixel
 #   check {FIRST LAST LOSSES KIND BITS}...
 #                           trains on all 16 from FIRST's weights and compares with LAST's (checkpoints of ghp), and the
 #                           losses with those of LOSSES (ghp's metrics), or, of BITS `evaluated`, the loss of LAST with
@@ -22,7 +22,8 @@ from torch_weights import read_weights
 
 SAMPLES, CHANNELS, CLASSES, STEPS, RATE = 16, 12, 6, 10, 0.2
 OF_OUTPUTS, OF_CLASSES = [1, 0.3], [1, 0.25, 3, 2, 0.5, 1]  # test_outputs.sh gives these
-OF_PARTS = {"boxes": [1, 0.3], "heads": [1, 0.5, 0.3]}  # and these
+OF_PARTS = {"boxes": [1, 0.3], "heads": [1, 0.5, 0.3], "places": [1, 0.3]}  # and these
+MAPS = ("maps", "heads", "places")
 
 
 def images(maps):
@@ -40,10 +41,19 @@ def boxes(kind):
     return y
 
 
+def places():
+    draw = numpy.random.default_rng(6)
+    y = draw.standard_normal((SAMPLES, 5, 36)).astype(numpy.float32)
+    y[:, 0] = numpy.nan
+    y[:, 0, 0] = draw.integers(0, CLASSES, SAMPLES)
+    y[::5, 0] = y[1::3, 1:, ::4] = numpy.nan
+    return y
+
+
 def labels(kind):
     draw = numpy.random.default_rng(4)
-    if kind in ("boxes", "heads"):
-        return boxes(kind)
+    if kind in OF_PARTS:
+        return places() if kind == "places" else boxes(kind)
     if kind == "numbers":
         return draw.standard_normal((SAMPLES, CLASSES)).astype(numpy.float32)
     if kind == "multi":
@@ -64,6 +74,10 @@ def class_loss(output, y, **more):
 
 def parts_of(kind, outputs, y):
     """The loss of each output of its own kind."""
+    if kind == "places":
+        there = ~y[:, 1:].isnan()
+        return [class_loss(outputs[0], y[:, :, 0]),
+                F.mse_loss(outputs[1][there], y[:, 1:][there].to(outputs[1].dtype))]
     there = ~y[:, -4:].isnan()
     if kind == "boxes":
         return [class_loss(outputs[0], y, label_smoothing=0.1),
@@ -93,6 +107,9 @@ def loss_of(kind, output, number, y):
 def outputs_of(w, x):
     if "conv1.weight" in w:
         hidden = F.relu(F.conv2d(x, w["conv1.weight"], w["conv1.bias"], padding=1))
+        if "fc1.weight" in w:
+            return [F.linear(hidden.mean((2, 3)), w["fc1.weight"], w["fc1.bias"]),
+                    F.conv2d(hidden, w["conv2.weight"], w["conv2.bias"], padding=1).flatten(2)]
         return [F.conv2d(hidden, w[key + ".weight"], w[key + ".bias"], padding=1) for key in ("conv2", "conv3")]
     hidden = F.relu(F.linear(x, w["fc1.weight"], w["fc1.bias"]))
     return [F.linear(hidden, w[key + ".weight"], w[key + ".bias"]) for key in ("fc2", "fc3")]
@@ -135,7 +152,7 @@ def check(first, last, losses, kind, bits):
         return check_evaluation(last, losses, kind)
     numbers = torch.float64 if bits == "64" else torch.float32
     w = {key: value.to(numbers).requires_grad_() for key, value in read_weights(first).items()}
-    x, y = torch.from_numpy(images(kind in ("maps", "heads"))).to(numbers), torch.from_numpy(labels(kind))
+    x, y = torch.from_numpy(images(kind in MAPS)).to(numbers), torch.from_numpy(labels(kind))
     optimizer = torch.optim.SGD(w.values(), lr=RATE, momentum=0.9)
     with open(losses) as file:
         said = [json.loads(line)["loss"] for line in file]
@@ -158,7 +175,7 @@ def check(first, last, losses, kind, bits):
 def main():
     if sys.argv[1] == "data":
         os.makedirs(sys.argv[2], exist_ok=True)
-        numpy.save(f"{sys.argv[2]}/images.npy", images(sys.argv[3] in ("maps", "heads")))
+        numpy.save(f"{sys.argv[2]}/images.npy", images(sys.argv[3] in MAPS))
         numpy.save(f"{sys.argv[2]}/labels.npy", labels(sys.argv[3]))
         return 0
     torch.set_num_threads(1)

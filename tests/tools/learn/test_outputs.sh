@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=360 full=yes needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_outputs.sh - networks of two outputs, whose losses are summed by weights: with the same labels,
-# with labels of each, of which some are ignored, of numbers and of pixels; and with losses of different kinds. Under
+# with labels of each, of which some are ignored, of numbers and of pixels; with losses of different kinds, and of
+# different numbers of places. Under
 # plans of two and four workers they train like one worker and like PyTorch; evaluations have what
 # docs/reference/several-outputs.md says; what does not fit is refused. The comparisons are left out where python3
 # (GHP_PYTHON) has no torch and numpy.
@@ -48,6 +49,17 @@ heads() { # of each pixel five classes, yes or no, and four numbers
    {"op": "binary_cross_entropy", "channels": 1, "weight": 0.5},
    {"op": "regression", "channels": 4, "weight": 0.3}]}]}' >model.json
 }
+places() { # a class for a sample and four numbers for each of its pixels
+    echo '{"format": "ghp.model/1", "name": "places", "input": {"channels": 2, "height": 6, "width": 6}, "layers": [
+  {"name": "conv1", "op": "conv2d", "channels": 4, "kernel": 3, "pad": 1}, {"name": "relu1", "op": "relu"},
+  {"name": "conv2", "op": "conv2d", "channels": 4, "kernel": 3, "pad": 1},
+  {"name": "row", "op": "view", "channels": 4, "height": 1, "width": 36, "sizes": [4, 36], "strides": [36, 1]},
+  {"name": "pool", "op": "global_avg_pool", "inputs": ["relu1"]}, {"name": "fc1", "op": "linear", "features": 6},
+  {"name": "fc1_padded", "op": "pad", "pad": [0, 0, 0, 35]},
+  {"name": "outputs", "op": "concat", "inputs": ["fc1_padded", "row"]},
+  {"name": "loss", "op": "losses", "losses": [{"op": "softmax_cross_entropy"}, {"op": "regression", "weight": 0.3}]}
+  ]}' >model.json
+}
 of_classes='{"op": "softmax_cross_entropy", "smoothing": 0.1}'
 of_boxes='{"op": "regression", "error": "smooth_l1", "delta": 0.5, "weight": 0.3}'
 
@@ -71,6 +83,8 @@ sed -i 's/{"name": "loss"/{"name": "pixels", "op": "view", "channels": 10, "heig
    "strides": [36, 1], "sequence": true},\n  &/' model.json
 planned 4 4 --force 'loss=position:2,*=data' && { run 4 plan.json --verify 2 ||
     fail "positions of heads: $(tail -1 err)"; }
+places
+planned 3 6 && { run 3 plan.json --verify 2 || fail "places: $(tail -1 err)"; }
 "$GHP_BIN/ghp-inspect" model.json >out || fail "ghp-inspect of model.json"
 
 # ---- what is refused ----
@@ -109,7 +123,7 @@ trained() {
     case $1 in
     classes) numbers+=(--class-weights 1,0.25,3,2,0.5,1) ;;
     own) numbers+=(--ignore-label 255) ;;
-    maps | heads) numbers+=(--normalise none) ;;
+    maps | heads | places) numbers+=(--normalise none) ;;
     esac
     rm -rf data
     warm "$script" data data "$1" || { fail "no data"; return; }
@@ -154,5 +168,9 @@ heads
 trained heads 2 64 --strategy data
 trained heads 4 64 --micro-batches 2 --force 'conv1=out:2,conv2=in:2'
 trained heads 2 32 --strategy data
+places
+trained places 1 64
+trained places 4 64 --micro-batches 2 --force 'conv1=out:2,conv2=in:2'
+trained places 2 32 --stages 1,row:1 --micro-batches 2
 warm "$script" check "${checks[@]}" || fail "outputs are not PyTorch's"
 [ $failures -eq 0 ]

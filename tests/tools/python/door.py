@@ -89,6 +89,19 @@ class Anchors(nn.Module):
         return {"classes": classes.reshape(x.shape[0], -1, 5), "boxes": boxes.reshape(x.shape[0], -1, 4)}
 
 
+class Places(nn.Module):
+    """A class for the picture, numbers for each pixel, and classes for each of a coarser map, in a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.fine, self.coarse = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 2, 1), nn.Conv2d(8, 4, 2, 2)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.stem(x).relu()
+        return self.head(x.mean((2, 3))), self.fine(x), self.coarse(x).flatten(2).transpose(1, 2)
+
+
 def pixels():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.3),
                          nn.Conv2d(8, 5, 1))
@@ -120,6 +133,9 @@ for own in False, True:
 both = [nn.CrossEntropyLoss(label_smoothing=0.1), nn.SmoothL1Loss(beta=0.5)]
 for of in Auxiliary((5, 4)), Auxiliary((5, 4), maps=True), Anchors():
     assert ghp.export(of, example, loss=both, output_weights=[1, 0.3]).checked < 1e-6, of
+assert ghp.export(Places(), example, loss=[nn.CrossEntropyLoss(), nn.L1Loss(), nn.CrossEntropyLoss()],
+                  output_weights=[1, 0.3, 2]).checked < 1e-6
+refused(ghp.Error, "give each its own loss", ghp.export, Places(), example, output_weights=[1, 1, 1])
 assert ghp.export(Auxiliary((3, 4)), example, loss=[nn.BCEWithLogitsLoss(), nn.CrossEntropyLoss()]).checked < 1e-10
 refused(ghp.Error, "the metadata 'ghp.loss' has losses of 3", ghp.export, Auxiliary(), example,
         loss=both + [nn.MSELoss()])
