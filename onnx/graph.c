@@ -4,6 +4,7 @@
 #include "onnx/input.h"
 #include "onnx/loss.h"
 #include "onnx/operator/operator.h"
+#include "onnx/operator/product.h"
 #include "onnx/operator/rows.h"
 #include "onnx/pattern/pattern.h"
 #include "onnx/read/attribute.h"
@@ -105,6 +106,41 @@ static enum ghp_status note_detached(struct ghp_onnx_import *im, const struct gh
     return GHP_OK;
 }
 
+/* Whether a node combines scores with a constant that would be trained, though the file does not say so: a mask. */
+static bool may_mask(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct ghp_onnx_array *x = ghp_onnx_in(im, node, i);
+
+        if (x != NULL && x->base != NULL && !ghp_onnx_role_is_number(x) &&
+            x->base->role != GHP_ONNX_PARAMETER)
+            return true;
+    }
+    return false;
+}
+
+/* Reads a node. If it does with scores what no attention does, these become a layer's output, and it is read again. */
+static enum ghp_status read_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 const struct ghp_onnx_operator *row)
+{
+    enum ghp_status status = row->read(im, node);
+    char said[1024];
+    bool any = false;
+
+    if (status != GHP_ERR_INPUT || row->folds || may_mask(im, node)) return status;
+    snprintf(said, sizeof said, "%s", ghp_status_message());
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct ghp_onnx_array *x = ghp_onnx_in(im, node, i);
+        bool done = false;
+
+        if (x == NULL || x->scores == NULL) continue;
+        if (ghp_onnx_scores_settle(im, node, x, &done) == GHP_ERR_NO_MEMORY) return GHP_NO_MEMORY();
+        any = any || done;
+    }
+    if (any) status = row->read(im, node);
+    return status == GHP_ERR_INPUT ? GHP_FAIL(GHP_ERR_INPUT, "%s", said) : status;
+}
+
 static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const struct ghp_onnx_operator *row = ghp_onnx_operator_find(node->op);
@@ -130,7 +166,7 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
                              "is computed from samples; %s",
                              ghp_onnx_operator_instead(node->op));
     im->now = node;
-    status = row->read(im, node);
+    status = read_node(im, node, row);
     im->now = NULL;
     for (int i = 0; status == GHP_OK && i < node->n_outputs; i++)
         if (node->outputs[i][0] != '\0')

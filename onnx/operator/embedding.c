@@ -7,8 +7,10 @@
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 bool ghp_onnx_is_ids(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
@@ -152,6 +154,29 @@ static struct ghp_shape shape_of_base(const struct ghp_onnx_array *c)
     return s;
 }
 
+/* Numbers that nobody trains, of which some are minus infinity, as masks that are added have them: -1e30 in its place,
+ * since weights of a file are finite. */
+static enum ghp_status make_finite(struct ghp_onnx_import *im, struct ghp_onnx_array *numbers)
+{
+    const struct ghp_onnx_array from = *numbers;
+    int64_t n = ghp_onnx_elements(&from), infinite = 0;
+    const double *values;
+    double *finite;
+
+    if (!ghp_onnx_role_is_number(&from)) return GHP_OK;
+    GHP_TRY(ghp_onnx_values(im, &from, &values));
+    for (int64_t i = 0; i < n; i++)
+        infinite += isinf(values[i]) && values[i] < 0;
+    if (infinite == 0) return GHP_OK;
+    GHP_TRY(ghp_onnx_room(im, n, &finite));
+    for (int64_t i = 0; i < n; i++)
+        finite[i] = isinf(values[i]) && values[i] < 0 ? -1e30 : values[i];
+    GHP_TRY(ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){1, &n}, finite, numbers));
+    numbers->name = from.name;
+    ghp_onnx_role_hand_on(&from, numbers);
+    return GHP_OK;
+}
+
 static enum ghp_status emit_parameter(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                       const struct ghp_onnx_array *c, int *layer)
 {
@@ -171,6 +196,7 @@ static enum ghp_status emit_parameter(struct ghp_onnx_import *im, const struct g
         return ghp_onnx_fail(im, node, "has a constant of %" PRId64 " elements; use fewer",
                              base->elements);
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &source.array), &source.layer));
+    GHP_TRY(make_finite(im, &source.array));
     GHP_TRY(ghp_onnx_weight_from(im, node, source));
     *layer = source.layer;
     return GHP_OK;

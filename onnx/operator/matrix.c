@@ -3,6 +3,7 @@
 
 #include "onnx/operator/bias.h"
 #include "onnx/operator/derived.h"
+#include "onnx/operator/product.h"
 #include "onnx/operator/rows.h"
 #include "onnx/operator/scores.h"
 #include "onnx/read/attribute.h"
@@ -142,6 +143,22 @@ static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_on
     return put_product(im, node, x, layer);
 }
 
+/* A matrix times each sample's: rows are products with the columns of the samples. */
+static enum ghp_status matrix_first(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_source weight = {.array = *ghp_onnx_in(im, node, 0), .scale = 1};
+    struct ghp_onnx_array *x, turned, made;
+    int layer;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 1, &x));
+    turned = *x;
+    ghp_onnx_turn_last(&turned);
+    GHP_TRY(product_on(im, node, &turned, &weight, &layer));
+    made = product_of(im, &turned, layer);
+    ghp_onnx_turn_last(&made);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_onnx_source weight = {.scale = 1};
@@ -150,6 +167,11 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
 
     if (x != NULL && w != NULL && x->base == NULL && w->base == NULL)
         return ghp_onnx_scores_product(im, node);
+    if (x != NULL && w != NULL && x->base != NULL && w->base == NULL && w->n > 2)
+        return x->n == 2 && !ghp_onnx_is_derived(x) ? matrix_first(im, node)
+                                                    : ghp_onnx_multiply(im, node, true);
+    if (x != NULL && w != NULL && x->base == NULL && w->base != NULL && w->n > 2)
+        return ghp_onnx_multiply(im, node, true);
     GHP_TRY(factor_in(im, node, &rows, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     weight.array = *w;

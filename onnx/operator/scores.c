@@ -6,6 +6,7 @@
 #include "onnx/operator/attention.h"
 #include "onnx/operator/derived.h"
 #include "onnx/operator/operator.h"
+#include "onnx/operator/product.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 
@@ -254,18 +255,9 @@ enum ghp_status ghp_onnx_scores_drop(struct ghp_onnx_import *im, const struct gh
 
 /* ---- products ---- */
 
-static void turn_last(struct ghp_onnx_array *x)
-{
-    int order[GHP_ONNX_MAX_DIMS];
-
-    for (int i = 0; i < x->n; i++)
-        order[i] = i < x->n - 2 ? i : 2 * x->n - 3 - i;
-    ghp_onnx_permute(x, order);
-}
-
 /* turned    keys come with channels before positions */
-static enum ghp_status begin(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                             bool turned)
+static enum ghp_status begin_scores(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    bool turned)
 {
     struct ghp_onnx_scores *scores = ghp_onnx_keep(im, 1, sizeof *scores);
     struct ghp_onnx_array *q, *k, made;
@@ -275,17 +267,22 @@ static enum ghp_status begin(struct ghp_onnx_import *im, const struct ghp_onnx_n
     GHP_TRY(ghp_onnx_joined_in(im, node, 0, &q));
     GHP_TRY(ghp_onnx_joined_in(im, node, 1, &k));
     *scores = (struct ghp_onnx_scores){.q = *q, .k = *k, .scale = 1};
-    if (k->n < 3)
-        return ghp_onnx_fail(im, node,
-                             "multiplies two computed matrices; ghp has an attention of "
-                             "heads and no other such product");
-    if (turned) turn_last(&scores->k);
+    if (turned && k->n > 1) ghp_onnx_turn_last(&scores->k);
     GHP_TRY(ghp_onnx_heads_of(im, node, &scores->q, 0, "input 0", &of_q));
     GHP_TRY(ghp_onnx_heads_of(im, node, &scores->k, 0, "input 1", &of_k));
     made = *q;
     made.dims[made.n - 1] = of_k.positions;
     made.scores = scores;
     return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* Scores if the tensors have heads, else their product. */
+static enum ghp_status begin(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                             bool turned)
+{
+    enum ghp_status status = begin_scores(im, node, turned);
+
+    return status == GHP_ERR_INPUT ? ghp_onnx_multiply(im, node, turned) : status;
 }
 
 enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
@@ -313,11 +310,12 @@ enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
     return ghp_onnx_attend(im, node, &of);
 }
 
-/* What stands for the axes of two matrices of heads and of their product, such as bhid,bhjd->bhij: n letters each. */
+/* What stands for the axes of two tensors and of their product, such as bhid,bhjd->bhij. */
 struct equation {
     char text[3 * (GHP_ONNX_MAX_DIMS + 1)];
     const char *a, *b, *out;
-    size_t n;
+    size_t n;   /* letters of a */
+    bool heads; /* b and out have as many, and the same before the last two */
 };
 
 static bool has_letter_twice(const char *letters)
@@ -327,33 +325,40 @@ static bool has_letter_twice(const char *letters)
     return false;
 }
 
-/* Takes an equation apart; false if the three do not have the same axes before the last two. */
+/* Takes an equation apart; false if it is not of two tensors, each with its axes once. */
 static bool take_apart(const char *text, struct equation *e)
 {
+    char *comma, *arrow;
     size_t n = 0;
 
     *e = (struct equation){.a = e->text};
     for (; *text != '\0' && n < sizeof e->text - 1; text++)
-        if (*text != ' ')
-            e->text[n++] = *text == ',' || *text == '-' || *text == '>' ? '\0' : *text;
+        if (*text != ' ') e->text[n++] = *text;
+    comma = strchr(e->text, ',');
+    arrow = strstr(e->text, "->");
+    if (*text != '\0' || comma == NULL || arrow == NULL || comma > arrow ||
+        strchr(e->text, '.') != NULL)
+        return false;
+    *comma = *arrow = '\0';
     e->n = strlen(e->a);
-    if (*text != '\0' || e->n < 3 || n != 3 * e->n + 3) return false;
-    e->b = e->a + e->n + 1;
-    e->out = e->b + e->n + 2;
-    return strlen(e->b) == e->n && strlen(e->out) == e->n && memcmp(e->a, e->b, e->n - 2) == 0 &&
-           memcmp(e->a, e->out, e->n - 2) == 0 && !has_letter_twice(e->a) &&
-           !has_letter_twice(e->b) && !has_letter_twice(e->out);
+    e->b = comma + 1;
+    e->out = arrow + 2;
+    e->heads = e->n >= 3 && strlen(e->b) == e->n && strlen(e->out) == e->n &&
+               memcmp(e->a, e->b, e->n - 2) == 0 && memcmp(e->a, e->out, e->n - 2) == 0;
+    return !has_letter_twice(e->a) && !has_letter_twice(e->b) && !has_letter_twice(e->out);
 }
 
-/* The products of an attention. */
 static enum ghp_status read_einsum(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const struct ghp_onnx_array *a = ghp_onnx_in(im, node, 0), *b = ghp_onnx_in(im, node, 1);
     struct equation e;
     const char *row, *column, *out;
 
-    if (node->n_inputs == 2 && a != NULL && b != NULL && a->base == NULL && b->base == NULL &&
-        take_apart(ghp_onnx_text(node, "equation", ""), &e)) {
+    if (node->n_inputs != 2 || a == NULL || b == NULL ||
+        !take_apart(ghp_onnx_text(node, "equation", ""), &e))
+        return ghp_onnx_fail(im, node, "is not a sum of products of two tensors; %s",
+                             ghp_onnx_operator_instead("Einsum"));
+    if (e.heads && a->base == NULL && b->base == NULL) {
         row = e.a + e.n - 2;
         column = e.b + e.n - 2;
         out = e.out + e.n - 2;
@@ -362,8 +367,7 @@ static enum ghp_status read_einsum(struct ghp_onnx_import *im, const struct ghp_
         if (row[1] == column[1] && out[0] == row[0] && out[1] == column[0] && a->scores == NULL)
             return begin(im, node, false);
     }
-    return ghp_onnx_fail(im, node, "does not multiply an attention's heads; %s",
-                         ghp_onnx_operator_instead("Einsum"));
+    return ghp_onnx_sum_of_products(im, node, e.a, e.b, e.out);
 }
 
 /* ---- writing: windows of an image, for which ONNX does not have an operator ---- */

@@ -83,7 +83,6 @@
     {"test_softmax_default_axis ", "softmax over a part of a sample", false},
     {"test_softmax_negative_axis ", "softmax over a part of a sample", false},
     {"test_matmul_3d", "a product of two inputs", false},
-    {"test_matmul_4d", "a product of two inputs", false},
     {"test_maxpool_with_argmax_2d_precomputed_pads z", "places of the maxima", false},
     {"test_maxpool_with_argmax_2d_precomputed_strides z", "places of the maxima", false},
     {"test_reduce_mean_default_axes_keepdims_example", "a mean over samples", false},

@@ -272,6 +272,29 @@ class Looks(nn.Module):
         return self.head(torch.cat([y.transpose(1, 2).flatten(1), z.flatten(1)], 1))
 
 
+class Products(nn.Module):
+    """Products of two tensors that are no attention's: without a softmax, by turned weights, of channels, with a matrix
+    in front, and by letters."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches, self.qkv, self.alone = nn.Conv2d(3, 8, 2, 2), nn.Linear(8, 24), nn.Linear(8, 1)
+        self.mix, self.letters = nn.Parameter(torch.randn(5, 36)), nn.Parameter(torch.randn(2, 8, 3))
+        self.register_buffer("near", torch.rand(36, 36).softmax(-1))
+        self.head = nn.Linear(3 * 8 + 64 + 5 * 8 + 2 * 3, CLASSES)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        q, k, v = self.qkv(x).chunk(3, -1)
+        long = (nn.functional.elu(q) + 1) @ ((nn.functional.elu(k) + 1).transpose(1, 2) @ v) / 32
+        turned = torch.bmm(v.transpose(1, 2), torch.bmm(q, k.transpose(1, 2)).softmax(-1).transpose(1, 2))
+        pooled = torch.bmm(self.alone(x).softmax(1).transpose(1, 2), torch.tanh(self.near @ x))
+        letters = torch.einsum("bnc,hcd->bhnd", x, self.letters)
+        of_channels = x.transpose(1, 2) @ x / 32
+        return self.head(torch.cat([long.mean(1), turned.mean(2), pooled.flatten(1), of_channels.flatten(1),
+                                    (self.mix @ x).flatten(1), letters.mean(2).flatten(1)], 1))
+
+
 class Again(nn.Module):
     """Modules that are called again: a trunk on two halves of the picture, and a block at three depths."""
 
@@ -310,6 +333,7 @@ MODULES = {
     "registers": (Registers, SMALL),
     "functions": (Functions, SMALL),
     "lengths": (Lengths, SMALL),
+    "products": (Products, SMALL),
     "pixels": (Pixels, IMAGE, (32, 32)),
     "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),
     "shuffled": (lambda: Scales(nn.PixelShuffle(2), 4, lambda c: nn.InstanceNorm2d(c, affine=True)), SMALL, (12, 12)),
