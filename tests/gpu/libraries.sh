@@ -2,6 +2,9 @@
 # programs under MPI. PYTHON names the Python whose packages are looked into (python3), LIMIT the seconds that a start
 # may take (300).
 
+# LD_LIBRARY_PATH for PyTorch, before folders are added here
+export TORCH_LIBRARIES=${TORCH_LIBRARIES-${LD_LIBRARY_PATH:-}}
+
 # Open MPI refuses root unless it is told twice.
 [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
