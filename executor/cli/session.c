@@ -459,7 +459,7 @@ static enum ghp_status compare_with_one(struct parts *p)
     return ghp_verify_compare(&p->mine, &p->alone, precision, &p->verification);
 }
 
-/* Beyond the limits: whether that is rounding. *asks: rank 0's, for all. */
+/* Whether differences that do not tell are rounding. *asks: rank 0's, for all. */
 static enum ghp_status compare_layerwise(struct parts *p, bool asks)
 {
     struct ghp_setup *s = &p->setup;
@@ -476,7 +476,7 @@ static enum ghp_status compare_layerwise(struct parts *p, bool asks)
     s->world->label = "comparing with one worker";
     GHP_TRY(control->ops->tell(control, s->world, mine, &messages));
     if (messages[0].value == 0) return GHP_OK;
-    ghp_note("the differences are beyond their limits: comparing layer by layer");
+    ghp_note("these differences alone do not tell: comparing layer by layer");
     s->session->in_loop = true;
     GHP_TRY(ghp_layerwise_run(&request, &p->verification.layerwise));
     s->session->in_loop = false;
@@ -488,7 +488,8 @@ static enum ghp_status verify(struct parts *p, struct ghp_run *run)
 {
     struct ghp_session *session = p->setup.session;
     enum ghp_status status = GHP_OK;
-    bool first = p->setup.rank == 0;
+    bool first = p->setup.rank == 0,
+         has_replicas = ghp_worker_has_replicas(p->session_plan->worker);
 
     if (first) {
         session->transport->control->ops->alone(session->transport->control, true);
@@ -496,7 +497,7 @@ static enum ghp_status verify(struct parts *p, struct ghp_run *run)
         session->transport->control->ops->alone(session->transport->control, false);
     }
     GHP_TRY(ghp_setup_agree(&p->setup, status, "comparing with one worker"));
-    GHP_TRY(compare_layerwise(p, first && !p->verification.passed));
+    GHP_TRY(compare_layerwise(p, first && ghp_verification_asks(&p->verification, has_replicas)));
     if (!first) return GHP_OK;
     run->verification = &p->verification;
     run->alone_losses = &p->alone.losses;

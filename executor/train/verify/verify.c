@@ -91,6 +91,13 @@ struct limits {
     double zero; /* of all gradients: a tensor's gradient up to this is zero but for rounding */
 };
 
+/* Up to this no update is wrong, whatever the optimizer. In tf32 and bf16 every plan would be beyond it. */
+static double sure_limit(struct ghp_precision precision)
+{
+    return precision.element_bytes == 2 || precision.tf32 ? HUGE_VAL
+                                                          : ghp_optimizer_sgd.float_limit;
+}
+
 /* If a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise. After some
  * steps that is in all weights, so in these precisions the gradients are judged, as they are if the optimizer takes
  * their size away: docs/explanation/exactness.md has the figures. */
@@ -199,7 +206,13 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
     v->passed = v->weight_difference <= v->weight_limit &&
                 v->gradient_difference <= v->gradient_limit &&
                 v->gradient_rms <= v->gradient_rms_limit;
+    v->unsure = v->passed && v->weight_difference > sure_limit(precision);
     return GHP_OK;
+}
+
+bool ghp_verification_asks(const struct ghp_verification *v, bool has_replicas)
+{
+    return !v->passed || (v->unsure && !has_replicas);
 }
 
 int ghp_verification_exit_code(const struct ghp_verification *v, bool replicas_differ)

@@ -45,7 +45,9 @@ struct ghp_verification {
     double weight_difference, gradient_difference; /* greatest of all */
     double gradient_rms;                           /* root of the mean of the squares of all e_g */
     double weight_limit, gradient_limit, gradient_rms_limit;
-    bool passed;                    /* all within their limits; NaN is not */
+    bool passed; /* all within their limits; NaN is not */
+    /* Passed by a limit so wide, as the optimizer hides the size of gradients, that a wrong update is within it too. */
+    bool unsure;
     struct ghp_layerwise layerwise; /* the cause of differences beyond them; else equal */
 };
 
@@ -54,6 +56,9 @@ struct ghp_verification {
 enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
                                    const struct ghp_snapshot *alone, struct ghp_precision precision,
                                    struct ghp_verification *verification);
+/* Whether only a comparison layer by layer tells; it cannot follow replicas with weights of their own, so for these only
+ * beyond the limits. */
+bool ghp_verification_asks(const struct ghp_verification *verification, bool has_replicas);
 /* 0: equal within the limits, or rounding; 1: a defect, or replicas that differ; GHP_EXIT_UNKNOWN: cannot tell. */
 enum { GHP_EXIT_UNKNOWN = 3 };
 int ghp_verification_exit_code(const struct ghp_verification *verification, bool replicas_differ);

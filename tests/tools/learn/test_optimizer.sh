@@ -48,6 +48,12 @@ verified() {
 for p in adamw shards; do
     verified $p 4
 done
+# in float, where e_w's limit would let a layer pass that is never updated
+run 2 adamw.json --verify 3 --json || fail "adamw in float: --verify exits $?: $(tail -1 err)"
+says out '"verified": true'
+refused 1 '' run 2 adamw.json --verify 3 --inject-fault skip-update --json
+says out '"verdict": "defect"'
+awk -v e="$(value max_relative_difference)" 'BEGIN { exit !(e > 0 && e < 1) }' || fail "e_w is beyond its limit"
 plan 2 pass.json --optimizer adamw --strategy data --shard pass || fail "planning shards: $(cat err)"
 plan 3 three.json --optimizer adamw --strategy data --shard step || fail "planning three shards: $(cat err)"
 plan 3 other.json --optimizer adamw --strategy model || fail "planning for three: $(cat err)"

@@ -1,5 +1,6 @@
 /* What a verification makes of given runs: other rounding passes; a tensor whose gradient is wrong by more does not,
- * however small it is, nor do all of them by less, nor does anything that is not a number. */
+ * however small it is, nor do all of them by less, nor does anything that is not a number. By what weights differ it is
+ * asked layer by layer: beyond the limit, and within a wide one where a wrong update could hide. */
 #include "executor/platform/random.h"
 #include "executor/train/verify/verify.h"
 #include "tests/check.h"
@@ -117,6 +118,25 @@ static void check_zero(int precision, double noise, double zero)
     ghp_snapshot_release(&alone);
 }
 
+/* Weights that are off by `noise`: asked or not, where they may be replicas of their own. */
+static void check_asks(const struct ghp_optimizer *optimizer, int precision, double noise,
+                       bool asks, bool asks_of_replicas)
+{
+    struct ghp_snapshot plan, alone;
+    struct ghp_verification v;
+
+    fill(&alone, 0, 3);
+    fill(&plan, 0, 3);
+    alone.optimizer = optimizer;
+    plan.weights[1][0] += noise;
+    CHECK_STATUS(ghp_verify_compare(&plan, &alone, ghp_precision_of(precision), &v), GHP_OK);
+    CHECK_EQ(ghp_verification_asks(&v, false), asks);
+    CHECK_EQ(ghp_verification_asks(&v, true), asks_of_replicas);
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_snapshot_release(&alone);
+}
+
 CHECK_TEST(verify)
 {
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &model), GHP_OK))
@@ -129,6 +149,13 @@ CHECK_TEST(verify)
     check_zero(1, 1e-13, 1e-14);
     check_zero(2, 1e-3, 1e-6);
     check_zero(3, 0x1p-6, 1e-3);
+    check_asks(&ghp_optimizer_sgd, 0, 1e-6, false, false);
+    check_asks(&ghp_optimizer_sgd, 0, 0.1, true, true);
+    check_asks(&ghp_optimizer_adamw, 0, 1e-6, false, false);
+    check_asks(&ghp_optimizer_adamw, 0, 0.1, true, false);
+    check_asks(&ghp_optimizer_lion, 1, 0.1, true, false);
+    check_asks(&ghp_optimizer_adamw, 2, 0.1, false, false); /* tf32 */
+    check_asks(&ghp_optimizer_adamw, 3, 0.1, false, false); /* bf16 */
     ghp_model_release(&model);
     return check_end();
 }
