@@ -273,24 +273,23 @@ enum ghp_status ghp_graph_list(const struct ghp_graph *g, const struct ghp_graph
                  {CUDNN_HEUR_MODE_B, GHP_GRAPH_CANDIDATES},
                  {CUDNN_HEUR_MODE_A, GHP_GRAPH_CANDIDATES},
                  {CUDNN_HEUR_MODE_FALLBACK, GHP_GRAPH_CANDIDATES}};
+    enum ghp_status status = GHP_OK; /* of the last way that failed, if none has a plan */
 
     GHP_ASSERT(most >= 1 && most <= GHP_GRAPH_CANDIDATES);
     plans->n = 0;
     for (int i = 0; i < GHP_COUNT_OF(asked) && plans->n < most; i++) {
         int until = asked[i].most < most ? asked[i].most : most;
-        enum ghp_status status = list_mode(g, rules, asked[i].mode, until, plans);
+        enum ghp_status here = list_mode(g, rules, asked[i].mode, until, plans);
 
-        if (status == GHP_OK) continue;
-        while (plans->n > 0)
-            ghp_graph_plan_release(g->cudnn, &plans->items[--plans->n]);
-        return status;
+        if (here != GHP_OK) status = here;
     }
-    if (plans->n == 0 && g->request.multiprocessors > 0) {
+    if (plans->n > 0) return GHP_OK;
+    if (g->request.multiprocessors > 0) {
         const struct ghp_graph whole = on_all(g);
 
         return ghp_graph_list(&whole, rules, most, plans);
     }
-    return GHP_OK;
+    return status;
 }
 
 /* ---- a plan by its name ---- */

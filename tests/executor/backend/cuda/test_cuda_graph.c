@@ -3,8 +3,8 @@
  * Convolutions as graphs of cuDNN's operations, without a GPU: for the properties of an H100 and an A100 that are not
  * there, cuDNN itself says which engines take a graph. Every convolution of the tests and of VGG-16, ResNet-50 and
  * AlexNet, every pass and precision has one that follows the rules; a plan is found again by its name; workspaces are
- * within the limit; names and numbers of engines turn into each other. What ResNet-50's convolutions run in bf16 on an
- * H100 is printed. Skipped where cuDNN's library is not installed. */
+ * within the limit; names and numbers of engines turn into each other; if one way to ask fails, the others' plans stay.
+ * What ResNet-50's convolutions run in bf16 on an H100 is printed. Skipped where cuDNN's library is not installed. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 #include "tests/executor/backend/cuda/gpu_properties.h"
@@ -227,11 +227,58 @@ static void check_refusals(void)
     cudnn->cudnnBackendDestroyDescriptor(target.properties);
 }
 
+static int heuristics_asked;
+static unsigned heuristics_fail; /* a bit for each time that they are asked */
+
+static cudnnStatus_t get_or_fail(cudnnBackendDescriptor_t descriptor,
+                                 cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                                 int64_t most, int64_t *n, void *values)
+{
+    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && heuristics_fail >> heuristics_asked++ & 1)
+        return CUDNN_STATUS_INTERNAL_ERROR;
+    return cudnn->cudnnBackendGetAttribute(descriptor, name, type, most, n, values);
+}
+
+/* Plans of one way to ask stay if another one fails; an error is told if none has any. */
+static void check_failing_ways(void)
+{
+    struct ghp_cudnn failing = *cudnn;
+    struct ghp_graph_target target = {NULL, NULL};
+    struct ghp_graph_request request = {.pass = GHP_PASS_FORWARD};
+    struct ghp_graph *graph = NULL;
+    int n;
+
+    failing.cudnnBackendGetAttribute = get_or_fail;
+    CHECK_STATUS(ghp_graph_properties(cudnn, gpu_properties_h100, &target.properties), GHP_OK);
+    request.local = op_case_all(&n)[0];
+    CHECK_STATUS(ghp_graph_open(&failing, target, &request, &graph), GHP_OK);
+    for (int fails = 0; fails < 3; fails++) { /* none; the first; all but the first */
+        struct ghp_graph_plans plans = {0};
+
+        heuristics_asked = 0;
+        heuristics_fail = fails == 2 ? ~1u : (unsigned)fails;
+        CHECK_STATUS(ghp_graph_list(graph, &precisions[0].rules, GHP_GRAPH_CANDIDATES, &plans),
+                     GHP_OK);
+        CHECK(plans.n > 0 && heuristics_asked > 1);
+        while (plans.n > 0)
+            ghp_graph_plan_release(cudnn, &plans.items[--plans.n]);
+    }
+    struct ghp_graph_plans none = {0};
+    heuristics_asked = 0;
+    heuristics_fail = ~0u;
+    CHECK_STATUS(ghp_graph_list(graph, &precisions[0].rules, GHP_GRAPH_CANDIDATES, &none),
+                 GHP_ERR_BACKEND);
+    CHECK_EQ(none.n, 0);
+    ghp_graph_close(graph);
+    cudnn->cudnnBackendDestroyDescriptor(target.properties);
+}
+
 CHECK_TEST(cuda_graph)
 {
     check_text();
     if (ghp_cudnn_load(&cudnn) != GHP_OK) SKIP(ghp_status_message());
     check_refusals();
+    check_failing_ways();
     check_device(gpu_properties_h100, "H100", true);
     if (check_full()) check_device(gpu_properties_a100, "A100", false);
     return check_end();
