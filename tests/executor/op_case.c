@@ -18,7 +18,7 @@
 static struct ghp_local cases[300];
 static int n_cases;
 
-static void add(struct ghp_local local)
+struct ghp_local op_case_complete(struct ghp_local local)
 {
     if (local.k == 0) local.k = local.c;
     if (local.h == 0) local.h = 1;
@@ -29,11 +29,16 @@ static void add(struct ghp_local local)
     }
     if (local.n_inputs == 0) local.n_inputs = 1;
     if (local.window.groups == 0) local.window = (struct ghp_window)WINDOW(1, 1, 1, 0);
+    return local;
+}
+
+static void add(struct ghp_local local)
+{
     if (n_cases == (int)(sizeof cases / sizeof cases[0])) {
         fprintf(stderr, "too few cases: make room for more\n");
         exit(1);
     }
-    cases[n_cases++] = local;
+    cases[n_cases++] = op_case_complete(local);
 }
 
 struct ghp_local op_case_conv(struct ghp_local l)
@@ -343,20 +348,28 @@ static void add_rotary(void)
     }
 }
 
-static void add_heads(int inputs, int64_t n, int64_t positions, int64_t keys,
-                      struct ghp_heads heads)
+struct ghp_local op_case_attention(int64_t n, int64_t positions, struct ghp_heads heads)
 {
     int64_t queries = heads.n * heads.size, theirs = heads.n_kv * heads.size;
 
-    add((struct ghp_local){.op = GHP_OP_ATTENTION,
-                           .n = n,
-                           .c = queries + 2 * theirs,
-                           .h = positions,
-                           .k = queries,
-                           .n_inputs = inputs,
-                           .slice = {queries, theirs, theirs},
-                           .heads = heads,
-                           .keys = keys});
+    return op_case_complete((struct ghp_local){.op = GHP_OP_ATTENTION,
+                                               .n = n,
+                                               .c = queries + 2 * theirs,
+                                               .h = positions,
+                                               .k = queries,
+                                               .n_inputs = 3,
+                                               .slice = {queries, theirs, theirs},
+                                               .heads = heads});
+}
+
+static void add_heads(int inputs, int64_t n, int64_t positions, int64_t keys,
+                      struct ghp_heads heads)
+{
+    struct ghp_local local = op_case_attention(n, positions, heads);
+
+    local.n_inputs = inputs;
+    local.keys = keys;
+    add(local);
 }
 
 struct attention_shape {

@@ -26,6 +26,9 @@ void op_case_losses(op_case_add *add);
 int64_t op_case_first_position(const struct ghp_local *local);
 void op_case_arguments(struct ghp_operand_set *set);
 
+/* The same operation, with what was left 0 as for one pixel or position and a window of one. */
+struct ghp_local op_case_complete(struct ghp_local sizes);
+struct ghp_local op_case_attention(int64_t n, int64_t positions, struct ghp_heads heads);
 /* The same operation with its output sizes p, q filled in from the window. */
 struct ghp_local op_case_conv(struct ghp_local sizes);
 

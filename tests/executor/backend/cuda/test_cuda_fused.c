@@ -328,17 +328,13 @@ static void check_mask(int64_t channels, int64_t stride)
  * classes are divided into. */
 static void check_loss(int64_t classes, int64_t positions, int parts, double smoothing)
 {
-    struct ghp_local local = {.op = GHP_OP_SOFTMAX_CE,
-                              .n = 3,
-                              .c = classes,
-                              .h = positions,
-                              .w = 1,
-                              .k = classes,
-                              .p = positions,
-                              .q = 1,
-                              .n_inputs = 1,
-                              .parts = parts,
-                              .loss = {.smoothing = smoothing}};
+    const struct ghp_local local =
+        op_case_complete((struct ghp_local){.op = GHP_OP_SOFTMAX_CE,
+                                            .n = 3,
+                                            .c = classes,
+                                            .h = positions,
+                                            .parts = parts,
+                                            .loss = {.smoothing = smoothing}});
     int64_t bytes = 3 * classes * positions * (int64_t)sizeof(float);
     float *was = ghp_alloc((size_t)bytes, 1), *dx;
     struct twin_case c;

@@ -2,9 +2,9 @@
  *
  * What the graphs mean that ghp hands to cuDNN (cuda/graph.c, cuda/attention_graph.c), without a GPU: in cuDNN's place
  * stand functions that keep descriptors, and each operation of a graph is done here as cuDNN's manual defines it, in
- * double. The tensors are those of the reference's passes: attention, forward and backward, causal or not, with grouped
- * heads and with sums in one order; convolutions of each pass with strides, padding, dilation and groups, with a bias
- * and a ReLU, the mask of a ReLU on the gradient, and sums of the output. */
+ * double. Tensors in memory are those that a pass has, of its types; their numbers are the reference's: attention,
+ * forward and backward, causal or not, with grouped heads and with sums in one order; convolutions of each pass with
+ * strides, padding, dilation and groups, with a bias and a ReLU, a ReLU's mask on the gradient, sums of the output. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
@@ -102,6 +102,11 @@ static int enum_of(const struct item *item, cudnnBackendAttributeName_t name)
     return *(const int *)values_of(item, name);
 }
 
+static void check_float(const struct item *options, cudnnBackendAttributeName_t arithmetic)
+{
+    CHECK_EQ(enum_of(options, arithmetic), CUDNN_DATA_FLOAT);
+}
+
 /* ---- tensors ---- */
 
 struct tensor { /* a view of a block of numbers */
@@ -109,8 +114,32 @@ struct tensor { /* a view of a block of numbers */
     double *at;
 };
 
+/* A tensor is passed on in no memory, or in memory of the graph's precision, of float, or one number of the host. */
+enum place { NOWHERE, NARROW, WIDE, BY_VALUE };
+
 static double *blocks[TENSORS]; /* by their ids */
 static int64_t elements[TENSORS];
+static enum place places[TENSORS];
+static bool bf16; /* the graph's precision */
+
+static void make_block(int64_t id, int64_t n)
+{
+    blocks[id] = ghp_alloc((size_t)n, sizeof *blocks[id]);
+    elements[id] = n;
+    for (int64_t i = 0; i < n; i++)
+        blocks[id][i] = (double)NAN;
+}
+
+static void check_place(const struct item *item, int64_t id)
+{
+    enum place place = places[id];
+
+    CHECK_EQ(*(const bool *)values_of(item, CUDNN_ATTR_TENSOR_IS_VIRTUAL), place == NOWHERE);
+    CHECK_EQ(*(const bool *)values_of(item, CUDNN_ATTR_TENSOR_IS_BY_VALUE), place == BY_VALUE);
+    if (place != NOWHERE)
+        CHECK_EQ(enum_of(item, CUDNN_ATTR_TENSOR_DATA_TYPE),
+                 bf16 && place == NARROW ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
+}
 
 static struct tensor tensor_of(const struct item *item)
 {
@@ -119,12 +148,10 @@ static struct tensor tensor_of(const struct item *item)
     int64_t id = *(const int64_t *)values_of(item, CUDNN_ATTR_TENSOR_UNIQUE_ID), n = 1;
 
     GHP_ASSERT(id < TENSORS);
+    check_place(item, id);
     for (int d = 0; d < 4; d++)
         n += (t.dims[d] - 1) * t.strides[d];
-    if (blocks[id] == NULL) {
-        blocks[id] = ghp_alloc((size_t)n, sizeof *blocks[id]);
-        elements[id] = n;
-    }
+    if (blocks[id] == NULL) make_block(id, n);
     CHECK(n <= elements[id]);
     t.at = blocks[id];
     return t;
@@ -135,11 +162,12 @@ static struct tensor operand(const struct item *operation, cudnnBackendAttribute
     return tensor_of(item_of(operation, name));
 }
 
-static void give(int64_t id, const float *values, int64_t n)
+/* values NULL: the graph makes them. */
+static void give(int64_t id, enum place place, const float *values, int64_t n)
 {
-    blocks[id] = ghp_alloc((size_t)n, sizeof *blocks[id]);
-    elements[id] = n;
-    for (int64_t i = 0; i < n; i++)
+    make_block(id, n);
+    places[id] = place;
+    for (int64_t i = 0; i < n && values != NULL; i++)
         blocks[id][i] = (double)values[i];
 }
 
@@ -148,6 +176,7 @@ static void clear_blocks(void)
     for (int i = 0; i < TENSORS; i++) {
         free(blocks[i]);
         blocks[i] = NULL;
+        places[i] = NOWHERE;
     }
 }
 
@@ -191,6 +220,7 @@ static void run_product(const struct item *o)
     int64_t i[4] = {0};
 
     CHECK_EQ(a.dims[3], b.dims[2]);
+    check_float(item_of(o, CUDNN_ATTR_OPERATION_MATMUL_DESC), CUDNN_ATTR_MATMUL_COMP_TYPE);
     do {
         double sum = 0;
 
@@ -209,10 +239,13 @@ static void run_reduction(const struct item *o)
 {
     struct tensor x = operand(o, CUDNN_ATTR_OPERATION_REDUCTION_XDESC),
                   y = operand(o, CUDNN_ATTR_OPERATION_REDUCTION_YDESC);
-    bool most = enum_of(item_of(o, CUDNN_ATTR_OPERATION_REDUCTION_DESC),
-                        CUDNN_ATTR_REDUCTION_OPERATOR) == CUDNN_REDUCE_TENSOR_MAX;
+    const struct item *options = item_of(o, CUDNN_ATTR_OPERATION_REDUCTION_DESC);
+    int mode = enum_of(options, CUDNN_ATTR_REDUCTION_OPERATOR);
+    bool most = mode == CUDNN_REDUCE_TENSOR_MAX;
     int64_t i[4] = {0};
 
+    CHECK(most || mode == CUDNN_REDUCE_TENSOR_ADD);
+    check_float(options, CUDNN_ATTR_REDUCTION_COMP_TYPE);
     fill(y, most ? -HUGE_VAL : 0);
     do {
         double *to = number(y, x.dims, i), value = *number(x, x.dims, i);
@@ -250,6 +283,8 @@ static void run_pointwise(const struct item *o)
     struct tensor x = operand(o, CUDNN_ATTR_OPERATION_POINTWISE_XDESC), y, dy;
     int64_t i[4] = {0};
 
+    if (mode != CUDNN_POINTWISE_GEN_INDEX && mode != CUDNN_POINTWISE_CMP_GE)
+        check_float(options, CUDNN_ATTR_POINTWISE_MATH_PREC);
     if (mode == CUDNN_POINTWISE_RELU_BWD) {
         dy = operand(o, CUDNN_ATTR_OPERATION_POINTWISE_DYDESC);
         y = operand(o, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC);
@@ -285,6 +320,7 @@ static void run_sums(const struct item *o)
                   squares = operand(o, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC);
     int64_t i[4] = {0};
 
+    check_float(o, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC);
     fill(sums, 0);
     fill(squares, 0);
     do {
@@ -297,34 +333,41 @@ static void run_sums(const struct item *o)
 
 struct conv_names {
     cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t x, w, y, options;
+    cudnnBackendAttributeName_t x, w, y, options, alpha, beta;
 };
 
-static const struct conv_names conv_names[] = {
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC}};
+#define NAME(pass, of) CUDNN_ATTR_OPERATION_CONVOLUTION_##pass##_##of
+#define NAMES(type, pass, x, w, y)                                                                 \
+    {                                                                                              \
+        CUDNN_BACKEND_OPERATION_CONVOLUTION_##type##_DESCRIPTOR, NAME(pass, x), NAME(pass, w),     \
+            NAME(pass, y), NAME(pass, CONV_DESC), NAME(pass, ALPHA), NAME(pass, BETA)              \
+    }
 
-/* Each product of a convolution joins a number of x, of w and of y: the third is the sum of the products of the others. */
+static const struct conv_names conv_names[] = {NAMES(FORWARD, FORWARD, X, W, Y),
+                                               NAMES(BACKWARD_DATA, BWD_DATA, DX, W, DY),
+                                               NAMES(BACKWARD_FILTER, BWD_FILTER, X, DW, DY)};
+
+/* Each product of a convolution joins a number of x, of w and of y: the third sums products of the others. */
 static void run_convolution(const struct item *o, const struct conv_names *names)
 {
     const struct item *options = item_of(o, names->options);
     const int64_t *stride = values_of(options, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES),
                   *dilation = values_of(options, CUDNN_ATTR_CONVOLUTION_DILATIONS),
-                  *before = values_of(options, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+                  *before = values_of(options, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS),
+                  *after = values_of(options, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
     struct tensor x = operand(o, names->x), w = operand(o, names->w), y = operand(o, names->y);
     int64_t filters = y.dims[1] / (x.dims[1] / w.dims[1]), i[4] = {0};
     struct tensor made = names == &conv_names[0] ? y : names == &conv_names[1] ? x : w;
 
+    check_float(options, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+    CHECK_EQ(enum_of(options, CUDNN_ATTR_CONVOLUTION_CONV_MODE), CUDNN_CROSS_CORRELATION);
+    CHECK(*(const float *)values_of(o, names->alpha) == 1 &&
+          *(const float *)values_of(o, names->beta) == 0);
+    for (int d = 0; d < 2; d++) {
+        int64_t over = x.dims[2 + d] + before[d] + after[d] - dilation[d] * (w.dims[2 + d] - 1) - 1;
+
+        CHECK_EQ(y.dims[2 + d], over / stride[d] + 1);
+    }
     fill(made, 0);
     do { /* a place of y */
         int64_t j[4] = {0}, of_w[4] = {1, w.dims[1], w.dims[2], w.dims[3]};
@@ -361,9 +404,9 @@ static void run_graph(const struct ghp_graph_request *request)
     const struct ghp_graph_target target = {NULL, NULL};
     struct ghp_graph *graph = NULL;
 
+    bf16 = request->bf16;
     if (!CHECK_STATUS(ghp_graph_open(&cudnn, target, request, &graph), GHP_OK)) return;
-    const struct item *whole = graph->graph;
-    const struct attribute *operations = &whole->attributes[0];
+    const struct attribute *operations = ((const struct item *)graph->graph)->attributes;
     CHECK_EQ(operations->name, CUDNN_ATTR_OPERATIONGRAPH_OPS);
     for (int64_t i = 0; i < operations->n; i++)
         run_operation(((const cudnnBackendDescriptor_t *)operations->values)[i]);
@@ -393,20 +436,8 @@ static void run_reference(struct ghp_operand_set *set, enum ghp_pass pass)
 
 static void check_attention(int64_t positions, struct ghp_heads heads)
 {
-    int64_t queries = heads.n * heads.size, keys = heads.n_kv * heads.size;
-    const struct ghp_local local = {.op = GHP_OP_ATTENTION,
-                                    .n = 2,
-                                    .c = queries + 2 * keys,
-                                    .h = positions,
-                                    .w = 1,
-                                    .k = queries,
-                                    .p = positions,
-                                    .q = 1,
-                                    .n_inputs = 3,
-                                    .slice = {queries, keys, keys},
-                                    .window = {.groups = 1},
-                                    .heads = heads};
-    int64_t rows = 2 * positions, sizes[] = {rows * queries, rows * keys, rows * keys};
+    const struct ghp_local local = op_case_attention(2, positions, heads);
+    int64_t rows = 2 * positions, queries = rows * local.k;
     const float scale = (float)ghp_attention_scale(&heads), hidden = -1e30f;
     struct ghp_operand_set set;
 
@@ -422,19 +453,21 @@ static void check_attention(int64_t positions, struct ghp_heads heads)
                                                   .exact = way > 1};
 
         for (int i = 0; i < 3; i++)
-            give(GHP_GRAPH_QUERIES + i, at->x[i], sizes[i]);
-        give(GHP_GRAPH_SCALE, &scale, 1);
-        give(GHP_GRAPH_HIDDEN, &hidden, 1);
-        if (way > 0) {
-            give(GHP_GRAPH_RESULT, at->y, sizes[0]);
-            give(GHP_GRAPH_LOGARITHMS, at->saved, rows * heads.n);
-            give(GHP_GRAPH_DRESULT, at->dy, sizes[0]);
-        }
+            give(GHP_GRAPH_QUERIES + i, NARROW, at->x[i], rows * local.slice[i]);
+        give(GHP_GRAPH_SCALE, BY_VALUE, &scale, 1);
+        give(GHP_GRAPH_HIDDEN, BY_VALUE, &hidden, 1);
+        give(GHP_GRAPH_RESULT, NARROW, way > 0 ? at->y : NULL, queries);
+        give(GHP_GRAPH_LOGARITHMS, WIDE, way > 0 ? at->saved : NULL, rows * heads.n);
+        give(GHP_GRAPH_DRESULT, NARROW, at->dy, queries);
+        for (int i = 0; i < 3; i++)
+            give(GHP_GRAPH_DQUERIES + i, NARROW, NULL, rows * local.slice[i]);
+        give(GHP_GRAPH_MEANS, WIDE, NULL, rows * heads.n);
+        if (way == 1) give(GHP_GRAPH_QUERIES_SUM, WIDE, NULL, queries);
         run_graph(&request);
-        compare(GHP_GRAPH_RESULT, at->y, sizes[0], "y");
+        compare(GHP_GRAPH_RESULT, at->y, queries, "y");
         compare(GHP_GRAPH_LOGARITHMS, at->saved, rows * heads.n, "saved");
         for (int i = 0; i < 3 && way > 0; i++)
-            compare(GHP_GRAPH_DQUERIES + i, at->dx[i], sizes[i],
+            compare(GHP_GRAPH_DQUERIES + i, at->dx[i], rows * local.slice[i],
                     op_case_text(&local, request.pass));
         clear_blocks();
     }
@@ -444,13 +477,13 @@ static void check_attention(int64_t positions, struct ghp_heads heads)
 /* [k][c][r][s] as [k][r][s][c]. */
 static float *turned(const struct ghp_local *l, const float *w)
 {
-    int64_t c = l->c / l->window.groups, places = l->window.r * l->window.s;
-    float *made = ghp_alloc((size_t)(l->k * c * places), sizeof *made);
+    int64_t c = l->c / l->window.groups, area = l->window.r * l->window.s;
+    float *made = ghp_alloc((size_t)(l->k * c * area), sizeof *made);
 
     for (int64_t k = 0; k < l->k; k++)
         for (int64_t i = 0; i < c; i++)
-            for (int64_t p = 0; p < places; p++)
-                made[(k * places + p) * c + i] = w[(k * c + i) * places + p];
+            for (int64_t p = 0; p < area; p++)
+                made[(k * area + p) * c + i] = w[(k * c + i) * area + p];
     return made;
 }
 
@@ -479,9 +512,12 @@ static void check_forward(struct ghp_operand_set *set, struct ghp_graph_request 
         bias[i] = (float)(i % 3 - 1) / 4;
     run_reference(set, GHP_PASS_FORWARD);
     fuse(&request, bias, at->y, sums);
-    give(GHP_GRAPH_X, at->x[0], ghp_local_in_elements(l));
-    give(GHP_GRAPH_W, w, ghp_local_weight_elements(l));
-    give(GHP_GRAPH_BIAS, bias, l->k);
+    give(GHP_GRAPH_X, NARROW, at->x[0], ghp_local_in_elements(l));
+    give(GHP_GRAPH_W, NARROW, w, ghp_local_weight_elements(l));
+    give(GHP_GRAPH_BIAS, WIDE, bias, l->k);
+    give(GHP_GRAPH_Y, NARROW, NULL, ghp_local_out_elements(l));
+    give(GHP_GRAPH_SUMS, WIDE, NULL, l->k);
+    give(GHP_GRAPH_SQUARES, WIDE, NULL, l->k);
     run_graph(&request);
     compare(GHP_GRAPH_Y, at->y, ghp_local_out_elements(l), op_case_text(l, request.pass));
     if (request.sums) compare(GHP_GRAPH_SUMS, sums, l->k, "sums");
@@ -505,10 +541,10 @@ static void check_backward(struct ghp_operand_set *set, struct ghp_graph_request
     run_reference(set, request.pass);
     for (int64_t i = 0; i < n && request.relu; i++)
         if (!(x[i] > 0)) ((float *)at->dx[0])[i] = 0;
-    if (!data) give(GHP_GRAPH_X, x, n);
-    if (data) give(GHP_GRAPH_W, w, weights);
-    give(GHP_GRAPH_MASK, x, n);
-    give(GHP_GRAPH_Y, at->dy, ghp_local_out_elements(l));
+    give(GHP_GRAPH_X, NARROW, data ? NULL : x, n);
+    give(GHP_GRAPH_W, NARROW, data ? w : NULL, weights);
+    give(GHP_GRAPH_MASK, NARROW, x, n);
+    give(GHP_GRAPH_Y, NARROW, at->dy, ghp_local_out_elements(l));
     run_graph(&request);
     if (data) {
         compare(GHP_GRAPH_X, at->dx[0], n, op_case_text(l, request.pass));
@@ -529,7 +565,7 @@ static void check_convolution(const struct ghp_local *local)
 
     CHECK_STATUS(ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, &set), GHP_OK);
     for (int way = 0; way < 4; way++) {
-        request.bias = (way & 1) > 0;
+        request.bf16 = request.bias = (way & 1) > 0;
         request.relu = (way & 2) > 0;
         check_forward(&set, request);
     }

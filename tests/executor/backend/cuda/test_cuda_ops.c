@@ -240,46 +240,15 @@ static void check_wide(struct ghp_backend *backend, const struct setting *settin
         check_weights(backend, setting, way % 2 == 1, way / 2 == 1);
 }
 
-/* Sizes that every shape leaves out, as 1. */
-static struct ghp_local completed(struct ghp_local l)
-{
-    if (l.k == 0) l.k = l.c;
-    if (l.h == 0) l.h = 1;
-    l.w = l.q = 1;
-    l.p = l.h;
-    if (l.n_inputs == 0) l.n_inputs = 1;
-    l.window = (struct ghp_window){.groups = 1,
-                                   .r = 1,
-                                   .s = 1,
-                                   .stride_h = 1,
-                                   .stride_w = 1,
-                                   .dilation_h = 1,
-                                   .dilation_w = 1};
-    return l;
-}
-
-static struct ghp_local attention(int64_t positions, struct ghp_heads heads)
-{
-    int64_t queries = heads.n * heads.size, keys = heads.n_kv * heads.size;
-
-    heads.causal = true;
-    return (struct ghp_local){.op = GHP_OP_ATTENTION,
-                              .n = 1,
-                              .c = queries + 2 * keys,
-                              .h = positions,
-                              .k = queries,
-                              .n_inputs = 3,
-                              .slice = {queries, keys, keys},
-                              .heads = heads};
-}
-
 /* GPT-2's and Llama's: positions, heads' sizes, channels and words as they are, of as few samples and heads as show
  * them. An emulated GPU would take hours. */
 static void check_language_models(struct ghp_backend *backend, const struct setting *setting)
 {
     const struct ghp_local shapes[] = {
-        attention(1024, (struct ghp_heads){.size = 64, .n = 2, .n_kv = 2}),
-        attention(4096, (struct ghp_heads){.size = 128, .n = 2, .n_kv = 1}),
+        op_case_attention(1, 1024,
+                          (struct ghp_heads){.size = 64, .n = 2, .n_kv = 2, .causal = true}),
+        op_case_attention(1, 4096,
+                          (struct ghp_heads){.size = 128, .n = 2, .n_kv = 1, .causal = true}),
         {.op = GHP_OP_LAYER_NORM, .n = 1, .c = 768, .h = 1024, .norm = {.epsilon = 1e-5}},
         {.op = GHP_OP_RMS_NORM, .n = 1, .c = 4096, .h = 256, .norm = {.epsilon = 1e-5}},
         {.op = GHP_OP_ROTARY,
@@ -300,7 +269,7 @@ static void check_language_models(struct ghp_backend *backend, const struct sett
     ghp_backend_device(ops, backend).ops->about(backend, &about);
     if (strcmp(about.name, "emulated GPU") == 0) return;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        struct ghp_local local = completed(shapes[i]);
+        struct ghp_local local = op_case_complete(shapes[i]);
 
         check_local(&local, backend, setting);
     }

@@ -5,6 +5,7 @@
  * at others, backwards, and with scratch for all or for one. Nothing else changes. `exact` has none. Skipped without a
  * GPU. */
 #include "tests/check.h"
+#include "tests/executor/op_case.h"
 
 #include "executor/backend/backend_private.h"
 
@@ -169,17 +170,8 @@ static void compare(const struct ghp_local *local, enum ghp_pass pass, struct gh
 /* A linear layer over 15 positions. */
 static struct ghp_local linear(int64_t c, int64_t k)
 {
-    return (struct ghp_local){
-        .op = GHP_OP_LINEAR,
-        .n = 3,
-        .c = c,
-        .h = 5,
-        .w = 1,
-        .k = k,
-        .p = 5,
-        .q = 1,
-        .n_inputs = 1,
-        .window = {.r = 1, .s = 1, .stride_h = 1, .stride_w = 1, .groups = 1}};
+    return op_case_complete(
+        (struct ghp_local){.op = GHP_OP_LINEAR, .n = 3, .c = c, .h = 5, .k = k});
 }
 
 static void check_setting(void)
