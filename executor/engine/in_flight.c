@@ -354,13 +354,12 @@ static enum ghp_status is_done(struct ghp_in_flight *f, int b, bool *done)
     return GHP_OK;
 }
 
-static enum ghp_status look_until_done(struct ghp_in_flight *f, int b)
+static enum ghp_status look_until_done(struct ghp_in_flight *f, int b, const char **named)
 {
     const struct ghp_exec_context *exec = f->plan.exec;
     struct ghp_backoff_wait wait = ghp_backoff_begin(&pauses);
     bool names = !ghp_device_is_host(ghp_exec_context_device(exec)) &&
                  !exec->collectives->ops->enqueues; /* then `check` has a limit */
-    const char *named = NULL;
     bool done = false;
 
     for (;;) {
@@ -369,7 +368,7 @@ static enum ghp_status look_until_done(struct ghp_in_flight *f, int b)
         GHP_TRY(is_done(f, b, &done));
         if (done) return GHP_OK;
         instr = pending_of(f, b);
-        if (names) name(f, b, instr, &named);
+        if (names) name(f, b, instr, named);
         GHP_TRY(exec->collectives->ops->check(exec->collectives, ghp_backoff_waited_s(&wait),
                                               label_of(f, instr)));
         ghp_backoff_pause(&wait);
@@ -378,9 +377,10 @@ static enum ghp_status look_until_done(struct ghp_in_flight *f, int b)
 
 static enum ghp_status await(struct ghp_in_flight *f, int b)
 {
-    enum ghp_status status = look_until_done(f, b);
+    const char *named = NULL;
+    enum ghp_status status = look_until_done(f, b, &named);
 
-    ghp_activity_end();
+    if (named != NULL) ghp_activity_end();
     return status;
 }
 

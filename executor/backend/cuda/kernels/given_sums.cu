@@ -4,6 +4,8 @@
 // A block has the channels of one 16-byte access, and reads the tensor only if one of them needs more digits.
 #include "executor/backend/cuda/kernels/norm.cuh"
 
+#include <type_traits>
+
 namespace
 {
 
@@ -110,34 +112,39 @@ template <typename T, int V> __global__ void given_norm_kernel(ghp_batch_norm_jo
         if (threadIdx.x == (unsigned)i) keep_statistics(j, column + i, total[0][i], total[1][i]);
 }
 
+// f of the type, and of as many channels a block as a kernel takes of c.
+template <typename F> cudaError_t by_width(struct ghp_launch launch, int64_t c, F f)
+{
+    return by_type(launch, [&](auto type) {
+        constexpr int V = full_width<decltype(type)>;
+
+        if (c % V == 0)
+            f(type, std::integral_constant<int, V>());
+        else
+            f(type, std::integral_constant<int, 1>());
+    });
+}
+
 } // namespace
 
 extern "C" cudaError_t ghp_launch_given_stats(struct ghp_launch launch,
                                               const struct ghp_sum_job *job)
 {
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-        constexpr int V = full_width<T>;
+    return by_width(launch, job->c, [&](auto type, auto width) {
+        constexpr int V = decltype(width)::value;
 
-        if (job->c % V == 0)
-            enqueue(given_stats_kernel<T, V>, (unsigned)(job->c / V), kThreads, 0, launch.stream,
-                    *job);
-        else
-            enqueue(given_stats_kernel<T, 1>, (unsigned)job->c, kThreads, 0, launch.stream, *job);
+        enqueue(given_stats_kernel<decltype(type), V>, (unsigned)(job->c / V), kThreads, 0,
+                launch.stream, *job);
     });
 }
 
 extern "C" cudaError_t ghp_launch_given_norm(struct ghp_launch launch,
                                              const struct ghp_batch_norm_job *job)
 {
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-        constexpr int V = full_width<T>;
+    return by_width(launch, job->c, [&](auto type, auto width) {
+        constexpr int V = decltype(width)::value;
 
-        if (job->c % V == 0)
-            enqueue(given_norm_kernel<T, V>, (unsigned)(job->c / V), kThreads, 0, launch.stream,
-                    *job);
-        else
-            enqueue(given_norm_kernel<T, 1>, (unsigned)job->c, kThreads, 0, launch.stream, *job);
+        enqueue(given_norm_kernel<decltype(type), V>, (unsigned)(job->c / V), kThreads, 0,
+                launch.stream, *job);
     });
 }
