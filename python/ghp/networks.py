@@ -346,6 +346,9 @@ def _find(torch: Any, tensors: Dict[str, Any], name: str) -> Any:
         if name + end in tensors:
             return tensors[name + end]
     base, _, kind = name.rpartition(".")
+    own = ["%s.%s_proj_weight.bias" % (base, part) for part in "qkv"]  # keys and values of other widths
+    if kind == "in_proj_bias" and all(part in tensors for part in own):
+        return torch.cat([tensors[part] for part in own])
     if kind.startswith("in_proj_"):
         base, kind = base + ".in_proj_weight", kind[len("in_proj_"):]
     for heads in range(2, 257):

@@ -42,6 +42,20 @@ class Attention(nn.Module):
         return self.head(y.mean(1) if self.batch_first else y.transpose(0, 1).mean(1))
 
 
+class Widths(nn.Module):
+    """nn.MultiheadAttention whose keys and values have other widths than its queries."""
+
+    def __init__(self):
+        super().__init__()
+        self.few = nn.Linear(32, 16)
+        self.attention = nn.MultiheadAttention(32, 4, kdim=16, vdim=16, batch_first=True)
+        self.head = nn.Linear(32, CLASSES)
+
+    def forward(self, x):
+        few = self.few(x)
+        return self.head(self.attention(x, few, few, need_weights=False)[0].mean(1))
+
+
 class Joined(nn.Module):
     """Attention by one layer for queries, keys and values. They come apart as GPTs have it, on the last axis, or as timm
     has it, on an axis before the samples, or in each head by itself."""
@@ -352,5 +366,6 @@ MODULES = {
                                               nn.Dropout1d(0.125), nn.Flatten(), nn.Linear(800, CLASSES)), SMALL),
     "transposed_groups": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 12, 3, 2, 1, groups=4),
                                                 nn.ReLU(), nn.ConvTranspose2d(12, CLASSES, 2)), SMALL, (20, 20)),
+    "attention_widths": (Widths, SEQUENCE),
     "attention_no_bias": (lambda: Attention(bias=False), SEQUENCE),
 }
