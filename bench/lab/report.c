@@ -10,6 +10,7 @@
  * A cell is a folder CLUSTER/NETWORK with all.json and, once measured, pairs.json (both ghp.comparison/2).
  *
  * Tested  tests/tools/bench/test_accuracy.sh */
+#include "core/base/array.h"
 #include "core/base/json.h"
 #include "core/base/opts.h"
 #include "core/base/status.h"
@@ -192,14 +193,7 @@ static enum ghp_status note_error(struct report *r, const struct comparison *c,
     struct sample sample = {
         .group = c->workers > 2, .measured_s = e->measured_s, .size = fabs(e->error)};
 
-    if (r->n_samples == r->most_samples) {
-        int most = 2 * r->most_samples + 64;
-        struct sample *more = realloc(r->samples, (size_t)most * sizeof *more);
-
-        if (more == NULL) return GHP_NO_MEMORY();
-        r->samples = more;
-        r->most_samples = most;
-    }
+    GHP_TRY_ROOM(r->samples, r->n_samples, r->most_samples);
     for (int k = 1; k < KINDS; k++)
         if (strcmp(kinds[k], e->strategy) == 0) sample.kind = k;
     r->samples[r->n_samples++] = sample;

@@ -1,6 +1,7 @@
 /* core/cost/missing.c - see core/cost/missing.h. */
 #include "core/cost/missing.h"
 
+#include "core/base/array.h"
 #include "core/base/json_lines.h"
 #include "core/cost/profile_private.h"
 
@@ -28,16 +29,13 @@ static bool same(const struct ghp_missing_item *a, const struct ghp_missing_item
 static struct ghp_missing_item *place_of(struct ghp_missing *missing,
                                          const struct ghp_missing_item *item)
 {
+    struct ghp_missing_item *grown;
+
     for (int i = 0; i < missing->n; i++)
         if (same(&missing->items[i], item)) return &missing->items[i];
-    if (missing->n == missing->max) {
-        int max = missing->max > 0 ? 2 * missing->max : 64;
-        struct ghp_missing_item *grown = realloc(missing->items, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return NULL;
-        missing->items = grown;
-        missing->max = max;
-    }
+    grown = ghp_array_grow(missing->items, missing->n, &missing->max, sizeof *missing->items);
+    if (grown == NULL) return NULL;
+    missing->items = grown;
     missing->items[missing->n] = *item;
     return &missing->items[missing->n++];
 }

@@ -3,13 +3,12 @@
  * Knows no cost (cost/profile_cost.c, profile_comm.c) and no file (profile_io.c, which finalizes). */
 #include "core/cost/profile.h"
 
+#include "core/base/array.h"
 #include "core/cost/profile_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FIRST_ROOM = 64 };
 
 const char *ghp_source_name(enum ghp_source source)
 {
@@ -165,20 +164,6 @@ const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, c
     return NULL;
 }
 
-/* Room for one more item of `size` bytes in a growing array. */
-static bool make_room(void **items, int n, int *max, size_t size)
-{
-    int room = *max > 0 ? 2 * *max : FIRST_ROOM;
-    void *grown;
-
-    if (n < *max) return true;
-    grown = realloc(*items, (size_t)room * size);
-    if (grown == NULL) return false;
-    *items = grown;
-    *max = room;
-    return true;
-}
-
 static bool is_duration(double seconds, double spread)
 {
     return seconds >= 0 && seconds < 1e12 && spread >= 0 && spread < 1e12;
@@ -188,17 +173,15 @@ enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp
 {
     const struct ghp_op_entry *old = ghp_profile_find(profile, entry->key, entry->pass);
     struct ghp_op_entry copy = *entry;
-    void *ops = profile->ops;
 
     if (!is_duration(entry->seconds, entry->spread) || entry->scratch_bytes < 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the entry of '%s' (%s) has a negative or endless value; measure it again",
                         entry->key, ghp_pass_name(entry->pass));
+    if (old == NULL) GHP_TRY_ROOM(profile->ops, profile->n_ops, profile->max_ops);
     copy.key = strdup(entry->key);
     copy.algorithm = strdup(entry->algorithm != NULL ? entry->algorithm : "");
-    if (copy.key == NULL || copy.algorithm == NULL ||
-        (old == NULL &&
-         !make_room(&ops, profile->n_ops, &profile->max_ops, sizeof *profile->ops))) {
+    if (copy.key == NULL || copy.algorithm == NULL) {
         free(copy.key);
         free(copy.algorithm);
         return GHP_NO_MEMORY();
@@ -210,7 +193,6 @@ enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp
         free(place->algorithm);
         *place = copy;
     } else {
-        profile->ops = ops;
         profile->ops[profile->n_ops++] = copy;
     }
     profile->finalized = false;
@@ -220,8 +202,6 @@ enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp
 enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
                                      const struct ghp_comm_entry *entry)
 {
-    void *comms = profile->comms;
-
     if (!is_duration(entry->seconds, entry->spread) || entry->bytes < 1 || entry->count < 2 ||
         entry->stride < 1)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -234,9 +214,7 @@ enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
         profile->comms[i] = *entry;
         return GHP_OK;
     }
-    if (!make_room(&comms, profile->n_comms, &profile->max_comms, sizeof *profile->comms))
-        return GHP_NO_MEMORY();
-    profile->comms = comms;
+    GHP_TRY_ROOM(profile->comms, profile->n_comms, profile->max_comms);
     profile->comms[profile->n_comms++] = *entry;
     return GHP_OK;
 }

@@ -9,6 +9,8 @@
  * if they live equally long but for a few points; so does their scratch. A row is placed like one buffer. */
 #include "core/program/program.h"
 
+#include "core/base/array.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,21 +49,9 @@ struct spans {
     int n, max;
 };
 
-static enum ghp_status spans_grow(struct spans *s)
-{
-    int max = s->max > 0 ? 2 * s->max : 4;
-    struct span *grown;
-    if (s->n < s->max) return GHP_OK;
-    grown = realloc(s->of, (size_t)max * sizeof *grown);
-    if (grown == NULL) return GHP_NO_MEMORY();
-    s->of = grown;
-    s->max = max;
-    return GHP_OK;
-}
-
 static enum ghp_status spans_append(struct spans *s, struct span span)
 {
-    GHP_TRY(spans_grow(s));
+    GHP_TRY_ROOM(s->of, s->n, s->max);
     s->of[s->n++] = span;
     return GHP_OK;
 }
@@ -80,7 +70,7 @@ static enum ghp_status spans_add(struct spans *s, struct span add)
     while (end < s->n && s->of[end].begin <= add.end)
         end++;
     if (end == first) { /* it touches none */
-        GHP_TRY(spans_grow(s));
+        GHP_TRY_ROOM(s->of, s->n, s->max);
         memmove(&s->of[first + 1], &s->of[first], (size_t)(s->n - first) * sizeof *s->of);
         s->of[first] = add;
         s->n++;
@@ -169,13 +159,7 @@ static enum ghp_status add_above(struct calendar *calendar, int v, struct span s
 static enum ghp_status add_to_cell(struct calendar *calendar, int c, struct lived lived)
 {
     struct cell *cell = &calendar->cell[c];
-    if (cell->n == cell->max) {
-        int max = cell->max > 0 ? 2 * cell->max : 16;
-        struct lived *grown = realloc(cell->of, (size_t)max * sizeof *grown);
-        if (grown == NULL) return GHP_NO_MEMORY();
-        cell->of = grown;
-        cell->max = max;
-    }
+    GHP_TRY_ROOM(cell->of, cell->n, cell->max);
     cell->of[cell->n++] = lived;
     return add_above(calendar, calendar->cells + c, lived.span);
 }

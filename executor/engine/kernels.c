@@ -3,6 +3,7 @@
 
 #include "core/program/memory_format.h"
 
+#include "core/base/array.h"
 #include "executor/engine/kernel_spec.h"
 
 #include <stdlib.h>
@@ -27,19 +28,6 @@ void ghp_kernels_release(struct ghp_kernels *kernels)
         kernels->ops->release(kernels->entries[i].kernel);
     free(kernels->entries);
     *kernels = (struct ghp_kernels){0};
-}
-
-static enum ghp_status grow(struct ghp_kernels *kernels)
-{
-    int max = kernels->max > 0 ? 2 * kernels->max : 64;
-    struct ghp_kernel_entry *grown;
-
-    if (kernels->n < kernels->max) return GHP_OK;
-    grown = realloc(kernels->entries, (size_t)max * sizeof *grown);
-    if (grown == NULL) return GHP_NO_MEMORY();
-    kernels->entries = grown;
-    kernels->max = max;
-    return GHP_OK;
 }
 
 /* Prepares the kernel by the algorithm that was measured, if the profile has one over as many samples, or about as
@@ -86,7 +74,7 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
         *kernel = kernels->entries[i].kernel;
         return GHP_OK;
     }
-    GHP_TRY(grow(kernels));
+    GHP_TRY_ROOM(kernels->entries, kernels->n, kernels->max);
     entry = &kernels->entries[kernels->n];
     *entry = wanted;
     GHP_TRY(prepare(kernels, entry));

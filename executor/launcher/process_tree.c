@@ -1,6 +1,7 @@
 /* executor/launcher/process_tree.c - see executor/launcher/process_tree.h. */
 #include "executor/launcher/process_tree.h"
 
+#include "core/base/array.h"
 #include "executor/platform/process.h"
 
 #include <signal.h>
@@ -33,15 +34,10 @@ enum ghp_status ghp_process_tree_adopt(void)
 static bool add(void *context, const struct ghp_process *is)
 {
     struct processes *all = context;
+    struct process *items = ghp_array_grow(all->items, all->n, &all->room, sizeof *items);
 
-    if (all->n == all->room) {
-        int room = 2 * all->room + 256;
-        struct process *items = realloc(all->items, (size_t)room * sizeof *items);
-
-        if (items == NULL) return false;
-        all->items = items;
-        all->room = room;
-    }
+    if (items == NULL) return false;
+    all->items = items;
     all->items[all->n++] =
         (struct process){.pid = is->pid, .parent = is->parent, .alive = ghp_process_lives(is)};
     return true;

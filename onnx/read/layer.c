@@ -1,6 +1,7 @@
 /* onnx/read/layer.c - layers that an ONNX graph becomes: their names, and where their weights are. */
 #include "onnx/read/layer.h"
 
+#include "core/base/array.h"
 #include "core/base/text.h"
 #include "onnx/read/role.h"
 
@@ -171,14 +172,7 @@ enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct gh
         return ghp_onnx_fail(
             im, node, "has %" PRId64 " values for '%s', which takes %" PRId64 "; repair the file",
             ghp_onnx_elements(&source.array), param->name, param->elements);
-    if (im->n_sources == im->max_sources) {
-        int max = im->max_sources > 0 ? 2 * im->max_sources : 64;
-        struct ghp_onnx_source *grown = realloc(im->sources, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        im->sources = grown;
-        im->max_sources = max;
-    }
+    GHP_TRY_ROOM(im->sources, im->n_sources, im->max_sources);
     im->sources[im->n_sources++] = source;
     return ghp_onnx_role_apply(im, node, &source);
 }

@@ -339,10 +339,9 @@ static enum ghp_status print_schemes(const struct ghp_schemes *schemes, json_t *
 }
 
 /* Says if nothing is sharded although a kind was asked for: a plan without replicas may be the fastest. */
-static void tell_unsharded(const struct ghp_plan *plan)
+static void tell_unsharded(const struct ghp_plan_request *request, const struct ghp_plan *plan)
 {
-    bool sharded = ghp_plan_chosen.shard == GHP_SHARDING_NONE ||
-                   ghp_plan_chosen.shard >= GHP_SHARDING_COUNT;
+    bool sharded = request->shardings == 0 || (request->shardings & 1u << GHP_SHARDING_NONE) != 0;
 
     for (int v = 0; v < plan->model.n_layers && !sharded; v++)
         sharded = plan->splits[v].sharding != GHP_SHARDING_NONE;
@@ -367,7 +366,7 @@ static enum ghp_status print_result(const struct ghp_plan_request *request,
 
     if (!ghp_plan_chosen.json && !job.all) {
         GHP_TRY(ghp_summary_print(plan, stdout));
-        tell_unsharded(plan);
+        tell_unsharded(request, plan);
     }
     if (!ghp_plan_chosen.json && alone) return GHP_OK;
     if (!alone) GHP_TRY(ghp_schemes_find(&job, &schemes));

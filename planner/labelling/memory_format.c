@@ -1,6 +1,7 @@
 /* planner/labelling/memory_format.c - see memory_format.h. */
 #include "planner/labelling/memory_format.h"
 
+#include "core/base/array.h"
 #include "planner/labelling/labelling.h"
 
 #include <math.h>
@@ -93,14 +94,7 @@ static enum ghp_status add_pair(struct deciding *d, int a, int b, double cost[2]
 {
     struct ghp_labelling *graph = &d->graph;
 
-    if (graph->n_pairs == d->max_pairs) {
-        int max = d->max_pairs > 0 ? 2 * d->max_pairs : 64;
-        void *grown = realloc(graph->pairs, (size_t)max * sizeof *graph->pairs);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        graph->pairs = grown;
-        d->max_pairs = max;
-    }
+    GHP_TRY_ROOM(graph->pairs, graph->n_pairs, d->max_pairs);
     struct ghp_label_pair *pair = &graph->pairs[graph->n_pairs++];
 
     pair->a = a;

@@ -1,6 +1,7 @@
 /* planner/pipeline/partition.c - the first bounds of partitions, and the order of their searches. */
 #include "planner/pipeline/partition.h"
 
+#include "core/base/array.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/plan/plan.h"
@@ -46,7 +47,7 @@ struct partition_search {
         double bound_s[GHP_PARTITION_STAGES + 1]; /* of the stages before one */
     } whole,
         deferred; /* by schedules that keep weight gradients in the backward pass, and that do not */
-    int64_t n, max;
+    int n, max;
     struct candidate *candidates;
     double list_until_s; /* on ghp_now_s's clock */
     int64_t looked;      /* stages bounded so far */
@@ -157,14 +158,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
     if (bound_s >= a->dropped_s) return GHP_OK;
     if (a->n == MOST_CANDIDATES) drop_half(a);
-    if (a->n == a->max) {
-        int64_t max = a->max > 0 ? 2 * a->max : 1024;
-        struct candidate *grown = realloc(a->candidates, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        a->candidates = grown;
-        a->max = max;
-    }
+    GHP_TRY_ROOM(a->candidates, a->n, a->max);
     c = &a->candidates[a->n++];
     *c = (struct candidate){.bound_s = bound_s,
                             .micro_batches = s->micro_batches,
@@ -408,7 +402,7 @@ static enum ghp_status try_all(struct partition_search *a)
     if (a->n > 0) qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
     GHP_TRY(try_lone(a));
     GHP_TRY(try_likely(a));
-    for (int64_t k = 0; k < a->n; k++) {
+    for (int k = 0; k < a->n; k++) {
         const struct candidate *c = &a->candidates[k];
         double best_s = best_of(a);
 
@@ -423,7 +417,7 @@ static enum ghp_status try_all(struct partition_search *a)
             break;
         }
         GHP_TRY(try_candidate(a, c, best_s, slice_end_s(a)));
-        ghp_progress_tick("%" PRId64 " of %" PRId64 " allocations", k + 1, a->n);
+        ghp_progress_tick("%d of %d allocations", k + 1, a->n);
     }
     if (a->dropped_s < best_of(a) * (1 - same)) {
         r->proven = false;

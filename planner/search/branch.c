@@ -2,6 +2,7 @@
  * the best plan and leaves nothing to gain, the search continues at the node of the least bound. */
 #include "planner/search/branch_private.h"
 
+#include "core/base/array.h"
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/hash_table.h"
@@ -191,14 +192,7 @@ static enum ghp_status cross_plans(struct search *s)
 
 static enum ghp_status push(struct search *s, const struct ghp_domain *domain, double bound)
 {
-    if (s->n_stack == s->max_stack) {
-        int max = s->max_stack > 0 ? 2 * s->max_stack : 64;
-        struct node *grown = realloc(s->stack, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        s->stack = grown;
-        s->max_stack = max;
-    }
+    GHP_TRY_ROOM(s->stack, s->n_stack, s->max_stack);
     GHP_TRY(ghp_domain_pack(domain, &s->stack[s->n_stack].packed));
     s->stack[s->n_stack++].bound = bound;
     return GHP_OK;

@@ -1,22 +1,14 @@
 /* planner/search/memory_private.c - spans of memory_private.h: of a stage, those of its micro-batches in flight. */
 #include "planner/search/memory_private.h"
 
+#include "core/base/array.h"
 #include "core/program/lower/points.h"
 #include "core/sharding/schedule.h"
-
-#include <stdlib.h>
 
 static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int first, int last)
 {
     if (bytes <= 0 || first > last) return GHP_OK;
-    if (spans->n == spans->max) {
-        int max = spans->max > 0 ? 2 * spans->max : 256;
-        struct ghp_span *grown = realloc(spans->span, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        spans->span = grown;
-        spans->max = max;
-    }
+    GHP_TRY_ROOM(spans->span, spans->n, spans->max);
     spans->span[spans->n++] =
         (struct ghp_span){.bytes = ghp_align(bytes), .first = first, .last = last};
     return GHP_OK;

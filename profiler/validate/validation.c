@@ -1,4 +1,5 @@
 /* profiler/validate/validation.c - chooses, prices and measures collectives that a profile does not have. */
+#include "core/base/array.h"
 #include "profiler/validate/validation.h"
 #include "core/base/clock.h"
 #include "executor/platform/launch.h"
@@ -27,15 +28,7 @@ static const double memory_fraction = 0.5; /* of a node's memory: what the buffe
 static enum ghp_status add_trial(struct ghp_validation *validation,
                                  const struct ghp_worklist_comm *comm, bool in_table)
 {
-    if (validation->n == validation->max) {
-        int max = validation->max > 0 ? 2 * validation->max : 128;
-        struct ghp_validation_trial *grown =
-            realloc(validation->trials, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        validation->trials = grown;
-        validation->max = max;
-    }
+    GHP_TRY_ROOM(validation->trials, validation->n, validation->max);
     validation->trials[validation->n++] = (struct ghp_validation_trial){
         .comm = *comm, .costed = {[GHP_VALIDATION_SIZE] = in_table, [GHP_VALIDATION_GROUP] = true}};
     return GHP_OK;

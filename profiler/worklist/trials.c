@@ -1,6 +1,8 @@
 /* profiler/worklist/trials.c - see worklist/trials.h. */
 #include "profiler/worklist/trials.h"
 
+#include "core/base/array.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,14 +59,7 @@ enum ghp_status ghp_trials_add(struct ghp_trials *trials, const struct ghp_workl
 {
     struct ghp_trial *trial;
 
-    if (trials->n == trials->max) {
-        int max = trials->max > 0 ? 2 * trials->max : FIRST_TRIALS;
-        struct ghp_trial *grown = realloc(trials->of, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        trials->of = grown;
-        trials->max = max;
-    }
+    GHP_TRY_ROOM(trials->of, trials->n, trials->max);
     trial = &trials->of[trials->n++];
     describe(op, which, trial);
     snprintf(trial->algorithm, sizeof trial->algorithm, "%s", algorithm);

@@ -1,6 +1,8 @@
 /* profiler/worklist/worklist.c - collects what plans ask for, thins sizes of collectives to a grid, orders by value. */
 #include "profiler/worklist/worklist.h"
 
+#include "core/base/array.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,28 +24,14 @@ enum {
 
 static enum ghp_status add_op(struct ghp_worklist *worklist, const struct ghp_worklist_op *op)
 {
-    if (worklist->n_ops == worklist->max_ops) {
-        int max = worklist->max_ops > 0 ? 2 * worklist->max_ops : 512;
-        struct ghp_worklist_op *grown = realloc(worklist->ops, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        worklist->ops = grown;
-        worklist->max_ops = max;
-    }
+    GHP_TRY_ROOM(worklist->ops, worklist->n_ops, worklist->max_ops);
     worklist->ops[worklist->n_ops++] = *op;
     return GHP_OK;
 }
 
 static enum ghp_status add_comm(struct ghp_worklist *worklist, const struct ghp_worklist_comm *comm)
 {
-    if (worklist->n_comms == worklist->max_comms) {
-        int max = worklist->max_comms > 0 ? 2 * worklist->max_comms : 512;
-        struct ghp_worklist_comm *grown = realloc(worklist->comms, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        worklist->comms = grown;
-        worklist->max_comms = max;
-    }
+    GHP_TRY_ROOM(worklist->comms, worklist->n_comms, worklist->max_comms);
     worklist->comms[worklist->n_comms++] = *comm;
     return GHP_OK;
 }

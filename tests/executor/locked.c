@@ -4,6 +4,7 @@
 #include "tests/executor/locked_memory.h"
 #include "tests/executor/locked_private.h"
 
+#include "core/base/array.h"
 #include "executor/backend/backend_private.h"
 #include "executor/platform/step_timer.h"
 
@@ -214,14 +215,7 @@ static enum ghp_status enqueue(struct ghp_backend *backend, struct work work)
 
     if (graph == NULL || !pthread_equal(locked->recorder, pthread_self()))
         return work_now(backend, &work);
-    if (graph->n == graph->max) {
-        int max = graph->max > 0 ? 2 * graph->max : 256;
-        struct work *grown = realloc(graph->works, (size_t)max * sizeof *grown);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        graph->works = grown;
-        graph->max = max;
-    }
+    GHP_TRY_ROOM(graph->works, graph->n, graph->max);
     graph->works[graph->n++] = work;
     return GHP_OK;
 }

@@ -1,4 +1,5 @@
 /* core/program/lower/buffer_assignment_private.c - see buffer_assignment_private.h. */
+#include "core/base/array.h"
 #include "core/model/precision.h"
 #include "core/program/lower/buffer_assignment_private.h"
 #include "core/program/lower/points.h"
@@ -9,13 +10,10 @@
 static int add_buffer(struct ghp_buffer_assignment *k, struct ghp_buffer buffer)
 {
     struct ghp_program *program = k->program;
-    if (program->n_buffers == program->max_buffers) {
-        int max = program->max_buffers > 0 ? 2 * program->max_buffers : 64;
-        struct ghp_buffer *grown = realloc(program->buffers, (size_t)max * sizeof *grown);
-        if (grown == NULL) return -1;
-        program->buffers = grown;
-        program->max_buffers = max;
-    }
+    struct ghp_buffer *grown = ghp_array_grow(program->buffers, program->n_buffers,
+                                              &program->max_buffers, sizeof *program->buffers);
+    if (grown == NULL) return -1;
+    program->buffers = grown;
     int id = program->n_buffers++;
     buffer.bytes = ghp_align(buffer.bytes);
     buffer.first_point = buffer.persistent ? 0 : program->n_points;

@@ -1,21 +1,18 @@
 /* core/program/lower/emitter.c - see emitter.h. */
+#include "core/base/array.h"
 #include "core/model/precision.h"
 #include "core/program/lower/emitter.h"
 #include "core/program/lower/points.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct ghp_instr *append(struct ghp_program *program, enum ghp_instr_kind kind, int point,
                                 int rank)
 {
-    if (program->n_instrs == program->max_instrs) {
-        int max = program->max_instrs > 0 ? 2 * program->max_instrs : 64;
-        struct ghp_instr *grown = realloc(program->instrs, (size_t)max * sizeof *grown);
-        if (grown == NULL) return NULL;
-        program->instrs = grown;
-        program->max_instrs = max;
-    }
+    struct ghp_instr *grown = ghp_array_grow(program->instrs, program->n_instrs,
+                                             &program->max_instrs, sizeof *program->instrs);
+    if (grown == NULL) return NULL;
+    program->instrs = grown;
     struct ghp_instr *instr = &program->instrs[program->n_instrs++];
     *instr = (struct ghp_instr){.kind = kind,
                                 .stream = ghp_kinds[kind]->stream,

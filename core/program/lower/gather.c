@@ -9,6 +9,8 @@
  * matrix of weights: a bias or a norm takes too little time to hide a gather. */
 #include "core/program/lower/gather.h"
 
+#include "core/base/array.h"
+
 #include <stdlib.h>
 
 /* One instruction to be put before another. */
@@ -63,14 +65,10 @@ static bool reads_gathered(const struct ghp_instr *instr)
 
 static struct insertion *put(struct gathering *g, int before, struct ghp_instr *instr)
 {
-    if (g->n == g->max) {
-        int max = g->max > 0 ? 2 * g->max : 64;
-        struct insertion *grown = realloc(g->list, (size_t)max * sizeof *grown);
+    struct insertion *grown = ghp_array_grow(g->list, g->n, &g->max, sizeof *g->list);
 
-        if (grown == NULL) return NULL;
-        g->list = grown;
-        g->max = max;
-    }
+    if (grown == NULL) return NULL;
+    g->list = grown;
     g->list[g->n] = (struct insertion){before, g->n, *instr, -1};
     return &g->list[g->n++];
 }

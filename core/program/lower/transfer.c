@@ -1,6 +1,8 @@
 /* core/program/lower/transfer.c - what goes from stage to stage: sends, receives, and the waits for them. */
 #include "core/program/lower/transfer.h"
 
+#include "core/base/array.h"
+
 #include <stdlib.h>
 
 bool ghp_edge_carries(const struct ghp_lowering *lowering, int edge, int *from_stage, int *to_stage)
@@ -136,13 +138,7 @@ static int patience_of(const struct ghp_emitter *e, const struct ghp_sends *send
 
 static enum ghp_status note_send(struct ghp_sends *sends, struct ghp_sent sent)
 {
-    if (sends->n == sends->max) {
-        int max = sends->max > 0 ? 2 * sends->max : 16;
-        struct ghp_sent *grown = realloc(sends->of, (size_t)max * sizeof *grown);
-        if (grown == NULL) return GHP_NO_MEMORY();
-        sends->of = grown;
-        sends->max = max;
-    }
+    GHP_TRY_ROOM(sends->of, sends->n, sends->max);
     sends->of[sends->n++] = sent;
     return GHP_OK;
 }

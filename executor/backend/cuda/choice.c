@@ -1,6 +1,8 @@
 /* executor/backend/cuda/choice.c - see cuda/choice.h. */
 #include "executor/backend/cuda/choice.h"
 
+#include "core/base/array.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,16 +69,10 @@ enum ghp_status ghp_choices_keep(struct ghp_choices *choices, struct ghp_chosen 
 
     ghp_local_key(chosen.local, key);
     entry = find(choices, chosen, key);
-    if (entry == NULL && choices->n == choices->max) {
-        int max = choices->max > 0 ? 2 * choices->max : 32;
-        struct ghp_choice_entry *grown =
-            realloc(choices->entries, (size_t)max * sizeof *choices->entries);
-
-        if (grown == NULL) return GHP_NO_MEMORY();
-        choices->entries = grown;
-        choices->max = max;
+    if (entry == NULL) {
+        GHP_TRY_ROOM(choices->entries, choices->n, choices->max);
+        entry = &choices->entries[choices->n++];
     }
-    if (entry == NULL) entry = &choices->entries[choices->n++];
     memcpy(entry->key, key, sizeof key);
     entry->pass = chosen.pass;
     entry->bias = chosen.bias;

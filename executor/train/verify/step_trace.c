@@ -1,6 +1,7 @@
 /* executor/train/verify/step_trace.c - see step_trace.h. */
 #include "executor/train/verify/step_trace.h"
 
+#include "core/base/array.h"
 #include "core/model/element.h"
 #include "executor/state/parameters.h"
 
@@ -161,14 +162,7 @@ static enum ghp_status record(void *context, const struct ghp_observed *observed
         .item = (observed->gradient ? trace->of_gradient : trace->of_output)[observed->layer],
         .seen = *observed};
 
-    if (trace->n_parts == trace->max_parts) {
-        int most = 2 * trace->max_parts + 64;
-        struct ghp_traced_part *more = realloc(trace->parts, (size_t)most * sizeof *more);
-
-        if (more == NULL) return GHP_NO_MEMORY();
-        trace->parts = more;
-        trace->max_parts = most;
-    }
+    GHP_TRY_ROOM(trace->parts, trace->n_parts, trace->max_parts);
     part.values = ghp_alloc((size_t)n + 1, (size_t)trace->element_bytes);
     if (part.values == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < n; i++)
