@@ -312,8 +312,8 @@ enum ghp_status ghp_inspect_check_with(struct ghp_display *report, const struct 
                         "--solver-limit more seconds, or another solver",
                         run.solver->name, seconds, run.last);
     GHP_TRY(compare(&plan->certificate, run.solver->name, run.optimum * head.unit_s, head.exact));
-    /* a solver cannot know whether that step is the plan's */
-    GHP_TRY(ghp_plan_check_certificate(plan));
+    /* a solver cannot know whether that step is the plan's, nor whether the plan's splits take it */
+    GHP_TRY(ghp_plan_verify(plan, &plan->profile));
     show(report, plan, &head, run.solver->name, run.optimum * head.unit_s, seconds);
     return GHP_OK;
 }

@@ -2,6 +2,7 @@
 #include "core/plan/integer_program.h"
 
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char unit_key[] = "* unit_s: ", exact_key[] = "* exact: ";
+static const char unit_key[] = "* unit_s: ", exact_key[] = "* exact: ", hash_key[] = "* hash: ";
 
 double ghp_integer_program_unit_s(const struct ghp_plan *plan)
 {
@@ -40,6 +41,23 @@ void ghp_integer_program_format(const struct ghp_plan *plan, const char *below, 
              below == NULL ? "" : below);
 }
 
+void ghp_integer_program_seal(const char *program, size_t n, char *line)
+{
+    snprintf(line, GHP_INTEGER_PROGRAM_SEAL_SIZE, "%s%016" PRIx64 "\n", hash_key,
+             ghp_hash(program, n, GHP_HASH_SEED));
+}
+
+/* Whether the program is the one that the head's last line was made of. */
+static bool is_sealed(const char *text)
+{
+    const char *at = strstr(text, hash_key), *program = at != NULL ? strchr(at, '\n') : NULL;
+    char line[GHP_INTEGER_PROGRAM_SEAL_SIZE];
+
+    if (program == NULL) return false;
+    ghp_integer_program_seal(program + 1, strlen(program + 1), line);
+    return ghp_text_begins(at, line);
+}
+
 enum ghp_status ghp_integer_program_read(const struct ghp_plan *plan, const char *path,
                                          struct ghp_integer_program *program)
 {
@@ -66,6 +84,11 @@ enum ghp_status ghp_integer_program_read(const struct ghp_plan *plan, const char
                      "%s: the integer program ends before its last line, ENDATA; make plan and "
                      "program again, by ghp-plan --output and --write-mps",
                      path);
+    else if (!is_sealed(text))
+        status = GHP_FAIL(GHP_ERR_INPUT,
+                          "%s: the integer program was changed after ghp-plan wrote it; make plan "
+                          "and program again, by ghp-plan --output and --write-mps",
+                          path);
     else if (!(strtod(unit + strlen(unit_key), NULL) > 0) ||
              !isfinite(strtod(unit + strlen(unit_key), NULL)))
         status = GHP_FAIL(GHP_ERR_INPUT,

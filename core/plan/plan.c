@@ -374,7 +374,8 @@ static bool found_by_trial(const struct ghp_plan *plan)
            plan->staging.chunks > 1;
 }
 
-enum ghp_status ghp_plan_check_certificate(const struct ghp_plan *plan)
+/* Whether the certificate's numbers agree with each other and with the prediction. */
+static enum ghp_status check_certificate(const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
     double step_s = plan->predicted.step_s, gap;
@@ -486,6 +487,6 @@ enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_pr
                         " bytes a worker, but its limit is %" PRId64
                         "; make the plan again with ghp-plan --memory",
                         plan->predicted.peak_bytes, plan->memory_limit_bytes);
-    GHP_TRY(ghp_plan_check_certificate(plan));
+    GHP_TRY(check_certificate(plan));
     return check_baselines(plan);
 }

@@ -144,9 +144,6 @@ enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *lowering,
                                         const struct ghp_stragglers *stragglers,
                                         struct ghp_prediction *predicted);
 
-/* Checks that the certificate's numbers agree with each other and with the prediction. */
-enum ghp_status ghp_plan_check_certificate(const struct ghp_plan *plan);
-
 /* Recomputes cost, memory and feasibility by `profile` and compares with what the file says.
  * Returns GHP_ERR_INPUT naming the first field that does not hold. */
 enum ghp_status ghp_plan_verify(const struct ghp_plan *plan, const struct ghp_profile *profile);

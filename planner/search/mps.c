@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/plan/integer_program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,6 @@ static void print_program(const struct ghp_mps *m, FILE *out)
 {
     char name[256];
 
-    fputs(m->job->head, out);
     for (int v = 0; v < m->in->n_layers; v++) {
         snprintf(name, sizeof name, "%s", m->in->lowering->model->layers[v].name);
         ghp_text_printable(name);
@@ -211,15 +211,23 @@ static void print_program(const struct ghp_mps *m, FILE *out)
 static enum ghp_status save(const struct ghp_mps *m, const char *path)
 {
     char *text = NULL;
-    size_t n = 0;
+    size_t n = 0, head = strlen(m->job->head), begin;
     FILE *out = open_memstream(&text, &n);
+    char seal[GHP_INTEGER_PROGRAM_SEAL_SIZE];
     enum ghp_status status;
     bool failed;
 
     if (out == NULL) return GHP_NO_MEMORY();
+    ghp_integer_program_seal("", 0, seal); /* its room, until the program is there */
+    begin = head + strlen(seal);
+    fprintf(out, "%s%s", m->job->head, seal);
     print_program(m, out);
     failed = ferror(out) != 0;
     failed = fclose(out) != 0 || failed;
+    if (!failed) {
+        ghp_integer_program_seal(text + begin, n - begin, seal);
+        memcpy(text + head, seal, begin - head);
+    }
     status = failed ? GHP_NO_MEMORY() : ghp_file_write_atomic(path, text, n);
     free(text);
     return status;

@@ -51,6 +51,18 @@ denied 1 'does not hold: its best plan takes .* none takes less' check alexnet .
 awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", .999 * s / u }' >optimum
 denied 1 'does not hold: it says that no plan takes less' check alexnet ./cbc
 
+# the step of other splits than the plan has
+python3 - <<'PY'
+import json
+plan = json.load(open("alexnet.json"))
+split = next(s for s in plan["splits"] if s["layer"] == "fc6")
+split.update({"split": "data", "tp_size": 1} if split["split"] != "data" else {"split": "out", "tp_size": 4})
+json.dump(plan, open("false.json", "w"))
+PY
+cp alexnet.mps false.mps
+awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", s / u }' >optimum
+denied 1 'the plan does not hold' check false ./cbc
+
 # what cannot be
 awk -v s="$step" -v u="$unit" 'BEGIN { printf "%.9f\n", s / u }' >optimum
 falsify alexnet bound_s 1.1
@@ -82,6 +94,15 @@ for word in 0 nan -1 inf; do
     sed "s/^\* unit_s: .*/* unit_s: $word/" alexnet.mps >unit.mps
     denied 1 'unit.mps: the second line gives no unit of seconds' \
         "$GHP_BIN/ghp-inspect" alexnet.json unit.mps --check-with ./cbc
+done
+# a program that was changed below its head: another coefficient, a row less, another right side, another bound
+changes=('0,/^ x[0-9]*:[^ ]* slot/s/^\( x[0-9]*:[^ ]* slot[^ ]* \).*/\1-1e-9/' '/^ G first_wait:0$/d; / first_wait:0 /d'
+    's/^ right one0 1$/ right one0 2/' '0,/^ UP bound [^ ]* 1$/s// UP bound x0:data 0/')
+for change in "${changes[@]}"; do
+    sed "$change" alexnet.mps >changed.mps
+    cmp -s alexnet.mps changed.mps && fail "'$change' changes nothing"
+    denied 1 'changed.mps: the integer program was changed after ghp-plan wrote it' \
+        "$GHP_BIN/ghp-inspect" alexnet.json changed.mps --check-with ./cbc
 done
 sed '$d' alexnet.mps >short.mps
 denied 1 'short.mps: the integer program ends before its last line' \
