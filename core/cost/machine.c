@@ -29,7 +29,7 @@ static json_t *link_json(const struct ghp_link *link)
 
 static bool has_peak(const struct ghp_peak *peak)
 {
-    bool has = peak->memory_Bps > 0;
+    bool has = peak->memory_Bps > 0 || peak->fp16_flops_per_s > 0;
 
     for (int p = 0; p < GHP_PRECISIONS; p++)
         has |= peak->flops_per_s[p] > 0;
@@ -110,6 +110,8 @@ static void put_peak(json_t *root, const struct ghp_peak *peak, bool *failed)
     for (int p = 0; p < GHP_PRECISIONS; p++)
         if (peak->flops_per_s[p] > 0)
             ghp_json_put(object, ghp_precision_names[p], json_real(peak->flops_per_s[p]), failed);
+    if (peak->fp16_flops_per_s > 0)
+        ghp_json_put(object, "fp16", json_real(peak->fp16_flops_per_s), failed);
     ghp_json_put(root, "peak", object, failed);
 }
 
@@ -246,16 +248,18 @@ static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpu
 
 static enum ghp_status read_peak(const struct ghp_node *at, struct ghp_peak *peak)
 {
-    const char *keys[GHP_PRECISIONS + 2] = {"memory_Bps"};
+    const char *keys[GHP_PRECISIONS + 3] = {"memory_Bps"};
     struct ghp_node node;
 
     if (!ghp_json_has(at, "peak")) return GHP_OK;
     for (int p = 0; p < GHP_PRECISIONS; p++)
         keys[p + 1] = ghp_precision_names[p];
+    keys[GHP_PRECISIONS + 1] = "fp16";
     GHP_TRY(ghp_json_get(at, "peak", &node));
     GHP_TRY(ghp_json_only_keys(&node, keys));
     for (int p = 0; p < GHP_PRECISIONS; p++)
         GHP_TRY(ghp_json_opt_real(&node, keys[p + 1], 0, 1e24, &peak->flops_per_s[p]));
+    GHP_TRY(ghp_json_opt_real(&node, "fp16", 0, 1e24, &peak->fp16_flops_per_s));
     return ghp_json_opt_real(&node, "memory_Bps", 0, 1e18, &peak->memory_Bps);
 }
 

@@ -43,6 +43,7 @@ struct ghp_gpus {         /* of one node */
 struct ghp_peak {
     double memory_Bps;
     double flops_per_s[GHP_PRECISIONS]; /* in the order of ghp_precision_names */
+    double fp16_flops_per_s; /* in half precision, which ghp does not train in; 0: as in bf16 */
 };
 
 struct ghp_machine {

@@ -3,6 +3,8 @@
 
 #include "core/base/text.h"
 
+#include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,14 +13,16 @@ extern const char *const ghp_machine_texts[], *const ghp_fabric_texts[];
 
 /* One kind of named thing. */
 struct catalog {
-    const char *what, *option, *format;
+    const char *what, *option, *other, *format; /* other: what to give in place of a name */
     const char *const *names, *const *texts;
 };
 
-static const struct catalog machines = {"machine", "--machine", "ghp.machine/2", ghp_machine_names,
-                                        ghp_machine_texts};
-static const struct catalog networks = {"network", "--network", "ghp.network/1", ghp_fabric_names,
-                                        ghp_fabric_texts};
+static const struct catalog machines = {
+    "machine",       "--machine",       "docs/how-to/expect.md says how to describe another one",
+    "ghp.machine/2", ghp_machine_names, ghp_machine_texts};
+static const struct catalog networks = {
+    "network",       "--network",      "a rate such as 2.5Gbit/s will do, too",
+    "ghp.network/1", ghp_fabric_names, ghp_fabric_texts};
 
 /* The first name that begins so, or else the nearest; NULL: none is near. */
 static const char *guess(const char *text, const char *const *names)
@@ -35,11 +39,11 @@ static enum ghp_status fail_name(const struct catalog *catalog, const char *name
     if (nearest != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "no %s and no file is called '%s'; did you mean '%s'? ghp-plan %s list "
-                        "shows all names",
-                        catalog->what, name, nearest, catalog->option);
+                        "shows all names; %s",
+                        catalog->what, name, nearest, catalog->option, catalog->other);
     return GHP_FAIL(GHP_ERR_USAGE,
-                    "no %s and no file is called '%s'; ghp-plan %s list shows all names",
-                    catalog->what, name, catalog->option);
+                    "no %s and no file is called '%s'; ghp-plan %s list shows all names; %s",
+                    catalog->what, name, catalog->option, catalog->other);
 }
 
 /* The document of that file or name; released by the caller. */
@@ -78,6 +82,39 @@ static enum ghp_status read_network(const struct ghp_node *root, struct ghp_link
     return ghp_link_read(root, link);
 }
 
+/* Bytes a second of "2.5Gbit/s", "100 Mb/s" or "25Gbps"; 0: the text is something else. */
+static double rate_of(const char *text)
+{
+    static const char *const ends[] = {"bit/s", "b/s", "bps", "bit"};
+    char *unit;
+    double rate = strtod(text, &unit);
+
+    unit += strspn(unit, " ");
+    if (strchr("GgMm", unit[0]) == NULL || unit[0] == '\0') return 0;
+    rate *= tolower((unsigned char)unit[0]) == 'g' ? 1e9 / 8 : 1e6 / 8;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (strcmp(unit + 1, ends[i]) == 0 && rate >= 1 && rate < 1e18) return rate;
+    return 0;
+}
+
+/* Ethernet of that rate. */
+static enum ghp_status open_rate(double bandwidth_Bps, struct ghp_link *link)
+{
+    double least = INFINITY;
+
+    for (int i = 0; ghp_fabric_names[i] != NULL; i++) {
+        struct ghp_link named;
+
+        if (!ghp_text_begins(ghp_fabric_names[i], "eth-")) continue;
+        GHP_TRY(ghp_fabric_open(ghp_fabric_names[i], &named));
+        if (fabs(log(named.bandwidth_Bps / bandwidth_Bps)) >= least) continue;
+        least = fabs(log(named.bandwidth_Bps / bandwidth_Bps));
+        *link = named;
+    }
+    link->bandwidth_Bps = bandwidth_Bps;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_fabric_open(const char *name, struct ghp_link *link)
 {
     enum ghp_status status;
@@ -85,6 +122,8 @@ enum ghp_status ghp_fabric_open(const char *name, struct ghp_link *link)
     struct ghp_json doc;
 
     *link = (struct ghp_link){0};
+    if (access(name, F_OK) != 0 && rate_of(name) > 0) return open_rate(rate_of(name), link);
+    if (access(name, F_OK) != 0 && ghp_text_ends(name, "/s")) return fail_name(&networks, name);
     GHP_TRY(open_json(&networks, name, &doc));
     root = ghp_json_root(&doc);
     status = read_network(&root, link);

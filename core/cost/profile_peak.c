@@ -17,6 +17,13 @@ int ghp_peak_nodes(const struct ghp_machine *machine, int workers)
     return gpus > 0 ? (workers + gpus - 1) / gpus : 1;
 }
 
+void ghp_peak_take_fp16(struct ghp_peak *peak)
+{
+    int half = ghp_precision_index((struct ghp_precision){.element_bytes = 2});
+
+    if (peak->fp16_flops_per_s > 0) peak->flops_per_s[half] = peak->fp16_flops_per_s;
+}
+
 bool ghp_profile_is_peak(const struct ghp_profile *profile)
 {
     return profile->created != NULL && strcmp(profile->created, created) == 0;

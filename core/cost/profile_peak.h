@@ -28,6 +28,9 @@ enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
  * Source   docs/results/published-runs.md, which bench/published prints */
 extern const double ghp_peak_range[2];
 
+/* Makes the machine's figure of fp16 that of bf16. By rule of thumb one stands for the other: both take two bytes. */
+void ghp_peak_take_fp16(struct ghp_peak *peak);
+
 /* Nodes that these workers fill with a GPU for each; 1 if the machine does not have GPUs. */
 int ghp_peak_nodes(const struct ghp_machine *machine, int workers);
 

@@ -2,6 +2,7 @@
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/cost/named_machine.h"
+#include "core/cost/profile_peak.h"
 #include "onnx/network.h"
 #include "planner/expect/answer.h"
 #include "planner/make/trust.h"
@@ -12,9 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const precisions[] = {"float", "double", "tf32", "bf16", NULL};
+static const char *const precisions[] = {"float", "double", "tf32", "bf16", "fp16", NULL};
+static const char *const other_precisions[] = {"fp32", "float", "fp64", "double",
+                                               "half", "fp16",  NULL};
+enum { FP16 = GHP_PRECISIONS }; /* its place in the names above */
 static const char *machine_name, *profile_path, *network_name, *nodes_text, *measured_text;
-static int64_t batch, micro_batches = 1;
+static int64_t batch, micro_batches = 1, gpus;
 static int64_t tensor = 1, pipeline = 1;
 static int precision, way, sharding;
 static bool recompute;
@@ -39,12 +43,20 @@ static const struct ghp_opt options[] = {
      .target = &nodes_text,
      .argument = "H[,H...]",
      .help = "nodes of that machine; several numbers give a table [1, or those of the profile]"},
+    {.name = "gpus",
+     .kind = GHP_OPT_INT,
+     .target = &gpus,
+     .argument = "G",
+     .min = 1,
+     .max = 1 << 16,
+     .help = "GPUs of each node that train [all]"},
     {.name = "network",
      .kind = GHP_OPT_TEXT,
      .target = &network_name,
      .argument = "NETWORK|list",
      .known = ghp_fabric_names,
-     .help = "a network file, or one of ghp's named networks, between the nodes"},
+     .help = "between the nodes: a network file, one of ghp's named networks, or a rate such as "
+             "2.5Gbit/s"},
     {.name = "batch",
      .letter = 'b',
      .kind = GHP_OPT_INT,
@@ -64,7 +76,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &precision,
      .choices = precisions,
-     .help = "numbers that it computes in"},
+     .synonyms = other_precisions,
+     .help = "numbers that it computes in; ghp itself trains in all but fp16"},
     {.name = "plan",
      .kind = GHP_OPT_CHOICE,
      .target = &way,
@@ -123,9 +136,8 @@ static const struct ghp_tool tool = {
              "       ghp-expect --machine list",
     .example = "ghp-expect gpt2-124m --machine a100-sxm-40-8 --nodes 1,2 \\\n"
                "             --network eth-10 --batch 128 --precision bf16",
-    .common =
-        "machine profile nodes network batch micro-batches precision plan tensor pipeline shard "
-        "recompute measured json",
+    .common = "machine profile nodes gpus network batch micro-batches precision plan tensor "
+              "pipeline shard recompute measured json",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
     .libraries = say_libraries,
@@ -163,13 +175,17 @@ static enum ghp_status read_nodes(int own, struct ghp_expect_question *q)
                     nodes_text);
 }
 
-/* Seconds of a step by "1.9s", "190ms", "412 samples/s", "51k tokens/s". */
+/* Seconds of a step by "1.9s", "190ms", "412 samples/s", "51k tokens/s", or as progress bars have it "1.9s/it". */
 static enum ghp_status read_measured(struct ghp_expect_question *q)
 {
     static const struct {
         const char *unit;
         double seconds; /* of one; 0: a rate */
-    } units[] = {{"s", 1}, {"ms", 1e-3}, {"samples/s", 0}, {"images/s", 0}, {"tokens/s", 0}};
+        char of;        /* which is of steps, samples or tokens */
+    } units[] = {{"s", 1, 0},         {"ms", 1e-3, 0},       {"s/it", 1, 0},
+                 {"s/step", 1, 0},    {"ms/step", 1e-3, 0},  {"it/s", 0, 's'},
+                 {"steps/s", 0, 's'}, {"samples/s", 0, 'x'}, {"images/s", 0, 'x'},
+                 {"img/s", 0, 'x'},   {"tokens/s", 0, 't'},  {"tok/s", 0, 't'}};
     static const double least = 1e-9, most = 1e15;
     double samples = (double)q->setup.batch, tokens = (double)ghp_model_tokens(q->setup.model),
            value, times = 1;
@@ -183,12 +199,13 @@ static enum ghp_status read_measured(struct ghp_expect_question *q)
     value *= times;
     for (size_t i = 0; i < sizeof units / sizeof units[0] && value > least && value < most; i++) {
         if (strcmp(unit, units[i].unit) != 0 || (units[i].seconds > 0 && times > 1)) continue;
-        if (unit[0] == 't' && !(tokens > 0))
+        if (units[i].of == 't' && !(tokens > 0))
             return GHP_FAIL(GHP_ERR_USAGE,
                             "network '%s' has no tokens; give --measured in samples/s",
                             q->setup.model->name);
         q->measured_s = units[i].seconds > 0 ? value * units[i].seconds
-                                             : samples * (unit[0] == 't' ? tokens : 1) / value;
+                        : units[i].of == 's' ? 1 / value
+                                             : samples * (units[i].of == 't' ? tokens : 1) / value;
         return GHP_OK;
     }
     return GHP_FAIL(
@@ -210,6 +227,9 @@ static enum ghp_status check(const char *const *files, int n_files)
             GHP_ERR_USAGE,
             "no machine given; add --machine MACHINE, one that --machine list shows, or "
             "--profile PROFILE");
+    if (profile_path != NULL && (gpus > 0 || precision == FP16))
+        return GHP_FAIL(GHP_ERR_USAGE, "--profile has its own workers, and ghp does not train in "
+                                       "fp16; leave --gpus and --precision fp16 out");
     if (batch == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "no batch given; add --batch B, a multiple of the workers");
     if (way == GHP_EXPECT_OWN && (tensor > 1 || pipeline > 1 || sharding > 0 || recompute))
@@ -253,13 +273,45 @@ static enum ghp_status check_profile(const struct reading *r)
                              (struct ghp_problem){ghp_setup_workers(&q->setup), q->setup.batch});
 }
 
+/* By rule of thumb a step in fp16 is one in bf16, at the machine's figure for fp16. */
+static struct ghp_precision computed_in(void)
+{
+    return precision == FP16 ? (struct ghp_precision){.element_bytes = 2}
+                             : ghp_precision_of(precision);
+}
+
+/* The machine, of which the GPUs and the precision that are asked for must be part. */
+static enum ghp_status open_machine(struct ghp_machine *machine)
+{
+    int half = ghp_precision_index((struct ghp_precision){.element_bytes = 2});
+    struct ghp_peak *peak = &machine->peak;
+
+    GHP_TRY(ghp_machine_open(machine_name, machine));
+    if (gpus > machine->gpus.count)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        machine->gpus.count > 0
+                            ? "a node of machine '%s' has %d GPUs; give --gpus as many or fewer"
+                            : "machine '%s' has %d GPUs; leave --gpus out",
+                        machine_name, machine->gpus.count);
+    if (precision == FP16) ghp_peak_take_fp16(peak);
+    if (precision == FP16 && !(peak->flops_per_s[half] > 0))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "machine '%s' computes in neither fp16 nor bf16; leave --precision out",
+                        machine_name);
+    if (precision == half && !(peak->flops_per_s[half] > 0) && peak->fp16_flops_per_s > 0)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "machine '%s' computes in fp16, and not in bf16; give --precision fp16",
+                        machine_name);
+    return GHP_OK;
+}
+
 static enum ghp_status read_question(const char *path, struct reading *r)
 {
     bool measured = profile_path != NULL;
     struct ghp_expect_question *q = &r->question;
 
     GHP_TRY(ghp_network_load(path, &r->model));
-    GHP_TRY(measured ? open_profile(r) : ghp_machine_open(machine_name, &r->machine));
+    GHP_TRY(measured ? open_profile(r) : open_machine(&r->machine));
     if (network_name != NULL) {
         GHP_TRY(ghp_fabric_open(network_name, &r->machine.inter));
         r->machine.gpus.cards = 0; /* of another network */
@@ -270,10 +322,12 @@ static enum ghp_status read_question(const char *path, struct reading *r)
                                          .machine = &r->machine,
                                          .profile = measured ? &r->profile : NULL,
                                          .nodes = q->nodes[0],
+                                         .gpus = (int)gpus,
                                          .batch = batch,
                                          .micro_batches = (int)micro_batches,
                                          .precision = measured ? ghp_profile_precision(&r->profile)
-                                                               : ghp_precision_of(precision),
+                                                               : computed_in(),
+                                         .fp16 = precision == FP16,
                                          .way = (enum ghp_expect_way)way,
                                          .degrees = {(int)tensor, (int)pipeline, recompute},
                                          .sharding = (enum ghp_param_sharding)sharding};

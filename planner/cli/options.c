@@ -13,10 +13,11 @@ const char *const ghp_plan_strategy_names[] = {
     GHP_STRATEGY_SEARCH_LIST(STRATEGY_TEXT)
 #undef STRATEGY_TEXT
         NULL};
-const char *const ghp_plan_precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
+static const char *const precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
 
-const char *const ghp_plan_shard_names[] = {"none", "gradients", "step", "micro-batch",
-                                            "pass", "auto",      NULL};
+/* Those of enum ghp_param_sharding, and auto. */
+static const char *const shard_names[] = {"none", "gradients", "step", "micro-batch",
+                                          "pass", "auto",      NULL};
 
 #define NAME(id, text) text,
 static const char *const solver_names[] = {GHP_SOLVER_LIST(NAME) NULL};
@@ -73,7 +74,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .argument = "NETWORK|list",
      .known = ghp_fabric_names,
      .help =
-         "a network file, or a named network (list: print them), between the nodes of --machine"},
+         "between the nodes of --machine: a network file, a named network (list: print them), or a "
+         "rate such as 2.5Gbit/s"},
     {.name = "set",
      .kind = GHP_OPT_LIST,
      .target = &ghp_plan_chosen.overrides,
@@ -144,7 +146,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
     {.name = "shard",
      .kind = GHP_OPT_CHOICE,
      .target = &ghp_plan_chosen.shard,
-     .choices = ghp_plan_shard_names,
+     .choices = shard_names,
      .synonyms = ghp_param_sharding_synonyms,
      .help = "shard parameters over the workers that hold the same: gradients: gradients and "
              "moments (ZeRO-2); step, micro-batch, pass: weights too (ZeRO-3, FSDP), gathered that "
@@ -269,7 +271,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
     {.name = "precision",
      .kind = GHP_OPT_CHOICE,
      .target = &ghp_plan_chosen.precision,
-     .choices = ghp_plan_precision_names,
+     .choices = precision_names,
      .help =
          "numbers that the plan computes in; a measured profile must have been measured in them"},
     {.name = "time-limit",

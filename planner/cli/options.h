@@ -26,9 +26,6 @@ extern struct ghp_plan_options ghp_plan_chosen;
 extern const struct ghp_opt ghp_plan_option_table[];
 extern const int ghp_plan_option_count;
 
-/* The choices of --strategy and --precision. */
-extern const char *const ghp_plan_strategy_names[], *const ghp_plan_precision_names[];
-/* Of --shard: those of enum ghp_param_sharding, and auto. */
-extern const char *const ghp_plan_shard_names[];
+extern const char *const ghp_plan_strategy_names[]; /* the choices of --strategy */
 
 #endif

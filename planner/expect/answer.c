@@ -50,7 +50,7 @@ static const char *binds(const struct ghp_expected *e)
     if (at->exposed_s > 0.5 * at->step_s)
         return "the links: computing waits for gradients most of the step";
     if (at->exposed_s > 0.1 * at->step_s) return "computing, then the links that gradients go over";
-    return "computing: it hides the reductions";
+    return at->comm_s > 0 ? "computing: it hides the reductions" : "computing: nothing is reduced";
 }
 
 /* Digits after the point that show a number: one, or more of one below `least`. */
@@ -90,6 +90,29 @@ static bool is_unusable(const struct ghp_expect_question *q, const struct ghp_ex
     return q->setup.profile != NULL && e->at.measured_share < 0.005 && !(e->range.low_s > 0);
 }
 
+/* The fraction of the peak FLOPs by the measured step; NAN: no peak is known. */
+static double measured_utilisation(const struct ghp_expect_question *q,
+                                   const struct ghp_expected *e)
+{
+    return e->utilisation * e->at.step_s / q->measured_s;
+}
+
+/* What a measured step below the range can mean. */
+static const char *find_too_quick(const struct ghp_expect_question *q, const struct ghp_expected *e)
+{
+    return measured_utilisation(q, e) > 1
+               ? "more than the peak FLOPs allow; check --batch, of all workers, and --precision"
+               : "below the range; check batch, precision and recomputation";
+}
+
+/* Whether the batch or the rate can be one worker's: the step is as many times as long as there are workers. */
+static bool is_of_one_worker(const struct ghp_expect_question *q, const struct ghp_expected *e)
+{
+    double step_s = q->measured_s / ghp_setup_workers(&q->setup);
+
+    return step_s >= e->range.low_s && step_s <= e->range.high_s;
+}
+
 static void print_measured(const struct ghp_expect_question *q, const struct ghp_expected *e)
 {
     if (is_unusable(q, e)) {
@@ -97,21 +120,23 @@ static void print_measured(const struct ghp_expect_question *q, const struct ghp
                decimals(1e3 * q->measured_s, 0.95), 1e3 * q->measured_s);
         return;
     }
-    printf("measured    %.*f ms, %.2f of the expected step: ", decimals(1e3 * q->measured_s, 0.95),
-           1e3 * q->measured_s, q->measured_s / e->at.step_s);
+    printf("measured    %.*f ms, ", decimals(1e3 * q->measured_s, 0.95), 1e3 * q->measured_s);
+    if (!isnan(e->utilisation)) printf("%.1f %% MFU, ", 100 * measured_utilisation(q, e));
+    printf("%.2f of the expected step: ", q->measured_s / e->at.step_s);
     if (q->measured_s <= e->range.high_s) {
-        puts(q->measured_s < e->range.low_s
-                 ? "below the range; check batch, precision and recomputation"
-                 : "normal, within the range");
+        puts(q->measured_s < e->range.low_s ? find_too_quick(q, e) : "normal, within the range");
         return;
     }
     printf("slower than the range; %.*f ms are not explained\n", step_decimals(e),
            1e3 * (q->measured_s - e->at.step_s));
+    if (is_of_one_worker(q, e))
+        printf("look first  whether batch or rate are one worker's: both are of all %d together\n",
+               ghp_setup_workers(&q->setup));
     printf(
         "look for    loading of samples (time steps of one and the same batch), another precision "
         "than %s,\n"
         "            attention without flash kernels, images not channels-last, a slow worker%s\n",
-        ghp_precision_name(q->setup.precision),
+        ghp_setup_precision(&q->setup),
         q->setup.nodes > 1
             ? ",\n            links slower than their name (time an all-reduce alone)"
             : "");
@@ -219,8 +244,7 @@ static void print_text(const struct ghp_expect_question *q, const struct answer 
     printf("# %s on %d node(s) of %s, %d worker%s, batch %lld, %s, plan %s\n# %s\n", model->name,
            q->setup.nodes, q->place, ghp_setup_workers(&q->setup),
            ghp_plural(ghp_setup_workers(&q->setup)), (long long)q->setup.batch,
-           ghp_precision_name(q->setup.precision), format_plan(&q->setup, plan),
-           format_source(q, source));
+           ghp_setup_precision(&q->setup), format_plan(&q->setup, plan), format_source(q, source));
     print_step(q, e);
     printf("rate        %.*f samples/s", decimals(rate, 0.95), rate);
     if (tokens > 0) printf(", %.0f tokens/s", rate * (double)tokens);
@@ -249,7 +273,7 @@ static json_t *question_object(const struct ghp_expect_question *q, bool *failed
     ghp_json_put(root, s->profile != NULL ? "profile" : "machine", json_string(q->place), failed);
     ghp_json_put(root, "global_batch", json_integer(s->batch), failed);
     ghp_json_put(root, "micro_batches", json_integer(s->micro_batches), failed);
-    ghp_json_put(root, "precision", json_string(ghp_precision_name(s->precision)), failed);
+    ghp_json_put(root, "precision", json_string(ghp_setup_precision(s)), failed);
     ghp_json_put(root, "plan", json_string(ghp_expect_ways[s->way]), failed);
     ghp_json_put(root, "tensor", json_integer(s->degrees.tensor), failed);
     ghp_json_put(root, "pipeline", json_integer(s->degrees.pipeline), failed);
@@ -296,6 +320,9 @@ static enum ghp_status print_object(const struct ghp_expect_question *q, const s
     if (a->second_node_Bps >= 0 && isfinite(a->second_node_Bps))
         ghp_json_put(root, "second_node_from_Bps", json_real(a->second_node_Bps), &failed);
     if (q->measured_s > 0) ghp_json_put(root, "measured_s", json_real(q->measured_s), &failed);
+    if (q->measured_s > 0 && !isnan(a->expected.utilisation))
+        ghp_json_put(root, "measured_flop_utilisation",
+                     json_real(measured_utilisation(q, &a->expected)), &failed);
     if (is_unusable(q, &a->expected)) ghp_json_put(root, "usable", json_false(), &failed);
     ghp_json_put(root, "changes", changes, &failed);
     return ghp_json_print_whole(root, failed, stdout);
@@ -366,7 +393,7 @@ static enum ghp_status print_table(const struct ghp_expect_question *q, const st
     char plan[PLAN_TEXT_SIZE], source[SOURCE_TEXT_SIZE];
 
     ghp_table_note(t, "%s on nodes of %s, batch %lld, %s, plan %s", at.model->name, q->place,
-                   (long long)at.batch, ghp_precision_name(at.precision), format_plan(&at, plan));
+                   (long long)at.batch, ghp_setup_precision(&at), format_plan(&at, plan));
     ghp_table_note(t, "%s", format_source(q, source));
     for (size_t c = 0; c < sizeof names / sizeof names[0]; c++)
         ghp_table_column(t, names[c][0], names[c][1], 'r');

@@ -54,7 +54,7 @@ bool ghp_has_attention(const struct ghp_model *model)
 }
 
 /* Whether a block of a transformer begins with the layer. */
-bool ghp_begins_block(const char *name)
+static bool begins_block(const char *name)
 {
     const char *dot = strrchr(name, '.');
 
@@ -112,7 +112,7 @@ void ghp_degrees_share_latency(const struct ghp_model *model, const struct ghp_s
     int sharded = 0, blocks = 0;
 
     for (int v = 0; v < model->n_layers; v++) {
-        blocks += ghp_begins_block(model->layers[v].name);
+        blocks += begins_block(model->layers[v].name);
         sharded += splits[v].sharding != GHP_SHARDING_NONE;
     }
     if (blocks == 0 || sharded < blocks) return;
@@ -131,9 +131,9 @@ static int set_recompute(const struct ghp_model *model, bool *recompute)
         const struct ghp_layer *layer = &model->layers[v];
         const char *next = v + 1 < model->n_layers ? model->layers[v + 1].name : "";
         bool last =
-            ghp_begins_block(next) || strcmp(next, "ln_f") == 0 || strcmp(next, "model.norm") == 0;
+            begins_block(next) || strcmp(next, "ln_f") == 0 || strcmp(next, "model.norm") == 0;
 
-        if (ghp_begins_block(layer->name)) inside = true;
+        if (begins_block(layer->name)) inside = true;
         recompute[v] = inside && !last && ghp_stage_may_recompute(layer);
         n += recompute[v];
         if (last) inside = false;
@@ -151,7 +151,7 @@ static enum ghp_status set_stages(const struct ghp_model *model, struct ghp_prob
     staging->stage[0] = (struct ghp_stage){0, problem.workers / n, 0};
     if (n < 2) return GHP_OK;
     for (int v = 0; v < model->n_layers; v++)
-        blocks += ghp_begins_block(model->layers[v].name);
+        blocks += begins_block(model->layers[v].name);
     if (blocks == 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "network '%s' has no blocks of a transformer to make stages of; leave "
@@ -164,7 +164,7 @@ static enum ghp_status set_stages(const struct ghp_model *model, struct ghp_prob
             "divisor of the blocks",
             blocks, model->name, n, GHP_MAX_STAGES);
     for (int v = 0; v < model->n_layers; v++) {
-        if (!ghp_begins_block(model->layers[v].name)) continue;
+        if (!begins_block(model->layers[v].name)) continue;
         if (seen > 0 && seen % (blocks / n) == 0)
             staging->stage[staging->n++] = (struct ghp_stage){v, problem.workers / n, 0};
         seen++;
@@ -194,9 +194,11 @@ static enum ghp_status check(struct ghp_problem problem, const struct ghp_degree
                         "divides the workers",
                         problem.workers, degrees->tensor, degrees->pipeline);
     if (problem.global_batch % (problem.workers / replica) != 0)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "a batch of %lld does not come out on %lld replicas; use a multiple",
-                        (long long)problem.global_batch, (long long)(problem.workers / replica));
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "a batch of %lld does not come out on %lld replicas; use a multiple of %lld",
+            (long long)problem.global_batch, (long long)(problem.workers / replica),
+            (long long)(problem.workers / replica));
     if (degrees->tensor > 1 && problem.global_batch / (problem.workers / replica) <= INT_MAX)
         alone = (int)(problem.global_batch / (problem.workers / replica));
     if (share_samples(problem, degrees, micro_batches)) return GHP_OK;
@@ -210,9 +212,10 @@ static enum ghp_status check(struct ghp_problem problem, const struct ghp_degree
     if (problem.global_batch < least)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a batch of %lld in %d micro-batch%s deals less than one sample to each of "
-                        "%d workers, also of those that divide layers; use %lld or more%s",
+                        "%d workers%s; use %lld or more%s",
                         (long long)problem.global_batch, micro_batches,
                         micro_batches > 1 ? "es" : "", problem.workers / degrees->pipeline,
+                        degrees->tensor > 1 ? ", also of those that divide layers" : "",
                         (long long)least, micro_batches > 1 ? ", or fewer micro-batches" : "");
     if (micro_batches > 1 && problem.global_batch % least != 0)
         return GHP_FAIL(GHP_ERR_INPUT,

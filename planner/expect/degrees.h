@@ -13,9 +13,6 @@ struct ghp_degrees {
     bool recompute;       /* of each block of a transformer all but its output */
 };
 
-/* Whether a block of a transformer begins with a layer of that name. */
-bool ghp_begins_block(const char *name);
-
 bool ghp_has_attention(const struct ghp_model *model);
 
 /* What splits are checked against: without stages the samples of a micro-batch, of which there may be fewer than

@@ -27,12 +27,18 @@ static int workers_per_node(const struct ghp_expect_setup *setup)
 
     if (measured != NULL)
         return ghp_machine_workers_per_node(&measured->machine, measured->workers);
-    return machine->gpus.count > 0 ? machine->gpus.count : machine->packages;
+    if (machine->gpus.count == 0) return machine->packages;
+    return setup->gpus > 0 ? setup->gpus : machine->gpus.count;
 }
 
 int ghp_setup_workers(const struct ghp_expect_setup *setup)
 {
     return setup->nodes * workers_per_node(setup);
+}
+
+const char *ghp_setup_precision(const struct ghp_expect_setup *setup)
+{
+    return setup->fp16 ? "fp16" : ghp_precision_name(setup->precision);
 }
 
 /* The profile as measured, on this many nodes joined by the setup's link. */
@@ -223,7 +229,7 @@ enum ghp_status ghp_expect_step(const struct ghp_expect_setup *setup, struct ghp
 {
     const struct ghp_machine *machine = setup->machine;
     double peak = machine->peak.flops_per_s[ghp_precision_index(setup->precision)] * setup->nodes *
-                  (machine->gpus.count > 0 ? machine->gpus.count : 1);
+                  (machine->gpus.count > 0 ? workers_per_node(setup) : 1);
 
     GHP_TRY(predict(setup, &expected->at, &expected->range));
     GHP_TRY(split_step(setup, expected));
@@ -330,6 +336,25 @@ static void try_local_statistics(struct changing *c)
     ghp_model_release(&local);
 }
 
+/* Tries the other precisions that the machine has figures of. */
+static void try_precisions(struct changing *c)
+{
+    struct ghp_machine machine = *c->from->machine; /* shares what it points to */
+    struct ghp_expect_setup to = *c->from;
+    char text[GHP_EXPECT_TEXT_SIZE];
+
+    if (c->from->profile != NULL) return;
+    to.machine = &machine;
+    for (int p = 0; p < GHP_PRECISIONS; p++) {
+        to.precision = ghp_precision_of(p);
+        if (ghp_precision_same(to.precision, c->from->precision)) continue;
+        to.fp16 = to.precision.element_bytes == 2 && !(machine.peak.flops_per_s[p] > 0);
+        if (to.fp16) ghp_peak_take_fp16(&machine.peak);
+        snprintf(text, sizeof text, "compute in %s", ghp_setup_precision(&to));
+        try_change(c, to, text);
+    }
+}
+
 int ghp_expect_changes(const struct ghp_expect_setup *setup, const struct ghp_expected *expected,
                        struct ghp_expect_change changes[GHP_EXPECT_CHANGES])
 {
@@ -337,13 +362,7 @@ int ghp_expect_changes(const struct ghp_expect_setup *setup, const struct ghp_ex
     char text[GHP_EXPECT_TEXT_SIZE];
     struct ghp_expect_setup to;
 
-    for (int p = 0; p < GHP_PRECISIONS && setup->profile == NULL; p++) {
-        to = *setup;
-        to.precision = ghp_precision_of(p);
-        if (ghp_precision_same(to.precision, setup->precision)) continue;
-        snprintf(text, sizeof text, "compute in %s", ghp_precision_names[p]);
-        try_change(&c, to, text);
-    }
+    try_precisions(&c);
     to = *setup;
     to.batch *= 2;
     snprintf(text, sizeof text, "twice the batch, %lld samples a step", (long long)to.batch);

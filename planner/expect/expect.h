@@ -21,9 +21,11 @@ struct ghp_expect_setup {
     /* what was measured on that machine, with as many workers a node; NULL: data sheets; borrowed */
     const struct ghp_profile *profile;
     int nodes;
+    int gpus;          /* of each node that train; 0: all, or those of the profile */
     int64_t batch;     /* global */
     int micro_batches; /* 1: gradients are not added up over parts of the batch */
     struct ghp_precision precision;
+    bool fp16; /* with two bytes: fp16 in place of bf16, of which the machine has the figure */
     enum ghp_expect_way way;
     bool suggests;              /* with GHP_EXPECT_OWN: a good plan that is found quickly will do */
     struct ghp_degrees degrees; /* zeroed: of one each; not with GHP_EXPECT_OWN */
@@ -42,6 +44,9 @@ struct ghp_expected {
 /* Workers of a setup: on each node as many as were measured; by data sheets a GPU each, or without GPUs a processor
  * each. */
 int ghp_setup_workers(const struct ghp_expect_setup *setup);
+
+/* float, double, tf32, bf16 or fp16. */
+const char *ghp_setup_precision(const struct ghp_expect_setup *setup);
 
 /* Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_USAGE (an impossible batch or machine); errors of planning */
 enum ghp_status ghp_expect_step(const struct ghp_expect_setup *setup,

@@ -52,6 +52,9 @@ static void test_machines(void)
 
 static void test_networks(void)
 {
+    /* none of bits */
+    static const char *const others[] = {"10GB/s",  "Gbit/s", "-1Gbit/s",
+                                         "0Mbit/s", "10",     "nanGbps"};
     struct ghp_link link;
 
     for (int i = 0; ghp_fabric_names[i] != NULL; i++) {
@@ -62,6 +65,17 @@ static void test_networks(void)
     CHECK_NEAR(link.bandwidth_Bps, 400e9, 0); /* 8 x 400 Gbit/s */
     CHECK_STATUS(ghp_fabric_open("ib-400x9", &link), GHP_ERR_USAGE);
     CHECK_MESSAGE("did you mean 'ib-400x");
+    /* rates of no name, with the latency of the Ethernet next to them */
+    CHECK_STATUS(ghp_fabric_open("100 Mbit/s", &link), GHP_OK);
+    CHECK_NEAR(link.bandwidth_Bps, 12.5e6, 0);
+    CHECK_NEAR(link.latency_s, 5e-5, 0);
+    CHECK_STATUS(ghp_fabric_open("12.5Gbps", &link), GHP_OK);
+    CHECK_NEAR(link.bandwidth_Bps, 12.5e9 / 8, 0);
+    CHECK_NEAR(link.latency_s, 2.5e-5, 0);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        CHECK_STATUS(ghp_fabric_open(others[i], &link), GHP_ERR_USAGE);
+        CHECK_MESSAGE("a rate such as 2.5Gbit/s");
+    }
 }
 
 static void test_peak(void)
@@ -83,6 +97,10 @@ static void test_peak(void)
     CHECK_STATUS(ghp_machine_open("v100-sxm-16-8", &m), GHP_OK);
     CHECK_STATUS(ghp_profile_peak(&m, 8, ghp_precision_of(3), &p), GHP_ERR_INPUT);
     CHECK_MESSAGE("does not compute in bf16; give --precision one of: float, double");
+    ghp_peak_take_fp16(&m.peak);
+    CHECK_STATUS(ghp_profile_peak(&m, 8, ghp_precision_of(3), &p), GHP_OK);
+    CHECK_NEAR(p.analytic.flops_per_s, 125e12 / 2, 1);
+    ghp_profile_release(&p);
     ghp_machine_release(&m);
     /* a node without GPUs is its workers' in equal parts */
     CHECK_STATUS(ghp_machine_open("xeon-8180-2", &m), GHP_OK);

@@ -33,12 +33,18 @@ grep -q second_node own && fail "ghp's own plan has data parallelism's second no
 
 # the same measured step in three units; three times as long
 for measured in "$(awk -v s="$a" 'BEGIN { print 1e3 * s "ms" }')" "$(awk -v s="$a" 'BEGIN { print 128 / s " samples/s" }')" \
-    "$(awk -v s="$a" 'BEGIN { print 0.128 * 256 / s "k tokens/s" }')"; do
+    "$(awk -v s="$a" 'BEGIN { print 0.128 * 256 / s "k tokens/s" }')" "$(awk -v s="$a" 'BEGIN { print 1 / s "it/s" }')"; do
     "${expect[@]}" --measured "$measured" | grep -q '^measured .* 1.00 of the expected step: normal' ||
         fail "'$measured' is not normal"
 done
-"${expect[@]}" --measured "$(awk -v s="$a" 'BEGIN { print 3 * s "s" }')" | grep -q 'slower than' ||
-    fail "three times as long is not slow"
+"${expect[@]}" --measured "$(awk -v s="$a" 'BEGIN { print 3 * s "s" }')" >out
+grep -q 'slower than' out || fail "three times as long is not slow: $(cat out)"
+grep -q '^look first' out && fail "three times as long is taken for one of eight workers' batch: $(cat out)"
+# eight times as long as with all workers, and more FLOPs than there are
+"${expect[@]}" --measured "$(awk -v s="$a" 'BEGIN { print 8 * s "s" }')" | grep -q '^look first .* all 8 together' ||
+    fail "one worker's rate is not seen"
+"${expect[@]}" --measured "$(awk -v s="$a" 'BEGIN { print s / 8 "s" }')" >out
+grep -qE '^measured .* [1-9][0-9]{2}\.[0-9] % MFU, .*more than the peak FLOPs allow' out || fail "an impossible rate: $(cat out)"
 
 "${expect[@]}" --nodes 1,2,3 --network eth-100 >table || fail "several nodes: exit $?"
 [ "$(grep -c '^ *[123] ' table)" = 3 ] || fail "no table of three rows: $(cat table)"
@@ -48,6 +54,26 @@ holds several "[p['feasible'] for p in o['points']] == [True, True, False] and a
     p[k] == json.load(open(f))[k] for p, f in zip(o['points'], ('one', 'slow'))
     for k in ('step_s', 'low_s', 'high_s', 'workers', 'flop_utilisation', 'peak_bytes'))" || fail "other points"
 denied 1 '48 replicas' "${expect[@]}" --nodes 3,6 --network eth-10 --json
+# some of a node's GPUs, and a link of no name
+"${expect[@]}" --gpus 1 --json >few || fail "one GPU: exit $?"
+awk -v a="$a" -v f="$(number step_s few)" -v w="$(number workers few)" -v u="$(number flop_utilisation few)" \
+    'BEGIN { exit !(w == 1 && f > 6 * a && f < 8 * a && u < 0.5) }' || fail "one GPU: $(cat few)"
+"${expect[@]}" --gpus 2 --nodes 2 --network '100 Mbit/s' --json >few || fail "two GPUs a node: exit $?"
+[ "$(number workers few)" = 4 ] || fail "not 4 workers: $(cat few)"
+denied 2 "has 8 GPUs; give --gpus as many or fewer" "${expect[@]}" --gpus 9
+denied 2 "'xeon-8180-2' has 0 GPUs; leave --gpus out" "$GHP_BIN/ghp-expect" gpt2-124m --machine xeon-8180-2 --batch 8 --gpus 1
+# fp16: at bf16's figure, or at one of its own where there is no bf16
+"${expect[@]/bf16/fp16}" --json >half || fail "fp16: exit $?"
+holds half "o['step_s'] == $a and o['precision'] == 'fp16'" || fail "fp16 is not as bf16: $(cat half)"
+volta=("$GHP_BIN/ghp-expect" gpt2-124m@256 --machine v100-sxm-32-8 --batch 128)
+"${volta[@]}" --precision fp16 --json >half || fail "fp16 on a V100: exit $?"
+"${volta[@]}" --json >single || fail "float on a V100: exit $?"
+holds single "abs([c['gain_s'] for c in o['changes'] if c['change'] == 'compute in fp16'][0] - o['step_s'] + $(number step_s half)) \
+    < 1e-9" || fail "fp16 is not suggested: $(cat single)"
+holds half "0.1 < o['flop_utilisation'] < 0.5 and not any('compute in' in c['change'] for c in o['changes'])" ||
+    fail "fp16 on a V100: $(cat half)"
+denied 2 "computes in fp16, and not in bf16; give --precision fp16" "${volta[@]}" --precision bf16
+denied 2 'computes in neither fp16 nor bf16' "$GHP_BIN/ghp-expect" gpt2-124m --machine xeon-8180-2 --batch 8 --precision fp16
 # batch norms: their exchanges do not count as computing, and local statistics are named as what they gain
 norms=("$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/resnet18.json" --machine xeon-8180-2 --nodes 4 --network eth-1 --batch 32)
 "${norms[@]}" --json >norms || fail "batch norms: exit $?"
@@ -93,6 +119,7 @@ grep -q 'plan data, tensor 2, pipeline 2, 4 micro-batches$' out || fail "degrees
     fail "tensor parallelism over PCIe: exit $?"
 awk -v l="$(number links_s tensor)" -v s="$(number step_s tensor)" 'BEGIN { exit !(l > 0.5 * s && l < s) }' ||
     fail "exchanges do not bind: $(cat tensor)"
+denied 1 'a batch of 4 does not come out on 8 replicas; use a multiple of 8' "${expect[@]/128/4}"
 denied 1 'does not divide the 12 heads' "${expect[@]}" --tensor 8
 denied 1 '128 in 32 micro-batches .* one sample to each of 8 workers.*; use 256 or more, or fewer micro-batches' \
     "${expect[@]}" --micro-batches 32
@@ -139,6 +166,7 @@ PY
     sed 's/"inter".*/"inter": {"latency_s": 0, "bandwidth_Bps": 0}/' "$profile" >alone.json
     denied 2 'measured on one node' "$GHP_BIN/ghp-expect" net.json --profile alone.json --batch 8 --nodes 2
     denied 2 'leave --machine out' "${measured[@]}" --machine h100-sxm-8
+    denied 2 'leave --gpus and --precision fp16 out' "${measured[@]}" --gpus 1
     denied 1 'knows no operation of' "$GHP_BIN/ghp-expect" "$GHP_SOURCE/models/vgg16.json" --profile "$profile" --batch 8
 fi
 
