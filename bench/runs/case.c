@@ -38,6 +38,9 @@ static void check_row(struct ghp_run_case *item)
     if (is_given(row, GHP_COLUMN_SHARDING) && !ghp_run_case_sharding(row, &sharding))
         ghp_run_case_refuse(item, "ghp does not know how '%s' shards",
                             row->text[GHP_COLUMN_SHARDING]);
+    if (ghp_run_row_has(row, GHP_COLUMN_MODEL, "lora") ||
+        ghp_run_row_has(row, GHP_COLUMN_NOTE, "lora"))
+        ghp_run_case_refuse(item, "adapters are trained, and not the network");
     if (ghp_run_row_has(row, GHP_COLUMN_SPLIT, "spatial"))
         ghp_run_case_refuse(item, "images are split spatially");
     if (ghp_run_row_number(row, GHP_COLUMN_VPP, 1) > 1)
@@ -57,24 +60,32 @@ static void check_row(struct ghp_run_case *item)
         ghp_run_case_refuse(item, "dp, tp and pp do not make %d devices", item->devices);
 }
 
+/* The first word that the row has counts: what computes in half precision keeps weights in fp32. */
 static void read_precision(struct ghp_run_case *item)
 {
     static const struct {
-        const char *word, *name;
-    } words[] = {{"fp32", "float"}, {"float32", "float"}, {"tf32", "tf32"},
-                 {"bf16", "bf16"},  {"fp16", "bf16"},     {"fp8", NULL}};
+        const char *word;
+        struct ghp_precision precision;
+        bool fp16;
+    } words[] = {{"fp8", {0, false}, false},  {"int8", {0, false}, false},
+                 {"bf16", {2, false}, false}, {"bfloat16", {2, false}, false},
+                 {"fp16", {2, false}, true},  {"float16", {2, false}, true},
+                 {"half", {2, false}, true},  {"mixed", {2, false}, true},
+                 {"amp", {2, false}, true},   {"tf32", {4, true}, false},
+                 {"fp32", {4, false}, false}, {"float32", {4, false}, false},
+                 {"fp64", {8, false}, false}};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (!ghp_run_row_has(item->row, GHP_COLUMN_PRECISION, words[i].word)) continue;
-        for (int p = 0; p < GHP_PRECISIONS && words[i].name != NULL; p++)
-            if (strcmp(ghp_precision_names[p], words[i].name) == 0) {
-                item->precision = ghp_precision_of(p);
-                return;
-            }
+        item->precision = words[i].precision;
+        item->fp16 = words[i].fp16;
+        break;
     }
     if (item->row->text[GHP_COLUMN_PRECISION][0] == '\0')
         ghp_run_case_refuse(item, "no precision is published");
-    ghp_run_case_refuse(item, "ghp does not compute in %s", item->row->text[GHP_COLUMN_PRECISION]);
+    if (item->precision.element_bytes == 0)
+        ghp_run_case_refuse(item, "ghp does not compute in %s",
+                            item->row->text[GHP_COLUMN_PRECISION]);
 }
 
 enum ghp_status ghp_run_case_open(const struct ghp_run_row *row, const char *models,
@@ -82,7 +93,7 @@ enum ghp_status ghp_run_case_open(const struct ghp_run_row *row, const char *mod
 {
     *item = (struct ghp_run_case){.row = row,
                                   .measured_s = ghp_run_row_seconds(row, GHP_COLUMN_STEP),
-                                  .devices = (int)ghp_run_row_number(row, GHP_COLUMN_DEVICES, 0)};
+                                  .devices = ghp_run_row_count(row, GHP_COLUMN_DEVICES, 0)};
     check_row(item);
     read_precision(item);
     if (item->reason[0] == '\0') GHP_TRY(ghp_run_case_model(item, models));

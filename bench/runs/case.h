@@ -15,7 +15,7 @@
 #include "core/program/lowering.h"
 #include "core/sharding/stage.h"
 
-enum { GHP_RUN_REASON_SIZE = 160 };
+enum { GHP_RUN_REASON_SIZE = 256 };
 
 struct ghp_run_case {
     const struct ghp_run_row *row;
@@ -25,6 +25,7 @@ struct ghp_run_case {
     struct ghp_model model;
     struct ghp_machine machine;
     struct ghp_precision precision;
+    bool fp16; /* of two bytes: fp16, not bf16 */
     struct ghp_staging staging;
     struct ghp_split *splits;     /* one a layer, owned */
     bool *recompute;              /* one a layer, owned */

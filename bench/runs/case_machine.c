@@ -17,6 +17,7 @@ static const struct {
     const char *words[2], *machine;
 } devices[] = {
     {{"nvl", ""}, NULL},
+    {{"v100", "pcie"}, NULL},
     {{"v100", "32"}, "v100-sxm-32-8"},
     {{"v100", ""}, "v100-sxm-16-8"},
     {{"a100", "pcie"}, "a100-pcie-80-8"},
@@ -36,20 +37,17 @@ static const struct {
     {{"epyc 7763", ""}, "epyc-7763-2"},
 };
 
-/* Gigabytes a second of one InfiniBand port, by its name. */
+/* Gigabits a second of one InfiniBand port, by its name. A number after it says another rate: "HDR100". */
 static const struct {
     const char *name;
-    double GBps;
-} rates[] = {{"ndr", 50}, {"hdr", 25}, {"edr", 12.5}, {"fdr", 7}};
+    double Gbps;
+} rates[] = {{"ndr", 400}, {"hdr", 200}, {"edr", 100}, {"fdr", 56}};
 
 /* Bytes a second of units of a network's rate: "25 GbE", "100 Gb/s", "10 GigE", "3.2 Tb/s". */
 static const struct {
     const char *name;
     double Bps;
 } units[] = {{"Gb", 1e9 / 8}, {"Gig", 1e9 / 8}, {"Tb", 1e12 / 8}};
-
-/* V100's tensor cores compute in fp16, in place of bf16: its data sheet's 125 TFLOP/s (NVIDIA, January 2020). */
-static const double v100_half_flops = 125e12;
 
 /* The number that ends where `at` is, blanks left out; 0: there is none. */
 static double number_up_to(const char *text, const char *at)
@@ -80,7 +78,8 @@ static double link_rate(const char *text)
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
         for (const char *at = text; *at != '\0'; at++)
             if (strncasecmp(at, rates[i].name, 3) == 0)
-                return rates[i].GBps * 1e9 * cards_before(text, at);
+                return (isdigit((unsigned char)at[3]) ? strtod(at + 3, NULL) : rates[i].Gbps) *
+                       1e9 / 8 * cards_before(text, at);
     return 0;
 }
 
@@ -151,7 +150,7 @@ static void set_nodes(struct ghp_run_case *item)
     struct ghp_machine *machine = &item->machine;
     int nodes = ghp_peak_nodes(machine, item->devices), each;
 
-    machine->nodes = (int)ghp_run_row_number(item->row, GHP_COLUMN_NODES, nodes);
+    machine->nodes = ghp_run_row_count(item->row, GHP_COLUMN_NODES, nodes);
     if (machine->nodes < 1) machine->nodes = nodes;
     if (item->devices % machine->nodes != 0)
         ghp_run_case_refuse(item, "%d devices are not as many on each of %d nodes", item->devices,
@@ -164,7 +163,6 @@ static void set_nodes(struct ghp_run_case *item)
 
 enum ghp_status ghp_run_case_machine(struct ghp_run_case *item)
 {
-    int half = ghp_precision_index((struct ghp_precision){.element_bytes = 2});
     const char *name = find_machine(item->row);
 
     if (name == NULL) {
@@ -173,11 +171,10 @@ enum ghp_status ghp_run_case_machine(struct ghp_run_case *item)
     }
     GHP_TRY(ghp_machine_open(name, &item->machine));
     set_nodes(item);
-    if (strncmp(name, "v100", 4) == 0 && ghp_run_row_has(item->row, GHP_COLUMN_PRECISION, "fp16"))
-        item->machine.peak.flops_per_s[half] = v100_half_flops;
+    if (item->fp16) ghp_peak_take_fp16(&item->machine.peak);
     set_sockets(item);
     if (!(item->machine.peak.flops_per_s[ghp_precision_index(item->precision)] > 0))
         ghp_run_case_refuse(item, "machine '%s' has no figure for %s", name,
-                            ghp_precision_name(item->precision));
+                            item->fp16 ? "fp16" : ghp_precision_name(item->precision));
     return set_links(item);
 }

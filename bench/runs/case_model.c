@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_SIZE = 1 << 20 }; /* layers, width, vocabulary */
+
 /* A transformer as its config has it. */
 struct sizes {
     const char *family; /* "gpt2" or "llama" */
@@ -50,13 +52,15 @@ static const struct {
     {{"gpt", "1.3b", ""}, {"gpt2", 24, 2048, 16, 16, 8192, 51200}},
 };
 
-/* The number after a name such as "h=" in the text; 0: it is not there. */
+/* The number after a name such as "h=" in the text; 0: it is not there, or no size of a network. */
 static int64_t number_after(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
+    int64_t number = at == NULL || (at != text && isalnum((unsigned char)at[-1]))
+                         ? 0
+                         : strtoll(at + strlen(name), NULL, 10);
 
-    return at == NULL || (at != text && isalnum((unsigned char)at[-1])) ? 0
-                                                                        : atoll(at + strlen(name));
+    return number <= MOST_SIZE ? number : 0;
 }
 
 static bool find_sizes(const struct ghp_run_row *row, struct sizes *sizes)

@@ -112,8 +112,8 @@ static int64_t bucket_bytes(const struct ghp_run_case *item, int tp)
 enum ghp_status ghp_run_case_plan(struct ghp_run_case *item)
 {
     const struct ghp_run_row *row = item->row;
-    int tp = (int)ghp_run_row_number(row, GHP_COLUMN_TP, 1);
-    int pp = (int)ghp_run_row_number(row, GHP_COLUMN_PP, 1);
+    int tp = ghp_run_row_count(row, GHP_COLUMN_TP, 1);
+    int pp = ghp_run_row_count(row, GHP_COLUMN_PP, 1);
     int64_t batch = ghp_run_row_number(row, GHP_COLUMN_GLOBAL_BATCH, 0);
     int replicas = tp > 0 && pp > 0 ? item->devices / (tp * pp) : 0;
     struct ghp_degrees degrees = {tp, pp, ghp_run_row_has(row, GHP_COLUMN_RECOMPUTE, "full")};

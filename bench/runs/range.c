@@ -1,6 +1,7 @@
 /* bench/runs/range.c - see range.h. */
 #include "bench/runs/range.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 static const double tail = 0.05, rounding = 1e-9;
@@ -48,7 +49,11 @@ void ghp_run_range(struct ghp_run_ratio *ratios, int n, int without, double rang
 int ghp_run_range_holds(struct ghp_run_ratio *ratios, int n, int families)
 {
     int held = 0;
+    bool several = false;
 
+    for (int i = 1; i < n; i++)
+        several |= ratios[i].family != ratios[0].family;
+    if (!several) return -1;
     for (int f = 0; f < families; f++) {
         double range[2];
 

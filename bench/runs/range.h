@@ -15,7 +15,7 @@ struct ghp_run_ratio {
  * without  a family that is left out; -1: none */
 void ghp_run_range(struct ghp_run_ratio *ratios, int n, int without, double range[2]);
 
-/* How many of the ratios lie in the range that all other families give. */
+/* How many of the ratios lie in the range that all other families give; -1: all are of one family. */
 int ghp_run_range_holds(struct ghp_run_ratio *ratios, int n, int families);
 
 #endif

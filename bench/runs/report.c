@@ -364,9 +364,12 @@ static enum ghp_status print_range(const struct report *r)
         ghp_run_range(ratios, n, -1, range);
         printf("\n# by the rule of thumb alone, nine tenths of the steps, of each family as many, "
                "are %.2f "
-               "to %.2f of the predicted;\n# %d of %d rows (%.0f %%) lie in the range of all other "
-               "families\n\n",
-               range[0], range[1], held, n, 100.0 * held / n);
+               "to %.2f of the predicted\n",
+               range[0], range[1]);
+        if (held >= 0)
+            printf("# %d of %d rows (%.0f %%) lie in the range of all other families\n", held, n,
+                   100.0 * held / n);
+        putchar('\n');
     }
     free(ratios);
     return GHP_OK;

@@ -14,7 +14,7 @@ enum { FIELDS_MOST = 256 };
 /* Spreadsheets begin a file in UTF-8 with it. */
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 
-static const int64_t most_number = 1000000000000000;
+static const int64_t most_number = 1000000000000000, most_count = 1000000;
 
 static const char *const names[GHP_COLUMNS] = {
 #define GHP_COLUMN_NAME(id, text) text,
@@ -147,6 +147,13 @@ int64_t ghp_run_row_number(const struct ghp_run_row *row, enum ghp_column column
     /* "4 nodes" is 4; "1.5k" and "1,024" do not count */
     if (end == row->text[column] || value < 0 || value >= most_number) return usual;
     return isalnum((unsigned char)*end) || *end == '.' || *end == ',' ? usual : value;
+}
+
+int ghp_run_row_count(const struct ghp_run_row *row, enum ghp_column column, int usual)
+{
+    int64_t value = ghp_run_row_number(row, column, usual);
+
+    return value <= most_count ? (int)value : usual;
 }
 
 double ghp_run_row_seconds(const struct ghp_run_row *row, enum ghp_column column)

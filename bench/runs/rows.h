@@ -64,6 +64,9 @@ void ghp_run_rows_release(struct ghp_run_rows *rows); /* accepts a zeroed one */
 /* The field as a whole number; `usual` if it has none. */
 int64_t ghp_run_row_number(const struct ghp_run_row *row, enum ghp_column column, int64_t usual);
 
+/* The same as a number of devices, nodes or parts: of more than a million it is `usual`. */
+int ghp_run_row_count(const struct ghp_run_row *row, enum ghp_column column, int usual);
+
 /* The field as seconds; 0: it holds something else than a positive number. */
 double ghp_run_row_seconds(const struct ghp_run_row *row, enum ghp_column column);
 

@@ -62,18 +62,30 @@ odd() { sed "s/^176,DLPerf v1.0/$1,family $1/; $2" <<<"$row"; }
     odd 1013 's/"V100-SXM2-16GB, 8 a node",1,/H100,1,/; s/1024,128,224,8,/128000,128,224,1000,/; s/,8,1,1,/,1000,1,1,/'
     odd 1014 's/"V100-SXM2-16GB, 8 a node",1,/A100,2,/; s/IB 100 Gb/Ethernet/; s/1024,128,224,8,/1024,64,224,16,/; s/,8,1,1,/,16,1,1,/'
     odd 1015 's/"V100-SXM2-16GB, 8 a node",1,/"V100-SXM2-16GB, 8 a node",3,/'
+    odd 1017 's/V100-SXM2-16GB/V100-PCIE-16GB/'
+    odd 1018 's/resnet50-v1.5 ImageNet/Llama 2 70B LoRA/; s/,224,/,4096,/'
+    odd 1019 's/,fp32,/,FP8 and BF16,/; s/V100-SXM2-16GB/H100/'
+    odd 1020 's/,fp32,/,bf16,/'
+    odd 1021 's/,fp32,/,"mixed, fp16 with fp32 weights",/; s/0.32712/0.09/'
+    odd 1022 's/,fp32,/,fp16,/; s/0.32712/0.09/'
+    odd 1023 's/,1024,128,224,8,/,1024,128,224,8000000000,/; s/,8,1,1,/,,,,/'
     odd 1016 's/family 1016/family 1001/; s/V100-SXM2-16GB, 8 a node/A10, 8 a node/' # another machine has its own rate
 } >"$dir/odd.csv"
 (cd "$dir" && "$GHP_SOURCE/bench/published" odd.csv) >"$dir/out" 2>&1 || fail "odd rows: $(tail -n 1 "$dir/out")"
-for id in 1001 1002 1003 1004 1016; do
+for id in 1001 1002 1003 1004 1016 1021 1022; do
     grep -q "^ *$id .* rate$" "$dir/out" || fail "row $id gives no rate: $(grep " *$id " "$dir/out")"
 done
 for reason in '1005 .*no named machine' '1006 .*no named machine' '1007 .*no batch' '1008 .*no seconds' \
     '1009 .*no rate of computing' '1010 .*do not make 8 devices' '1011 .*of 224 pixels' '1012 .*no precision' \
-    '1013 .*more than the 8 GPUs' '1014 .*no rate of the links' '1015 .*not as many on each of 3 nodes'; do
+    '1017 .*no named machine' '1018 .*adapters' '1019 .*compute in FP8' '1020 .*no figure for bf16' \
+    '1023 .*no number of devices' '1013 .*more than the 8 GPUs' '1014 .*no rate of the links' '1015 .*not as many on each of 3 nodes'; do
     grep -q "^ *$reason" "$dir/out" || fail "no '$reason': $(grep "^ *${reason%% *} " "$dir/out")"
 done
 
+# words of half precision come before those of the weights
+[ "$(grep -c '^# the rate is row 102[12].s: \([0-9.]*\) of' "$dir/out")" = 2 ] || fail "no rates of 1021 and 1022"
+[ "$(sed -n "s/^# the rate is row 102[12]'s: //p" "$dir/out" | sort -u | wc -l)" = 1 ] ||
+    fail "mixed precision is not fp16: $(grep "row 102[12]'s" "$dir/out")"
 # quoted commas, another order of the columns and more of them; a missing column; a short row
 sed '1s/^id,/extra,id,/; 2,$s/^/"a ""b"", c",/' "$rows" >"$dir/more.csv"
 [ "$("$GHP_BIN/ghp-published" "$dir/more.csv" | tail -n 1)" = "$last" ] || fail "another column changes the result"
@@ -87,6 +99,7 @@ grep -q 'none.csv has no rows after its first line' "$dir/out" || fail "does not
 { head -n 1 "$dir/odd.csv" && grep '^1001,' "$dir/odd.csv"; } >"$dir/one.csv"
 (cd "$dir" && "$GHP_SOURCE/bench/published" one.csv) | tail -n 1 | grep -qx 'rows 1 said 0 mean - % worst - % rank -' ||
     fail "one row has an error"
+(cd "$dir" && "$GHP_SOURCE/bench/published" one.csv) | grep 'all other families' && fail "one family has others"
 { cat "$rows" && echo '7,short'; } >"$dir/short.csv"
 "$GHP_BIN/ghp-published" "$dir/short.csv" >"$dir/out" 2>&1 && fail "takes a row without fields"
 grep -q 'short.csv:[0-9]* has 2 fields' "$dir/out" || fail "does not name the short row: $(cat "$dir/out")"
