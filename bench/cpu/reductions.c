@@ -6,7 +6,6 @@
  * Nothing computes meanwhile. */
 #include "core/base/json.h"
 #include "core/base/clock.h"
-#include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/base/table.h"
 #include "executor/platform/step_timer.h"

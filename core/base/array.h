@@ -1,4 +1,4 @@
-/* core/base/array.h - arrays that grow by one item at a time: what they hold, how many, and how many they have room for.
+/* core/base/array.h - arrays that grow item by item: what they hold, how many, and how many they have room for.
  *
  * Tested  tests/core/base/test_array.c */
 #ifndef GHP_CORE_BASE_ARRAY_H

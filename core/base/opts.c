@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { NAMES_SIZE = 512, FIRST_LONG = 256 }; /* getopt_long's value of option i is FIRST_LONG + i */
 
@@ -332,6 +333,84 @@ static enum ghp_status take_positional(const struct ghp_tool *tool, int argc, ch
     return GHP_OK;
 }
 
+/* ---- files that are to be written ---- */
+
+/* A word of the command line that may name a file, and who says so. */
+struct word {
+    const char *path;         /* NULL: not given */
+    const struct ghp_opt *by; /* NULL: a positional argument */
+};
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+
+    if (stat(a, &first) != 0 || stat(b, &second) != 0) return false;
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
+           (S_ISREG(first.st_mode) || S_ISDIR(first.st_mode));
+}
+
+/* Refuses the output if another word of the command line names the same file. */
+static enum ghp_status check_word(const struct ghp_opt *output, struct word other)
+{
+    const char *path = *(const char **)output->target;
+    char label[64], second[64];
+    bool both; /* are to be written */
+
+    if (other.path == NULL || other.by == output) return GHP_OK;
+    both = other.by != NULL && other.by->writes != NULL && strcmp(path, other.path) == 0;
+    if (!both && !same_file(path, other.path)) return GHP_OK;
+    ghp_opts_label(output, label, sizeof label);
+    if (other.by == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "'%s' would write over the input '%s'; give another name",
+                        label, path);
+    return GHP_FAIL(GHP_ERR_USAGE, "'%s' and '%s' name the same file '%s'; give another name",
+                    label, ghp_opts_label(other.by, second, sizeof second), path);
+}
+
+static enum ghp_status check_option(const struct ghp_opt *output, const struct ghp_opt *other)
+{
+    if (other->kind == GHP_OPT_TEXT)
+        return check_word(output, (struct word){*(const char **)other->target, other});
+    if (other->kind == GHP_OPT_LIST) {
+        const struct ghp_opt_list *list = other->target;
+
+        for (int i = 0; i < list->n; i++)
+            GHP_TRY(check_word(output, (struct word){list->item[i], other}));
+    }
+    return GHP_OK;
+}
+
+/* Whether the files that the tool is to write may be written, as struct ghp_opt's `writes` says. */
+static enum ghp_status check_outputs(const struct ghp_tool *tool, const char *const *positional,
+                                     int n_positional)
+{
+    for (int i = 0; i < tool->n_opts; i++) {
+        const struct ghp_opt *output = &tool->opts[i];
+
+        if (output->writes == NULL || *(const char **)output->target == NULL) continue;
+        GHP_ASSERT(output->kind == GHP_OPT_TEXT);
+        for (int p = 0; p < n_positional; p++)
+            GHP_TRY(check_word(output, (struct word){positional[p], NULL}));
+        for (int o = 0; o < tool->n_opts; o++)
+            GHP_TRY(check_option(output, &tool->opts[o]));
+        GHP_TRY(ghp_file_check_replaced(*(const char **)output->target, output->writes));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_opts_try_outputs(const struct ghp_tool *tool)
+{
+    for (int i = 0; i < tool->n_opts; i++) {
+        const struct ghp_opt *output = &tool->opts[i];
+
+        if (output->writes != NULL && !output->writes_folder &&
+            *(const char **)output->target != NULL)
+            GHP_TRY(ghp_file_try_write(*(const char **)output->target));
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv,
                               const char **positional, int max_positional, int *n_positional)
 {
@@ -346,7 +425,7 @@ enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv
     if (done) goto out;
     GHP_TRY_GOTO(status, take_positional(tool, argc, argv, positional, max_positional), out);
     if (n_positional != NULL) *n_positional = argc - optind;
-    status = ghp_opts_check_outputs(tool, positional, argc - optind);
+    status = check_outputs(tool, positional, argc - optind);
 out:
     forms_release(&forms);
     return status;

@@ -46,10 +46,4 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_markdown(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_bash(const struct ghp_tool *tool);
 
-/* Whether the files that the tool is to write may be written, as struct ghp_opt's `writes` says.
- *
- * Returns   GHP_OK; GHP_ERR_USAGE, with the option and what to do */
-enum ghp_status ghp_opts_check_outputs(const struct ghp_tool *tool, const char *const *positional,
-                                       int n_positional);
-
 #endif

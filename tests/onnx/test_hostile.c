@@ -1,7 +1,6 @@
 /* tests/onnx/test_hostile.c - files that are damaged or hostile become errors: cut at every length, with every byte
  * changed, cyclic, of sizes beyond numbers, nested without end. */
 #include "core/base/file.h"
-#include "core/base/log.h"
 #include "core/model/model_private.h"
 #include "onnx/graph.h"
 #include "onnx/onnx.h"

@@ -1,8 +1,6 @@
 /* tests/onnx/test_import.c - graphs become the layers they mean, with the names that these should have. */
 #include "core/model/model_private.h"
 #include "onnx/onnx.h"
-#include "core/base/file.h"
-#include "core/base/log.h"
 #include "onnx/graph.h"
 #include "onnx/read/constant.h"
 #include "tests/check.h"

@@ -5,7 +5,6 @@
  * padding: its output is 0 and its gradient goes nowhere. So it does too if a ReLU is right before the pool, takes
  * its backward pass along, and would let nothing through: if the greatest value is not above 0. */
 #include "executor/backend/cpu/kernels_cpu.h"
-#include "core/model/precision.h"
 #include "executor/platform/streaming_store.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* tests/core/cost/test_profile.c - the profile file, costs of operations and collectives, and the part a
  * plan carries. */
-#include "core/base/json_lines.h"
 #include "core/cost/profile_private.h"
 #include "core/cost/simulate.h"
 #include "core/program/lower/lower.h"

@@ -1,7 +1,6 @@
 /* tests/core/plan/test_plan.c - the plan file: what is saved is loaded, what was edited is refused or does
  * not verify. */
 #include "core/base/file.h"
-#include "core/base/json_lines.h"
 #include "core/plan/plan_set.h"
 #include "tests/check.h"
 

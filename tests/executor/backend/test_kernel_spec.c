@@ -6,10 +6,8 @@
  * bit, and where channels keep apart blocked tensors have the bits of plain ones. A wrong place errs by the tensor's
  * size itself. */
 #include "tests/check.h"
-#include "tests/executor/cases.h"
 #include "tests/executor/op_case.h"
 
-#include "core/program/lower/lower.h"
 #include "executor/engine/kernel_spec.h"
 #include "executor/platform/streaming_store.h"
 #include "executor/state/weight_blocks.h"

@@ -3,7 +3,6 @@
  * Every layout change against a tensor that every rank knows: each rank takes its part of the old layout out of it, the
  * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares.
  * Tensors lie plain or in blocks of 16 channels, each as it can; where positions are exchanged, plain. */
-#include "core/program/lower/lower.h"
 #include "core/program/lower/points.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"

@@ -6,7 +6,6 @@
 #include "executor/state/checkpoint.h"
 #include "executor/state/init.h"
 #include "executor/state/parameters.h"
-#include "core/model/safetensors.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"

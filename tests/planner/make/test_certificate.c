@@ -2,7 +2,6 @@
  * tests/planner/make/test_certificate.c - a certificate has one step, one bound and one gap, and they hold, however
  * early the time limit comes: on random instances every combination of splits is simulated, and none is below the
  * bound; the table and the object say the same; "optimal" means gap 0. */
-#include "core/cost/simulate.h"
 #include "planner/make/make.h"
 #include "inspect/summary.h"
 #include "tests/check.h"

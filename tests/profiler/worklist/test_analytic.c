@@ -1,7 +1,6 @@
 /* tests/profiler/worklist/test_analytic.c - the analytic model's text, its defaults, its errors, and that equal texts
  * give equal files. */
 #include "profiler/worklist/analytic.h"
-#include "core/base/file.h"
 #include "tests/check.h"
 
 #include <unistd.h>

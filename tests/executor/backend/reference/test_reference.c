@@ -4,8 +4,6 @@
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
-#include "executor/platform/random.h"
-
 #include <float.h>
 
 static const struct ghp_backend_ops *const ops = &ghp_backend_reference;
