@@ -420,7 +420,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
     guard g(lock);
 
     *total = kTotal;
-    *free_bytes = kTotal - allocated - kContext;
+    *free_bytes = kTotal > allocated + kContext ? kTotal - allocated - kContext : 0;
     return cudaSuccess;
 }
 
@@ -429,7 +429,7 @@ cudaError_t cudaMalloc(void **base, size_t bytes)
     guard g(lock);
 
     if (recording.number > 0) return result(cudaErrorStreamCaptureUnsupported);
-    if (bytes > kTotal - kContext - allocated) return result(cudaErrorMemoryAllocation);
+    if (bytes + kContext + allocated > kTotal) return result(cudaErrorMemoryAllocation);
     *base = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (*base == nullptr) return result(cudaErrorMemoryAllocation);
     if (count_path == nullptr)
