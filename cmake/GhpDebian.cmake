@@ -13,7 +13,10 @@ if(CPACK_TEMPORARY_DIRECTORY)
     get_filename_component(component "${component}" NAME)
     string(TOUPPER "${component}" component)
     set(doc "${package}/share/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME}")
-    file(REMOVE "${doc}/LICENSE")
+    if(EXISTS "${doc}/LICENSE") # README links to it
+      file(REMOVE "${doc}/LICENSE")
+      file(CREATE_LINK ../../common-licenses/Apache-2.0 "${doc}/LICENSE" SYMBOLIC)
+    endif()
     file(MAKE_DIRECTORY "${doc}")
     file(COPY_FILE "${CMAKE_CURRENT_LIST_DIR}/copyright" "${doc}/copyright")
     file(WRITE "${doc}/changelog" "ghp (${CPACK_DEBIAN_PACKAGE_VERSION}) unstable; urgency=medium\n\n"

@@ -34,7 +34,8 @@ for package in ghp ghp-dev; do
     grep -q 'License: Apache-2.0' "$root/share/doc/$package/copyright" || fail "$package has no copyright"
     zcat "$root/share/doc/$package/changelog.gz" | grep -q '^ghp (' || fail "$package has no changelog"
 done
-[ -e "$root/share/doc/ghp/LICENSE" ] && fail "the licence is there twice"
+[ "$(readlink -m "$root/share/doc/ghp/LICENSE")" = "$root/share/common-licenses/Apache-2.0" ] ||
+    fail "README's link to the licence leads elsewhere than to Debian's"
 [ -s "$root/include/ghp.h" ] || fail "ghp.h is not there"
 
 cd elsewhere 2>/dev/null || { mkdir elsewhere && cd elsewhere || exit 1; }
