@@ -51,10 +51,13 @@ enum ghp_status ghp_cache_folder(const char *option, char **folder)
     return *folder != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-/* Makes the folder and those above it. Returns whether it is there. */
-static bool make_folder(const char *folder)
+/* Makes the folder and those above it. Returns whether it is there.
+ *
+ * mode   receives its own */
+static bool make_folder(const char *folder, mode_t *mode)
 {
     char path[PATH_MAX];
+    struct stat is;
 
     if (strlen(folder) >= sizeof path) return false;
     snprintf(path, sizeof path, "%s", folder);
@@ -63,7 +66,10 @@ static bool make_folder(const char *folder)
         (void)mkdir(path, 0777); /* the last one tells */
         *at = '/';
     }
-    return mkdir(path, 0777) == 0 || errno == EEXIST;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) return false;
+    if (stat(path, &is) != 0) return false;
+    *mode = is.st_mode & 0777;
+    return true;
 }
 
 /* ---- the file ---- */
@@ -131,7 +137,7 @@ enum ghp_status ghp_cache_open(const char *folder, const char *key, struct ghp_c
         ghp_cache_close(cache);
         return GHP_NO_MEMORY();
     }
-    if (!make_folder(folder)) {
+    if (!make_folder(folder, &cache->folder_mode)) {
         give_up(cache, strerror(errno));
         return GHP_OK;
     }
@@ -305,7 +311,7 @@ static int lock(const struct ghp_cache *cache)
 {
     char *name = joined(cache->path, ".lock");
     int error, fd = name != NULL
-                        ? open(name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
+                        ? open(name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666)
                         : -1;
     bool locked = fd >= 0 && wait_for(fd, name, cache->lock_wait_s);
 
@@ -316,16 +322,13 @@ static int lock(const struct ghp_cache *cache)
     return locked ? fd : -1;
 }
 
-enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure *m,
-                               const struct ghp_worklist *worklist,
-                               const struct ghp_profile *profile)
+static enum ghp_status keep(struct ghp_cache *cache, const struct ghp_measure *m,
+                            const struct ghp_worklist *worklist, const struct ghp_profile *profile)
 {
     struct ghp_profile kept;
     enum ghp_status status = GHP_OK;
-    int fd;
+    int fd = lock(cache);
 
-    if (cache->path == NULL) return GHP_OK;
-    fd = lock(cache);
     if (fd < 0) {
         give_up(cache, errno == EWOULDBLOCK ? "another process holds its lock" : strerror(errno));
         return GHP_OK;
@@ -337,5 +340,19 @@ enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure
         give_up(cache, ghp_status_message());
     close(fd);
     ghp_profile_release(&kept);
+    return status;
+}
+
+enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure *m,
+                               const struct ghp_worklist *worklist,
+                               const struct ghp_profile *profile)
+{
+    enum ghp_status status;
+    mode_t before;
+
+    if (cache->path == NULL) return GHP_OK;
+    before = umask(~cache->folder_mode & 0777);
+    status = keep(cache, m, worklist, profile);
+    umask(before);
     return status;
 }

@@ -6,8 +6,8 @@
  * node by their groups and bytes; rates and slowdowns. Collectives between nodes are not kept, since links change with
  * their other users. Nothing is kept of GPUs, nor of workers that are not equally fast.
  *
- * A file is read once and merged into under a lock, so several runs may keep theirs at a time. A damaged file is named
- * in a warning and made again. A cache that cannot be read or written does not make a run fail.
+ * A file is read once and merged into under a lock, so several runs may keep theirs at a time, and several users if the
+ * folder is theirs: new files have its permissions. A damaged file is named in a warning and made again. A cache that cannot be read or written does not make a run fail.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_cache.c, tests/tools/profile/test_profile_measured.sh */
 #ifndef GHP_PROFILER_RUN_CACHE_H
@@ -16,10 +16,13 @@
 #include "profiler/measure/measure.h"
 #include "profiler/worklist/worklist.h"
 
+#include <sys/types.h>
+
 struct ghp_cache {
     char *path; /* NULL: nothing is kept */
     char *key;
-    int lock_wait_s;          /* how long another process's lock is waited for */
+    int lock_wait_s;    /* how long another process's lock is waited for */
+    mode_t folder_mode; /* who may write into the folder may write its files */
     struct ghp_profile known; /* operations by keys of its own; zeroed: nothing yet */
 };
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +152,30 @@ static void test_none(void)
     free(name);
 }
 
+/* Anyone who may write into the folder may write the file and its lock, whatever the first user's umask. */
+static void test_shared(void)
+{
+    static const mode_t modes[] = {0700, 0755, 0775};
+    const mode_t before = umask(022);
+
+    for (int i = 0; i < 3; i++) {
+        struct ghp_cache cache;
+        struct stat file, lock;
+        char path[300], name[256];
+
+        snprintf(name, sizeof name, "%s/of-a-group-%d", folder, i);
+        CHECK(mkdir(name, 0700) == 0 && chmod(name, modes[i]) == 0);
+        CHECK_STATUS(ghp_cache_open(name, "key", &cache), GHP_OK);
+        keep(&cache, 1, GHP_SOURCE_MEASURED, 1);
+        snprintf(path, sizeof path, "%s.lock", cache.path);
+        CHECK(stat(cache.path, &file) == 0 && stat(path, &lock) == 0);
+        CHECK_EQ(file.st_mode & 0777, modes[i] & 0666);
+        CHECK_EQ(lock.st_mode & 0777, modes[i] & 0666);
+        ghp_cache_close(&cache);
+    }
+    CHECK_EQ(umask(before), 022);
+}
+
 /* Holds the lock of a cache's file for `tenths` tenths of a second, in a process of its own. Returns that process, or 0
  * without one. */
 static pid_t hold(const struct ghp_cache *cache, int tenths)
@@ -237,6 +262,7 @@ int main(void)
     test_merge();
     test_damaged();
     test_none();
+    test_shared();
     test_held();
     test_no_memory();
     return check_end();
