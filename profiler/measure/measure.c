@@ -57,6 +57,15 @@ enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status st
     return GHP_OK;
 }
 
+enum ghp_status ghp_measure_late(const struct ghp_measure *m, bool *late)
+{
+    double over = m->rates_until_s > 0 && ghp_now_s() > m->rates_until_s;
+
+    GHP_TRY(ghp_measure_max(m, GHP_OK, &over));
+    *late = over > 0;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_measure_broadcast(const struct ghp_measure *m, enum ghp_status status,
                                       void *bytes, int64_t n)
 {

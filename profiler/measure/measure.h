@@ -28,6 +28,8 @@ struct ghp_measure {
     bool shares_cores;                   /* more ranks than cores */
     /* fraction of the usual number of rounds and samples that rates and slowdowns get, > 0 .. 1; 0: 1 */
     double effort;
+    /* on ghp_now_s, from when on rates and slowdowns that can be derived from others are; 0: never */
+    double rates_until_s;
     /* of this rank, and of the fastest, relative to the slowest; 0: all alike (core/cost/speeds.h) */
     double speed, fastest;
     /* a worker's part of the largest cache: a step that moves more finds nothing there again */
@@ -126,6 +128,10 @@ enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status sta
  * Collective over m->world */
 enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status status,
                                  double *value);
+
+/* Whether m->rates_until_s has passed on any rank.
+ * Collective over m->world */
+enum ghp_status ghp_measure_late(const struct ghp_measure *m, bool *late);
 
 /* Whether this thread's message only says that another rank failed. */
 bool ghp_measure_is_echo(void);

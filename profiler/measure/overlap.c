@@ -440,6 +440,7 @@ enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct gh
 {
     struct ghp_overlap of_long = {0};
     double most; /* the same on all ranks */
+    bool late;
 
     GHP_ASSERT(n >= 1 && n <= GHP_OVERLAP_TASKS);
     *overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
@@ -447,7 +448,8 @@ enum ghp_status ghp_measure_overlap(const struct ghp_measure *m, const struct gh
     GHP_TRY(measure_with(m, computes, n, GHP_OVERLAP_BYTES, overlap));
     most = overlap->comm;
     GHP_TRY(ghp_measure_max(m, GHP_OK, &most));
-    if (most < slow_reduction) return GHP_OK;
+    GHP_TRY(ghp_measure_late(m, &late));
+    if (late || most < slow_reduction) return GHP_OK;
     GHP_TRY(measure_with(m, computes, n, GHP_OVERLAP_LONG_BYTES, &of_long));
     overlap->comm_long = of_long.comm;
     return GHP_OK;

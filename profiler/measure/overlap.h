@@ -19,7 +19,7 @@ enum { GHP_OVERLAP_TASKS = 6 }; /* at most */
  *     queueing_delay_s   how much longer an exchange of a few KiB takes during a reduction than link times its seconds
  *                        alone; 0 if the device transport enqueues
  *     comm_long          comm of reductions of GHP_OVERLAP_LONG_BYTES, if those of GHP_OVERLAP_BYTES are slowed by 5 %
- *                        or more; else 0
+ *                        or more and it is not late; else 0
  *
  * computes  n >= 1 tasks, typical work that runs during reductions, some milliseconds a run; they run in turns, and
  *           count as much as they take

@@ -65,8 +65,16 @@ done:
 
 static enum ghp_status measure_overlap(struct ghp_profiling *run)
 {
+    bool late;
+
     ghp_progress_step(RATES_ALONE, "%s", "how much computing and reductions slow each other down");
     GHP_TRY(measure_by(run, ghp_measure_overlap, concurrent_reductions));
+    GHP_TRY(ghp_measure_late(&run->m, &late));
+    if (late) {
+        ghp_note("rates took half of the time, so some were not measured but count as others; give "
+                 "a larger --budget");
+        return GHP_OK;
+    }
     ghp_progress_step(RATES_AFTER_LAYERS, "%s", "what collectives take after layers");
     return measure_by(run, ghp_measure_arrival, any_layer);
 }

@@ -31,8 +31,8 @@ static const double named_sample = 0.5;
 /* of the cores, and of a fixed job's seconds: less is chance */
 static const double least_foreign = 0.03, least_drift = 0.1;
 static const double budget_overrun = 1.1; /* of the budget: more is explained */
-/* of the time left: what collectives may take of a round */
-static const double comm_fraction = 0.35;
+/* of the time left: what collectives may take of a round; of the budget: rates, from when on some are derived */
+static const double comm_fraction = 0.35, rates_fraction = 0.5;
 
 /* Rates and slowdowns may take a part of the budget only, and if what to measure is named a plan waits. */
 static double effort_of(const struct ghp_profiling_request *request)
@@ -305,6 +305,7 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
     run.profile = &result->profile;
     GHP_TRY(ghp_participants_ranks(transport, &run.m));
     run.m.effort = effort_of(request);
+    run.m.rates_until_s = run.start_s + rates_fraction * request->budget_s;
     result->ranks = run.m.size;
     result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);

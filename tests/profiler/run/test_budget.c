@@ -33,6 +33,7 @@ static struct ghp_transport *transport;
 static struct ghp_model model;
 static char path[64];
 static int runs, relus; /* kernels run; forward passes of ReLUs prepared */
+static int updates;     /* optimizers with a rate of their own */
 
 static enum ghp_status sleep_a_run(struct ghp_kernel *kernel,
                                    const struct ghp_kernel_arguments *args)
@@ -76,9 +77,11 @@ static struct ghp_profiling_result measure(double budget_s, const char *named)
         .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 
-    runs = relus = 0;
+    runs = relus = updates = 0;
     CHECK_STATUS(ghp_profiling_run(&request, transport, &result), GHP_OK);
     CHECK_EQ(result.overrun[0] != '\0', result.seconds > 1.1 * budget_s);
+    for (int i = 0; i < GHP_OPTIMIZERS; i++)
+        updates += result.profile.update[i].bandwidth_Bps > 0;
     ghp_profile_release(&result.profile);
     return result;
 }
@@ -110,6 +113,7 @@ static void test_budget(void)
 
     CHECK_EQ(whole.ops.analytic, 0);
     CHECK_TEXT(whole.overrun, "");
+    CHECK_EQ(updates, GHP_OPTIMIZERS);
     CHECK(relus > 0 && relus <= 3 * GHP_KERNEL_SPEC_MAX); /* three sizes, once */
     part = measure(whole_s / 2, NULL);
     CHECK(part.ops.measured > 0);
@@ -117,6 +121,7 @@ static void test_budget(void)
     CHECK(runs * run_s <= 1.1 * whole_s / 2);
     part = measure(1e-3, NULL); /* not even the rates */
     CHECK(part.overrun[0] != '\0');
+    CHECK_EQ(updates, 1); /* which the others count as */
     CHECK(part.ops.measured > 0); /* what analytic models are made of */
     named = measure(300, "data"); /* of one worker that is all: less thoroughly */
     CHECK_EQ(named.ops.measured, whole.ops.measured);
