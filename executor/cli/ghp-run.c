@@ -551,7 +551,7 @@ static const struct ghp_tool tool = {
              "the same for every plan. Evaluation takes all test samples, on running statistics "
              "and without dropout.\n"
              "SIGTERM, SIGINT or SIGUSR1 to a worker ends the training after a step, with a "
-             "checkpoint if --checkpoint was given; --resume continues it. A second SIGTERM or "
+             "checkpoint if --checkpoint was given; --resume continues it. A second "
              "SIGINT ends that worker at once. Send mpirun SIGUSR1, which it passes on: after "
              "SIGTERM or SIGINT it gives workers one second (odls_base_sigkill_timeout).\n"
              "Faults:\n"

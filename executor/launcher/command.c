@@ -56,10 +56,20 @@ static void pass_on(int number)
     errno = before;
 }
 
+static void (*on_signal)(int);
+static volatile sig_atomic_t terms;
+
+/* Slurm sends SIGTERM twice when it preempts a job: one request. */
+static void hear(int number)
+{
+    if (number != SIGTERM || terms++ == 0) on_signal(number);
+}
+
 void ghp_command_on_signals(void (*handler)(int))
 {
-    struct sigaction action = {.sa_handler = handler}, before;
+    struct sigaction action = {.sa_handler = hear}, before;
 
+    on_signal = handler;
     for (int i = 0; i < N_PASSED_ON; i++)
         if (passed_on[i] != SIGHUP || sigaction(SIGHUP, NULL, &before) != 0 ||
             before.sa_handler != SIG_IGN)

@@ -133,7 +133,8 @@ static const struct ghp_tool tool = {
         "progress the same plan is tried again, then the next one; with --workers-left the first "
         "that fits. Each sample is seen when an undisturbed run sees it.\n"
         "SIGTERM, SIGINT or SIGUSR1 ends the run with a checkpoint; --resume continues it. A "
-        "second signal kills it. ghp-launch ends with 2 if ghp-run refuses its options.\n"
+        "second signal kills it, except SIGTERM again. ghp-launch ends with 2 if ghp-run refuses "
+        "its options.\n"
         "See docs/how-to/restarts.md.",
 };
 

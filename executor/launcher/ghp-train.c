@@ -180,7 +180,8 @@ static const struct ghp_tool tool = {
     .notes =
         "Only what could change the choice of the plan is measured, and nothing twice. The exit "
         "code is that of the tool that failed, or ghp-run's. The first signal ends the training in "
-        "order, with a checkpoint if ghp-run has --checkpoint; a second one ends it at once.",
+        "order, with a checkpoint if ghp-run has --checkpoint; a second one ends it at once, except "
+        "SIGTERM again.",
 };
 
 /* One way through. */

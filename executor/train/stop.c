@@ -12,11 +12,12 @@
 /* From one telling to the next, which is a round of small messages. */
 static const double period_s = 0.5;
 
-/* SA_RESETHAND: a second one does what it would do without ghp, that is, ends the process. */
+/* SA_RESETHAND: a second one does what it would do without ghp, that is, ends the process. Not so SIGTERM: Slurm sends
+ * it twice, one right after the other, when it preempts a job. */
 static const struct {
     int number, flags;
     const char *name;
-} signals[] = {{SIGTERM, (int)(SA_RESTART | SA_RESETHAND), "SIGTERM"},
+} signals[] = {{SIGTERM, SA_RESTART, "SIGTERM"},
                {SIGINT, (int)(SA_RESTART | SA_RESETHAND), "SIGINT"},
                {SIGUSR1, SA_RESTART, "SIGUSR1"}};
 enum { N_SIGNALS = sizeof signals / sizeof signals[0] };
@@ -144,7 +145,7 @@ void ghp_stop_end(struct ghp_stop *stop)
     bool ends = stop->signal != 0;
 
     for (int i = 0; stop->world != NULL && i < N_SIGNALS; i++)
-        if (!ends || signals[i].number != SIGUSR1) sigaction(signals[i].number, &before[i], NULL);
+        if (!ends || signals[i].number == SIGINT) sigaction(signals[i].number, &before[i], NULL);
     stop->world = NULL;
 }
 

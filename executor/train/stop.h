@@ -2,7 +2,7 @@
  * which they end.
  *
  * SIGTERM, SIGINT (Ctrl-C) and SIGUSR1 (which Slurm can send some time before its limit) to any worker end the run in
- * order. A second SIGTERM or SIGINT to the same worker ends it at once. A handler only notes the signal. The workers
+ * order. A second SIGINT to the same worker ends it at once. A handler only notes the signal. The workers
  * tell each other of it at boundaries, which all reach in the same order: after a step, and before a batch of an
  * evaluation. They do so about twice a second, not at each boundary, so that it takes no noticeable time. All workers
  * derive the count of boundaries from the same numbers.
@@ -59,8 +59,8 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends);
 /* Whether the last check told: workers then have waited for each other. Local; the same on all workers. */
 bool ghp_stop_told(const struct ghp_stop *stop);
 
-/* Restores what signals did before. If all workers end by a signal, a further SIGUSR1 does nothing, since a
- * checkpoint may be on its way. Local; accepts one that was not begun. */
+/* Restores what signals did before. If all workers end by a signal, a further SIGTERM or SIGUSR1 does nothing, since
+ * a checkpoint may be on its way. Local; accepts one that was not begun. */
 void ghp_stop_end(struct ghp_stop *stop);
 
 /* For a server, which ends when the workers do: ignores a first signal. Local. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 processors=2 label=mpi needs=ghp-train,ghp-profile,ghp-plan,ghp-run,ghp-inspect,slurmctld,slurmd,srun,munged
-# tests/tools/examples/test_slurm_job.sh - examples/slurm: three jobs on a Slurm of two hosts, made of this machine. Needs root.
+# tests/tools/examples/test_slurm_job.sh - examples/slurm: three jobs on a Slurm of two hosts, made of this machine. Jobs
+# that are warned or preempted write a checkpoint and are put back into the queue. Needs root.
 set -u
 . "$(dirname "$0")/example.sh"
 [ "$(id -u)" = 0 ] || { echo "skipped: slurmd starts jobs as their users, which only root may" >&2; exit 77; }
@@ -24,9 +25,23 @@ for ((i = 0; i < 300; i++)); do
     grep -q 'JobState=PENDING' state && break
     sleep 0.1
 done
+scancel "$job"
+
+# preempted by another job: SIGTERM comes twice, and the checkpoint is written all the same
+rm -rf kept
+job=$(sbatch --parsable "$GHP_SOURCE/examples/slurm/job.sh" plan.json 1000000)
+for ((i = 0; i < 600; i++)); do
+    [ -e kept/checkpoint.safetensors ] && break
+    sleep 0.1
+done
+srun -p urgent -N 2 true
+scontrol show job "$job" >preempted.state
+mv "ghp.$job.out" preempted.out
 END
 "$GHP_SOURCE/bench/lab/slurm" --hosts 2 -- bash warned.sh >out 2>err </dev/null || fail "the second Slurm: $(tail -n 5 err)"
 grep -q 'JobState=PENDING' work/state || fail "the warned job is not put back: $(cat work/state)"
 grep -q 'SIGUSR1 at worker' work/ghp.*.out || fail "no worker was warned: $(tail -n 5 work/ghp.*.out)"
-[ -s work/kept/checkpoint.safetensors ] || fail "the warned job left no checkpoint"
+grep -q 'JobState=PENDING' work/preempted.state || fail "the preempted job: $(cat work/preempted.state)"
+grep -q 'SIGTERM at worker' work/preempted.out || fail "preempted, it does not end in order: $(tail -n 5 work/preempted.out)"
+[ -s work/kept/checkpoint.safetensors ] || fail "the preempted job left no checkpoint"
 [ $failures -eq 0 ]

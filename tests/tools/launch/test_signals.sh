@@ -2,7 +2,7 @@
 # ghp-test: timeout=300 full=yes label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/launch/test_signals.sh - a signal ends a run in order: to one worker or to mpirun, while it trains or
 # evaluates. All workers end after the same step, with a checkpoint and exit code 4, and the resumed run has the weights
-# of an undisturbed one. A second signal ends a worker at once. No thread that computes takes a signal. In short tests
+# of an undisturbed one. A second SIGINT ends a worker at once. No thread that computes takes a signal. In short tests
 # executor/train/stop stands for it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -93,9 +93,9 @@ launch 100000000 --metrics metrics.jsonl
 waits 60 lines 20 || fail "twice: does not train"
 victim=$(cat pid.1)
 kill -STOP "$(cat pid.2)" # now nobody comes to the next boundary
-kill -TERM "$victim"
+kill -INT "$victim"
 sleep 0.2
-kill -TERM "$victim"
+kill -INT "$victim"
 waits 20 ended "$victim" || fail "a second signal does not end the worker"
 kill -CONT "$(cat pid.2)" 2>/dev/null
 waits 60 ended $job || fail "twice: the run does not end"
