@@ -84,6 +84,11 @@ enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *mode
     free(copy);
     if (status == GHP_OK && staging->n == 0)
         status = GHP_FAIL(GHP_ERR_USAGE, "--stages is empty; write K,LAYER:K,..., such as 3,fc6:1");
+    if (status == GHP_OK && staging->n == 1)
+        status = GHP_FAIL(GHP_ERR_USAGE,
+                          "--stages '%s' is one stage of %d worker(s); give each further stage its "
+                          "first layer and its workers, such as 3,fc6:1, or leave it out",
+                          text, staging->stage[0].workers);
     if (status == GHP_OK && chunks % staging->n != 0)
         status = GHP_FAIL(GHP_ERR_USAGE,
                           "--stages '%s' deals %d parts to %d stages; name as many layers for each",

@@ -348,7 +348,6 @@ static enum ghp_status read_staging(const struct ghp_plan_request *request,
     if (request->stages == NULL) return GHP_OK;
     GHP_TRY(ghp_staging_parse(request->stages, model, staging));
     group = ghp_staging_group(staging, workers);
-    if (staging->n == 1 && staging->stage[0].workers != workers) group = staging->stage[0].workers;
     if (workers % group != 0 || (request->groups > 0 && request->groups * group != workers))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--stages '%s' has groups of %d workers, but there are %d workers%s; make "

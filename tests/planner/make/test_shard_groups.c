@@ -81,7 +81,7 @@ static void test_open(struct ghp_profile *profile)
     request.method.shard_within = 4;
     CHECK(!ghp_shard_groups_open(&request));
     request = request_of(profile);
-    request.stages = "2";
+    request.stages = "2,fc1:2";
     CHECK(!ghp_shard_groups_open(&request));
     profile->machine.nodes = 16;
     request = request_of(profile);

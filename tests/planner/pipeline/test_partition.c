@@ -269,6 +269,8 @@ static void check_parse(void)
     CHECK_TEXT(ghp_staging_format(&s, &model, text, sizeof text),
                "3 + 1 from fc1, 4 micro-batches (1f1b)");
     CHECK_STATUS(ghp_staging_parse("", &model, &s), GHP_ERR_USAGE);
+    CHECK_STATUS(ghp_staging_parse("4", &model, &s), GHP_ERR_USAGE);
+    CHECK_MESSAGE("one stage of 4 worker");
     CHECK_STATUS(ghp_staging_parse("fc1:1,3", &model, &s), GHP_ERR_USAGE);
     CHECK_STATUS(ghp_staging_parse("3,fc77:1", &model, &s), GHP_ERR_USAGE);
     CHECK_MESSAGE("fc77");

@@ -28,7 +28,7 @@ cannot() {
 }
 cannot "'conv1' \\(conv2d\\) is split out:2.*--force 'conv1=data'" --force 'conv1=out:2'
 cannot "'fc1' and 'fc2' are split over 2 and 4 workers" --force 'conv*=data,fc1=out:2,fc2=in:4'
-cannot 'stages' --stages 2 --micro-batches 2
+cannot 'stages' --stages 2,fc1:2 --micro-batches 2
 cannot "parameters of 'fc[12](.bias)?' are sharded and 'fc1' is split over 2" --force 'conv*=data,fc1=out:2,fc2=data+pass,fc3=data' \
     --shard auto
 cannot 'plan with --shard-within 4' --strategy data --shard pass --shard-within 2
