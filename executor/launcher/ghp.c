@@ -148,7 +148,9 @@ static enum ghp_status help(int argc, char **argv)
     const char *name;
 
     if (argc > 3)
-        return GHP_FAIL(GHP_ERR_USAGE, "one word too many: '%s'; give ghp help TOOL", argv[3]);
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "one word too many: '%s'; give ghp help one word, such as ghp help slow",
+                        argv[3]);
     name = argc == 3 ? find_tool(argv[2]) : "help";
     if (name == NULL && help_task(argv[2])) return ghp_opts_printed();
     if (name == NULL) return fail_no_task(argv[2]);

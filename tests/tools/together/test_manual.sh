@@ -81,7 +81,7 @@ expect "my plan.json" ghp-run --run my
 expect "" ghp-run --steps ""
 expect "--version" ghp-inspect --v --vers
 expect "plan profile" ghp p
-expect "plan profile python pytorch" ghp help p
+expect "pipeline plan profile python pytorch" ghp help p
 expect "auto data model owt" ghp plan --strategy ""
 expect "auto data model owt" ghp plan --strategy =
 expect "my plan.json" ghp run my

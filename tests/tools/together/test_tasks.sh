@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60 needs=ghp,ghp-plan,ghp-expect,ghp-profile,ghp-inspect,ghp-run,ghp-launch,ghp-train
 # tests/tools/together/test_tasks.sh - `ghp help TASK`: every task of `ghp help tasks` names a page that is there and a
-# command of which each option is one of its tool's; and docs/index.md leads to each of these pages.
+# command of which each option is one of its tool's, and each network without a file a known one; and docs/index.md
+# leads to each of these pages.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 PATH=$GHP_BIN:$PATH
@@ -13,13 +14,17 @@ for name in $names; do
     ghp help "$name" >task 2>err || fail "ghp help $name: $(cat err)"
     page=$(sed -n 's/^Page: //p' task)
     [ -f "$GHP_SOURCE/$page" ] || fail "ghp help $name: there is no '$page'"
-    grep -qF "](${page#docs/})" "$GHP_SOURCE/docs/index.md" || [ "$page" = docs/index.md ] ||
+    from_index=${page#docs/}
+    [ "$from_index" != "$page" ] || from_index=../$page
+    grep -qF "]($from_index)" "$GHP_SOURCE/docs/index.md" || [ "$page" = docs/index.md ] ||
         fail "docs/index.md does not lead to $page"
     command=$(sed -n 's/^    //p' task)
     tool=$(grep -oE '(^| )ghp [a-z]+' <<<"$command" | awk '{ print $2 }')
     [ -z "$tool" ] && continue
     ghp "$tool" --help all >options || fail "ghp help $name: there is no 'ghp $tool'"
     ghp run --help all >>options # after '--'
+    network=$(sed -nE "s/.*ghp (plan|expect|train) ([a-z0-9@-]+) .*/\2/p" <<<"$command") # a name, not a file
+    [ -z "$network" ] || ghp-inspect "$network" >out 2>err || fail "ghp help $name: $(cat err)"
     for option in $(grep -oE "ghp $tool .*" <<<"$command" | sed "s/'[^']*'//g" | grep -oE -- '--[a-z][a-z-]+'); do
         grep -qE -- "^ +(-[a-z], )?$option\b" options || fail "ghp help $name: $option is no option of ghp-$tool"
     done
