@@ -69,6 +69,9 @@ def _loss_layer(loss: Any, output_weights: Optional[Sequence[float]], own_labels
 
 
 def _loss_of(loss: Any) -> Dict[str, Any]:
+    if isinstance(loss, dict):
+        raise tools.UsageError("the losses are a dictionary; give a list, in the order in which the module returns its "
+                               "tensors", 2)
     kind = type(loss).__name__
     plain = getattr(loss, "reduction", "mean") == "mean" and getattr(loss, "weight", None) is None
     if kind == "CrossEntropyLoss" and plain and loss.ignore_index < 0:
@@ -79,17 +82,18 @@ def _loss_of(loss: Any) -> Dict[str, Any]:
         delta = {"HuberLoss": "delta", "SmoothL1Loss": "beta"}.get(kind)
         if delta is None or getattr(loss, delta) > 0:
             return {"op": "regression", "error": _ERRORS[kind], **({"delta": getattr(loss, delta)} if delta else {})}
-    raise tools.UsageError("the loss %r is not one that ghp trains; give nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, "
-                           "nn.MSELoss, nn.L1Loss, nn.HuberLoss or nn.SmoothL1Loss with the mean as reduction, without "
-                           "weights, with a negative ignore_index and a beta above 0" % (loss,), 2)
+    raise tools.UsageError("the loss %r is not one that ghp trains; give nn.CrossEntropyLoss(), nn.BCEWithLogitsLoss(), "
+                           "nn.MSELoss(), nn.L1Loss(), nn.HuberLoss() or nn.SmoothL1Loss() with the mean as reduction, "
+                           "without weights (those of classes are ghp-run's --class-weights), with a negative "
+                           "ignore_index and a beta above 0" % (loss,), 2)
 
 
 def _inputs(torch: Any, example: Any) -> Tuple[Any, ...]:
     inputs = tuple(example) if isinstance(example, (tuple, list)) else (example,)
     for x in inputs:
-        if not isinstance(x, torch.Tensor) or x.dim() < 1 or len(x) < 1:
-            raise tools.UsageError("the example is not a tensor, or a tuple of tensors, whose first dimension is the "
-                                   "batch; give what the module is called with", 2)
+        if not isinstance(x, torch.Tensor) or x.dim() < 2 or len(x) < 1:
+            raise tools.UsageError("the example is not a tensor, or a tuple of tensors, with the batch as the first of "
+                                   "its dimensions; give what the module is called with, such as torch.zeros(1, 8)", 2)
     # one sample would be taken for a constant by the exporter
     return tuple(torch.cat([x, x]) if len(x) == 1 else x for x in inputs)
 
@@ -97,6 +101,10 @@ def _inputs(torch: Any, example: Any) -> Tuple[Any, ...]:
 def _refuse_modes(torch: Any, module: Any) -> None:
     if not module.training:
         raise tools.UsageError("the module is in evaluation mode; call module.train() first", 2)
+    for name, parameter in module.named_parameters():
+        if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
+            raise tools.UsageError("'%s' is in %s on %s; call module.float().cpu() first: a plan says in which numbers "
+                                   "ghp trains" % (name, parameter.dtype, parameter.device.type), 2)
     for name, part in module.named_modules():
         if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and not part.training:
             raise tools.UsageError("'%s' is a batch norm in evaluation mode; call module.train(), and give "
@@ -171,9 +179,12 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
 
 def _outputs(output: Any, layer: Optional[Dict[str, Any]]) -> List[Any]:
     """Those that are trained."""
-    if layer is None or not ("output_weights" in layer or "losses" in layer):
-        return [output]
-    return list(output.values() if isinstance(output, dict) else output)
+    several = list(output.values() if isinstance(output, dict) else output) if \
+        isinstance(output, (dict, list, tuple)) else [output]
+    if len(several) > 1 and (layer is None or not ("output_weights" in layer or "losses" in layer)):
+        raise tools.UsageError("the module returns %d tensors; give output_weights, a number for each, or a list of "
+                               "losses, or return one alone" % len(several), 2)
+    return several
 
 
 def _each(layer: Optional[Dict[str, Any]], outputs: List[Any]) -> List[Optional[Dict[str, Any]]]:
@@ -207,6 +218,8 @@ def _label_rows(torch: Any, labels: List[Any], outputs: List[Any]) -> Any:
 
 def _label_array(torch: Any, labels: List[Any], outputs: List[Any], layer: Optional[Dict[str, Any]]) -> Any:
     """What a file has: of own labels those of all outputs, place by place; of several losses as numbers."""
+    labels = [t.unsqueeze(1) if y.dim() == 1 else t for t, y in zip(labels, outputs)]  # one number, squeezed
+    outputs = [y.unsqueeze(1) if y.dim() == 1 else y for y in outputs]
     if layer is not None and "losses" in layer:
         if len({_places(y) for y in outputs}) > 1:
             return _label_rows(torch, labels, outputs)
@@ -259,10 +272,10 @@ def _check(torch: Any, module: Any, inputs: Tuple[Any, ...], layer: Optional[Dic
     numpy = __import__("numpy")
     plain = copy.deepcopy(module)
     for part in plain.modules():  # two programs draw different masks
-        if "Drop" in type(part).__name__ or "StochasticDepth" in type(part).__name__:
-            for rate in ("p", "drop_prob"):
-                if isinstance(getattr(part, rate, None), float):
-                    setattr(part, rate, 0.0)
+        drops = "Drop" in type(part).__name__ or "StochasticDepth" in type(part).__name__
+        for rate, value in list(vars(part).items()):  # an attention has a rate of its own: `dropout`
+            if isinstance(value, float) and ("drop" in rate or (drops and rate == "p")):
+                setattr(part, rate, 0.0)
     draw = torch.Generator().manual_seed(1)
     if len(inputs) != 1:
         raise tools.Error("a module of several inputs cannot be checked; give check=False")

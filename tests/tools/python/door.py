@@ -28,7 +28,8 @@ class Heads(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.attention, self.out = nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 6)
+        self.attention = nn.MultiheadAttention(16, 2, dropout=0.1, batch_first=True)
+        self.out = nn.Linear(16, 6)
 
     def forward(self, x):
         return self.out(self.attention(x, x, x, need_weights=False)[0].mean(1))
@@ -73,6 +74,17 @@ class Auxiliary(nn.Module):
         if self.maps:
             return {"out": self.out(x), "aux": self.aux(x)}
         return self.out(x).mean((2, 3)), self.aux(x).mean((2, 3))
+
+
+class Prices(nn.Module):
+    """One number without an axis of its own, and three."""
+
+    def __init__(self):
+        super().__init__()
+        self.price, self.costs = nn.Linear(8, 1), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return {"price": self.price(x).squeeze(-1), "costs": self.costs(x)}
 
 
 class Anchors(nn.Module):
@@ -136,6 +148,7 @@ for of in Auxiliary((5, 4)), Auxiliary((5, 4), maps=True), Anchors():
 assert ghp.export(Places(), example, loss=[nn.CrossEntropyLoss(), nn.L1Loss(), nn.CrossEntropyLoss()],
                   output_weights=[1, 0.3, 2]).checked < 1e-6
 refused(ghp.Error, "give each its own loss", ghp.export, Places(), example, output_weights=[1, 1, 1])
+assert ghp.export(Prices(), torch.zeros(1, 8), loss=[nn.MSELoss(), nn.SmoothL1Loss()]).checked < 1e-6
 assert ghp.export(Auxiliary((3, 4)), example, loss=[nn.BCEWithLogitsLoss(), nn.CrossEntropyLoss()]).checked < 1e-10
 refused(ghp.Error, "the metadata 'ghp.loss' has losses of 3", ghp.export, Auxiliary(), example,
         loss=both + [nn.MSELoss()])
@@ -143,6 +156,8 @@ refused(ghp.UsageError, "there are 2 losses and 1 output_weights", ghp.export, A
         output_weights=[1])
 refused(ghp.Error, "there are 2 outputs, and the metadata 'ghp.loss' has output_weights of 3", ghp.export, Auxiliary(),
         example, output_weights=[1, 1, 1])
+refused(ghp.UsageError, "the module returns 2 tensors; give output_weights", ghp.export, Auxiliary(), example)
+refused(ghp.UsageError, "give a list, in the order", ghp.export, Prices(), torch.zeros(1, 8), loss={"price": nn.MSELoss()})
 refused(ghp.UsageError, "give output_weights too", ghp.export, Auxiliary(), example, own_labels=True)
 frozen = pixels()
 frozen[0].weight.requires_grad_(False)
@@ -160,7 +175,8 @@ partly = pixels()
 partly[1].eval()
 refused(ghp.UsageError, "'1' is a batch norm in evaluation mode", ghp.export, partly, example)
 refused(ghp.UsageError, "is not one that ghp trains", ghp.export, net, example, loss=nn.MSELoss(reduction="sum"))
-refused(ghp.UsageError, "whose first dimension is the batch", ghp.export, net, "example")
+refused(ghp.UsageError, "with the batch as the first of its dimensions", ghp.export, net, "example")
+refused(ghp.UsageError, "call module.float().cpu() first", ghp.export, pixels().double(), example)
 refused(ghp.UsageError, "does not end in .onnx", ghp.export, net, example, "net.pt")
 refused(ghp.UsageError, "an example of its input", ghp.expect, net, machine="h100-sxm-8", batch=8)
 refused(ghp.Error, "cannot read 'nowhere.json'", ghp.plan, "nowhere.json", machine="h100-sxm-8", workers=2, batch=8)
