@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 from . import tools
 from .networks import Network, PathLike, export
@@ -54,19 +54,22 @@ class Expectation:
 
 
 def expect(model: Model, example: Any = None, *, machine: Optional[PathLike] = None, batch: int,
-           nodes: Optional[int] = None, loss: Any = None, **options: tools.Option) -> Expectation:
+           nodes: Union[None, int, Sequence[int]] = None, loss: Any = None, **options: tools.Option) -> Expectation:
     """Says what a training step should take on a machine, and what binds it, without measuring anything.
 
     model     a path, a known name such as "gpt2-124m", a Network, or an nn.Module with an `example` of its input
     machine   one of ghp's named machines, such as "h100-sxm-8" (`ghp-expect --machine list`), or a machine file; leave
               it out with profile="profile.json", a file of ghp-profile's
     batch     samples of one step, of all workers together
-    nodes     equal nodes of the machine; None: 1, or as many as the profile has
+    nodes     equal nodes of the machine; None: 1, or as many as the profile has; a list of such numbers: a table, whose
+              figures are a list `points`
     options   those of ghp-expect: network="eth-100", precision="bf16", measured="412 samples/s", ...
 
     Raises Error with ghp-expect's sentence.
     """
     network = _network(model, example, loss)
+    if nodes is not None and not isinstance(nodes, (int, str)):
+        nodes = ",".join(str(n) for n in nodes)
     words = [_argument(network), *tools.options(dict(options, machine=machine, batch=batch, nodes=nodes))]
     return Expectation(words, network)
 

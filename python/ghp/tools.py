@@ -87,8 +87,16 @@ def main() -> None:
     """The commands that pip installs: each becomes the package's tool of its name; `ghp plan` is ghp-plan."""
     name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
     if name == "ghp":
-        name, arguments = "ghp-" + (arguments or ["plan"])[0], arguments[1:]
+        if arguments[:1] == ["help"] and len(arguments) > 1:
+            arguments = [arguments[1], "--help"]
+        if arguments in ([], ["help"], ["-h"], ["--help"]):
+            print("usage: ghp TOOL [the tool's options]\nThe tools are plan, expect and inspect, each with --help.")
+            return
+        if arguments == ["--version"]:
+            arguments = ["plan", "--version"]
+        name, arguments = "ghp-" + arguments[0], arguments[1:]
     tool = find(name)
     if tool is None:
-        sys.exit("ghp: there is no '%s'; the package has ghp-plan, ghp-expect and ghp-inspect" % name)
+        sys.exit("ghp: there is no '%s'; the package has ghp-plan, ghp-expect and ghp-inspect, and ghp's build all "
+                 "tools" % name)
     os.execv(tool, [tool, *arguments])

@@ -10,14 +10,19 @@ export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$GHP_SOURCE/python
 # no PyTorch is needed for what is known by name
 python3 -c '
 import ghp
-assert ghp.expect("gpt2-124m", machine="h100-sxm-8", batch=64).step_s > 0 and ghp.__version__[0].isdigit()' >out 2>err ||
+assert ghp.expect("gpt2-124m", machine="h100-sxm-8", batch=64).step_s > 0 and ghp.__version__[0].isdigit()
+assert len(ghp.expect("gpt2-124m", machine="h100-sxm-8", nodes=[1, 2], batch=64).points) == 2' >out 2>err ||
     fail "without PyTorch: $(tail -1 err)"
+# the command that pip installs
+for words in '' '"--help"' '"help"' '"help", "expect"' '"--version"' '"expect", "--machine", "list"'; do
+    python3 -c "import sys, ghp.tools; sys.argv = ['ghp', $words]; ghp.tools.main()" >out 2>err || fail "ghp $words: $(cat err)"
+done
 
 if full; then
     "$python" -c 'import scikit_build_core' 2>/dev/null ||
         { echo "skipped: '$python' lacks scikit-build-core; set GHP_PYTHON to one that has it" >&2; exit 77; }
     python3 -m venv clean || fail "no environment"
-    "$python" -m pip wheel -q --no-build-isolation --no-deps -w wheel "$GHP_SOURCE/python" >out 2>err ||
+    "$python" -m pip wheel -q --no-build-isolation --no-deps -w wheel "$GHP_SOURCE" >out 2>err ||
         fail "the wheel is not built: $(tail -3 err)"
     clean/bin/pip install -q --no-index wheel/ghp-*.whl >out 2>err || fail "the wheel is not installed: $(tail -3 err)"
     env -u GHP_BIN -u PYTHONPATH clean/bin/python -c '
