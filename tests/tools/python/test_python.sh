@@ -22,7 +22,7 @@ if full; then
     "$python" -c 'import scikit_build_core' 2>/dev/null ||
         { echo "skipped: '$python' lacks scikit-build-core; set GHP_PYTHON to one that has it" >&2; exit 77; }
     python3 -m venv clean || fail "no environment"
-    "$python" -m pip wheel -q --no-build-isolation --no-deps -w wheel "$GHP_SOURCE" >out 2>err ||
+    "$python" -m pip wheel -q --no-build-isolation --no-deps -w wheel "$GHP_SOURCE/python" >out 2>err ||
         fail "the wheel is not built: $(tail -3 err)"
     clean/bin/pip install -q --no-index wheel/ghp-*.whl >out 2>err || fail "the wheel is not installed: $(tail -3 err)"
     env -u GHP_BIN -u PYTHONPATH clean/bin/python -c '
