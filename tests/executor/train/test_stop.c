@@ -32,7 +32,20 @@ static void take(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* A signal, SIGTERM twice, to the last worker at its boundary `at`, of a worker who takes `pace_s` longer than the others. */
+/* Sends this process a signal, and waits until the thread that hears it has noted it. */
+static void signal_oneself(int number)
+{
+    sigset_t pending;
+
+    CHECK(kill(getpid(), number) == 0);
+    do {
+        take(0.001);
+        CHECK(sigpending(&pending) == 0);
+    } while (sigismember(&pending, number) != 0 || ghp_stop_noted() == 0);
+}
+
+/* A signal, SIGTERM twice, to the last worker at its boundary `at`, of a worker who takes `pace_s` longer than the
+ * others. */
 static void check_signal(int number, int64_t at, double pace_s)
 {
     struct ghp_exec_context exec = {.transport = transport};
@@ -43,11 +56,8 @@ static void check_signal(int number, int64_t at, double pace_s)
 
     CHECK_STATUS(ghp_stop_begin(&stop, &exec, size), GHP_OK);
     for (; !ends && boundary < 1000000; boundary++) {
-        for (int i = 0; boundary == at && rank == size - 1 && i < (number == SIGTERM ? 2 : 1); i++) {
-            CHECK(kill(getpid(), number) == 0);
-            while (ghp_stop_noted() == 0)
-                take(0.001);
-        }
+        for (int i = 0; boundary == at && rank == size - 1 && i < (number == SIGTERM ? 2 : 1); i++)
+            signal_oneself(number);
         take(rank == size - 1 ? pace_s : 0);
         CHECK_STATUS(ghp_stop_check(&stop, &ends), GHP_OK);
     }
