@@ -41,7 +41,8 @@ void ghp_integer_program_seal(const char *program, size_t n, char *line);
 
 /* Reads the head of a file.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (no such program, another plan's, or one that was changed); GHP_ERR_IO; GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_INPUT (no such program, another plan's, or one that was changed); GHP_ERR_IO;
+ *           GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_integer_program_read(const struct ghp_plan *plan, const char *path,
                                          struct ghp_integer_program *program);
 

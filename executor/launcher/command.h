@@ -27,8 +27,8 @@ void ghp_command_add_option(struct ghp_command *command, const char *name, const
  * Local */
 enum ghp_status ghp_command_run(struct ghp_command *command, int *code);
 
-/* SIGTERM, SIGINT, SIGUSR1 and SIGHUP call the handler from now on; SIGHUP does not if it is ignored, as under nohup, nor
- * SIGTERM after the first. */
+/* SIGTERM, SIGINT, SIGUSR1 and SIGHUP call the handler from now on; SIGHUP does not if it is ignored, as under nohup,
+ * nor SIGTERM after the first. */
 void ghp_command_on_signals(void (*handler)(int));
 
 /* From the first call on, signals end the command in order, and not this process. The second says whether one has

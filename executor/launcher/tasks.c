@@ -85,7 +85,7 @@
       "mpirun -n 4 ghp run plan.json --verify 2", "docs/explanation/exactness.md")                 \
     X("lab", "try a cluster on one machine",                                                       \
       "bench/lab/run --hosts 4 --rate 1gbit -- ghp run plan.json", "docs/how-to/lab.md")           \
-    X("python", "use ghp from Python", "pip install .", "docs/how-to/python.md")                   \
+    X("python", "use ghp from Python", "pip install ./python", "docs/how-to/python.md")            \
     X("errors", "know what an error means", "", "docs/how-to/mistakes.md")                         \
     X("words", "know what a word means", "", "docs/reference/glossary.md")                         \
     X("limits", "know what is supported", "", "docs/reference/support.md")                         \

@@ -7,7 +7,8 @@
  * their other users. Nothing is kept of GPUs, nor of workers that are not equally fast.
  *
  * A file is read once and merged into under a lock, so several runs may keep theirs at a time, and several users if the
- * folder is theirs: new files have its permissions. A damaged file is named in a warning and made again. A cache that cannot be read or written does not make a run fail.
+ * folder is theirs: new files have its permissions. A damaged file is named in a warning and made again. A cache that
+ * cannot be read or written does not make a run fail.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_cache.c, tests/tools/profile/test_profile_measured.sh */
 #ifndef GHP_PROFILER_RUN_CACHE_H

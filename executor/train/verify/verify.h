@@ -56,8 +56,8 @@ struct ghp_verification {
 enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
                                    const struct ghp_snapshot *alone, struct ghp_precision precision,
                                    struct ghp_verification *verification);
-/* Whether only a comparison layer by layer tells; it cannot follow replicas with weights of their own, so for these only
- * beyond the limits. */
+/* Whether only a comparison layer by layer tells; it cannot follow replicas with weights of their own, so for these
+ * only beyond the limits. */
 bool ghp_verification_asks(const struct ghp_verification *verification, bool has_replicas);
 /* 0: equal within the limits, or rounding; 1: a defect, or replicas that differ; GHP_EXIT_UNKNOWN: cannot tell. */
 enum { GHP_EXIT_UNKNOWN = 3 };
