@@ -117,8 +117,7 @@ static const char *default_of(const struct ghp_opt *opt, char *out, size_t n)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* The longest part of text that fits on a line: up to its last blank, or a whole word. */
-static size_t line_length(const char *text, size_t width)
+size_t ghp_opts_line_length(const char *text, size_t width)
 {
     size_t n = strlen(text), end = width;
 
@@ -136,7 +135,7 @@ static void print_wrapped(const char *text, int column, int used)
         used = 0;
     }
     do {
-        size_t most = (size_t)(HELP_WIDTH - column), n = line_length(text, most);
+        size_t most = (size_t)(HELP_WIDTH - column), n = ghp_opts_line_length(text, most);
 
         printf("%*s%.*s\n", column - used, "", (int)n, text);
         text += n;

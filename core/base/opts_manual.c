@@ -6,6 +6,7 @@
 #include "core/base/opts_private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NOTE_SIZE = 1024 };
@@ -178,8 +179,10 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
 
 /* ---- Markdown ---- */
 
+enum { WIDTH = 120 };
+
 /* n bytes of text; a page of docs/ that it names becomes a link from docs/reference/cli. */
-static void put_markdown(const char *text, size_t n)
+static void put_markdown(FILE *out, const char *text, size_t n)
 {
     for (const char *after = text + n; text < after; text++) {
         const char *end = strncmp(text, "docs/", 5) == 0 ? strstr(text, ".md") : NULL;
@@ -187,12 +190,12 @@ static void put_markdown(const char *text, size_t n)
         if (end != NULL) {
             int path = (int)(end - text) - 5;
 
-            printf("[docs/%.*s.md](../../%.*s.md)", path, text + 5, path, text + 5);
+            fprintf(out, "[docs/%.*s.md](../../%.*s.md)", path, text + 5, path, text + 5);
             text = end + 2;
             continue;
         }
-        if (strchr("|*<\\", *text) != NULL) putchar('\\');
-        putchar(*text);
+        if (strchr("|*<\\", *text) != NULL) putc('\\', out);
+        putc(*text, out);
     }
 }
 
@@ -208,7 +211,7 @@ static void put_row(const struct ghp_opt *opt)
         printf("%s%c", *argument == '|' ? "\\" : "", *argument);
     printf("%s | ", opt->name != NULL ? "`" : "");
     ghp_opts_text(opt, text, sizeof text);
-    put_markdown(text, strlen(text));
+    put_markdown(stdout, text, strlen(text));
     printf(" |\n");
 }
 
@@ -217,8 +220,32 @@ static void put_table(const char *title)
     printf("\n## %s\n\n| option | what it does |\n|---|---|\n", title);
 }
 
+/* n bytes of text as a paragraph, or as an item that begins with a name, in lines of at most WIDTH columns. */
+static enum ghp_status put_wrapped(const char *name, int n_name, const char *text, size_t n)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&line, &size);
+    bool failed;
+
+    if (out == NULL) return GHP_NO_MEMORY();
+    if (n_name > 0) fprintf(out, "* `%.*s`: ", n_name, name);
+    put_markdown(out, text, n);
+    failed = ferror(out) != 0;
+    failed = fclose(out) != 0 || failed;
+    for (const char *at = line; !failed && *at != '\0'; at += strspn(at, " ")) {
+        int indent = n_name > 0 && at > line ? 2 : 0;
+        size_t most = ghp_opts_line_length(at, (size_t)(WIDTH - indent));
+
+        printf("%*s%.*s\n", indent, "", (int)most, at);
+        at += most;
+    }
+    free(line);
+    return failed ? GHP_NO_MEMORY() : GHP_OK;
+}
+
 /* Paragraphs, and a list's rows as its items. */
-static void put_notes(const char *notes)
+static enum ghp_status put_notes(const char *notes)
 {
     bool in_list = false;
 
@@ -229,11 +256,10 @@ static void put_notes(const char *notes)
         n = strcspn(notes, "\n");
         rest += strspn(notes + rest, " ");
         if (name == 0 || !in_list) putchar('\n');
-        if (name > 0) printf("* `%.*s`: ", (int)name, notes + 2);
-        put_markdown(notes + rest, n - rest);
-        putchar('\n');
+        GHP_TRY(put_wrapped(notes + 2, (int)name, notes + rest, n - rest));
         in_list = name > 0;
     }
+    return GHP_OK;
 }
 
 enum ghp_status ghp_opts_print_markdown(const struct ghp_tool *tool)
@@ -254,12 +280,12 @@ enum ghp_status ghp_opts_print_markdown(const struct ghp_tool *tool)
     put_table("General");
     for (int i = 0; i < GHP_OPTS_GENERAL; i++)
         put_row(&ghp_opts_general[i]);
-    if (tool->notes != NULL) put_notes(tool->notes);
+    if (tool->notes != NULL) GHP_TRY(put_notes(tool->notes));
     printf("\n## Exit codes\n\n| code | meaning |\n|---|---|\n"
            "| 0 | done |\n| 1 | failed |\n| 2 | bad usage |\n");
     for (; code != NULL && code->meaning != NULL; code++) {
         printf("| %d | ", code->code);
-        put_markdown(code->meaning, strlen(code->meaning));
+        put_markdown(stdout, code->meaning, strlen(code->meaning));
         printf(" |\n");
     }
     return ghp_opts_printed();

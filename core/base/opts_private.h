@@ -37,6 +37,9 @@ const char *ghp_opts_argument(const struct ghp_opt *opt);
 /* The option's help with its choices and its default, into out (n bytes); returns out. */
 const char *ghp_opts_text(const struct ghp_opt *opt, char *out, size_t n);
 
+/* The longest part of text that fits on a line: up to its last blank, or a whole word. */
+size_t ghp_opts_line_length(const char *text, size_t width);
+
 /* Print to stdout: --help (all: --help all), --version, --help=man, --help=md, --help=bash.
  *
  * Return   GHP_OK; GHP_ERR_IO */
