@@ -36,7 +36,7 @@ PHRASES = [
 ALLOWED = [
     ("CHANGELOG.md", '"go on" and "anew"', "words that a release replaced"),
     ("docs/explanation/cpu.md", "Where a step's time goes", "a place"),
-    ("docs/explanation/scaling.md", "Where one kind of plan takes over", "a place in the table"),
+    ("docs/results/scaling.md", "Where one kind of plan takes over", "a place in the table"),
     ("docs/explanation/time-model.md", "Where the streams meet", "a place"),
     ("docs/how-to/report.md", "Where a step's time went", "a place"),
     ("docs/results/published-speedups.md", "Where the batch is not published", "rows of the table"),

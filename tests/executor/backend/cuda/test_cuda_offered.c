@@ -1,6 +1,6 @@
 /* ghp-test: timeout=120
  *
- * What cuDNN offers for an H100 and ghp does not run (docs/developers/gpu.md, "Left out", says why): the sums that a
+ * What cuDNN offers for an H100 and ghp does not run (docs/results/gpu-estimates.md says why): the sums that a
  * batch norm's backward pass takes, made by the kernel of the next convolution's data gradient, after the ReLU's
  * backward pass, at one of resnet50's shapes. There is an engine in half precision alone, which is printed. A driver
  * that runs nothing (tests/emulated/driver.c) takes the compiled kernels. Skipped where cuDNN's library is not
