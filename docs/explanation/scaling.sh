@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# docs/explanation/scaling.sh - makes the tables of docs/results/scaling.md and the charts of docs/explanation/scaling.md:
-# predicted scaling of vgg16 and resnet50 from 1 to 4096 workers, strong (global batch 4096) and weak (64 samples a
-# worker), over a slow and a fast network.
+# docs/explanation/scaling.sh - makes the tables of docs/results/scaling.md and the charts of
+# docs/explanation/scaling.md: predicted scaling of vgg16 and resnet50 from 1 to 4096 workers, strong (global batch
+# 4096) and weak (64 samples a worker), over a slow and a fast network.
 #
 #   docs/explanation/scaling.sh [BIN [FOLDER]]      BIN: the tools [build/bin]; FOLDER: where to [docs/explanation/scaling]
 #
