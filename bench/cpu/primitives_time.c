@@ -329,11 +329,11 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
 }
 
 #ifdef __AVX512F__
-enum { CHAINS = 12 };
+enum { LANES = 16 };
 #else
-enum { CHAINS = 6 }; /* of twice as many registers of 256 bits, of which there are 16 */
+enum { LANES = 8 }; /* of wider ones, the compiler keeps the sums in memory */
 #endif
-enum { LANES = 16, ROUNDS = 1 << 20 };
+enum { CHAINS = 12, ROUNDS = 1 << 20 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 /* Independent chains of multiply-adds, enough to hide their latency, in registers; this file alone is compiled with

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* The library's is for 3 x 3 windows, and only before its third generation. */
+/* Whether Winograd's rounding is allowed. The library's is for 3 x 3 windows and AVX-512, before its third
+ * generation. */
 static bool has_winograd(const struct ghp_backend *backend)
 {
     return !backend->config.exact && backend->config.element_bytes == 4;
@@ -16,8 +17,8 @@ static bool has_winograd(const struct ghp_backend *backend)
 
 bool ghp_onednn_conv_has_winograd(const struct ghp_backend *backend, const struct ghp_local *local)
 {
-    return DNNL_VERSION_MAJOR < 3 && has_winograd(backend) && local->window.r == 3 &&
-           local->window.s == 3;
+    return DNNL_VERSION_MAJOR < 3 && dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core &&
+           has_winograd(backend) && local->window.r == 3 && local->window.s == 3;
 }
 
 /* The direct weight gradient takes its time per image row: on images of at most 4 x 4, 5 times as long as a product. */

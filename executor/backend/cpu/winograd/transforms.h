@@ -1,5 +1,5 @@
 /* executor/backend/cpu/winograd/transforms.h - private to winograd.c: the transforms of Winograd's minimal
- * filtering, for 16 channels at once.
+ * filtering, for as many channels at once as a register holds.
  *
  * In one dimension, r numbers g slid over 6 numbers d give m = 7 - r sums y (a pass forward, or back to the data with g
  * turned round), and m numbers dy slid over the same d give the r gradients of g. Both are products of polynomials,
@@ -18,7 +18,12 @@
 
 #include <string.h>
 
-enum { SIDE = GHP_CONV_TILE, POINTS = SIDE * SIDE, MOST_R = 5, LANES = GHP_BLOCK_CHANNELS };
+#ifdef __AVX512F__
+enum { LANES = 16, PANEL = 4 }; /* numbers of a register, registers of a row of sums */
+#else
+enum { LANES = 8, PANEL = 2 };
+#endif
+enum { SIDE = GHP_CONV_TILE, POINTS = SIDE * SIDE, MOST_R = 5, BLOCK = GHP_BLOCK_CHANNELS };
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 

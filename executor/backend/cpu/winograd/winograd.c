@@ -13,12 +13,12 @@
 #include <string.h>
 
 enum {
-    CHUNK = 4 * LANES, /* channels at once */
+    CHUNK = 4 * BLOCK, /* channels at once */
     ROWS = 6,          /* tiles in registers */
     WEIGHT_ROWS = 4,   /* input channels in registers, of the weight gradient */
     TILES = 10 * ROWS, /* at once */
     /* of one point; planes do not begin in the same lines of a cache */
-    PLANE = TILES * CHUNK + LANES
+    PLANE = TILES * CHUNK + BLOCK
 };
 
 /* ---- what a pass works on ---- */
@@ -49,8 +49,8 @@ static struct image image_of(void *at, int64_t channels, int64_t h, int64_t w, b
                           .channels = channels,
                           .h = h,
                           .w = w,
-                          .pixel = nchw16c ? LANES : channels,
-                          .block = nchw16c ? h * w * LANES : LANES,
+                          .pixel = nchw16c ? BLOCK : channels,
+                          .block = nchw16c ? h * w * BLOCK : BLOCK,
                           .sample = h * w * channels};
 }
 
@@ -84,18 +84,24 @@ static struct corner corner_of(const struct conv *c, int64_t tile)
                            in_image % c->across * c->m};
 }
 
-/* A pixel of a block of channels; zero outside the image. */
-static ALWAYS_INLINE lanes pixel_of(const struct image *of, const float *block, int64_t h,
+/* The first pixel of a sample, from one channel on. */
+static ALWAYS_INLINE float *channel_of(const struct image *of, int64_t sample, int64_t channel)
+{
+    return of->at + sample * of->sample + channel / BLOCK * of->block + channel % BLOCK;
+}
+
+/* A pixel of some channels; zero outside the image. */
+static ALWAYS_INLINE lanes pixel_of(const struct image *of, const float *first, int64_t h,
                                     int64_t w)
 {
     bool inside = h >= 0 && h < of->h && w >= 0 && w < of->w;
-    return inside ? load(block + (h * of->w + w) * of->pixel) : (lanes){0};
+    return inside ? load(first + (h * of->w + w) * of->pixel) : (lanes){0};
 }
 
-static void input_tile(const struct conv *c, struct corner at, int64_t block, float *to)
+static void input_tile(const struct conv *c, struct corner at, int64_t channel, float *to)
 {
     const struct image *in = &c->in;
-    const float *from = in->at + at.sample * in->sample + block * in->block;
+    const float *from = channel_of(in, at.sample, channel);
     int64_t h = at.h - c->pad_h, w = at.w - c->pad_w;
     lanes d[SIDE][SIDE];
     if (h >= 0 && h + SIDE <= in->h && w >= 0 && w + SIDE <= in->w) {
@@ -118,7 +124,7 @@ static void input_tiles(const struct conv *c, struct ghp_range tiles, struct ghp
     for (int64_t tile = tiles.first; tile < tiles.end; tile++) {
         struct corner at = corner_of(c, tile);
         for (int64_t k = channels.first; k < channels.end; k += LANES)
-            input_tile(c, at, k / LANES, to + (tile - tiles.first) * CHUNK + k - channels.first);
+            input_tile(c, at, k, to + (tile - tiles.first) * CHUNK + k - channels.first);
     }
 }
 
@@ -127,9 +133,12 @@ static struct ghp_range chunk_at(int64_t first, int64_t end)
     return (struct ghp_range){first, end - first < CHUNK ? end : first + CHUNK};
 }
 
+/* As many in each, or those of a last few would read all weights once more. */
 static struct ghp_range tiles_at(int64_t first, int64_t end)
 {
-    return (struct ghp_range){first, end - first < TILES ? end : first + TILES};
+    int64_t left = end - first, times = (left + TILES - 1) / TILES;
+    int64_t each = ((left + times - 1) / (times > 0 ? times : 1) + ROWS - 1) / ROWS * ROWS;
+    return (struct ghp_range){first, left < each ? end : first + each};
 }
 
 struct job {
@@ -142,7 +151,13 @@ struct job {
 
 /* ---- weights, forward and back to the data ---- */
 
-struct axis { /* numbers from one block of 16 channels to the next, and from one channel */
+/* Numbers of one point of transformed weights; planes do not begin in the same lines of a cache. */
+static int64_t weights_plane(const struct conv *c)
+{
+    return c->in.channels * c->out.channels + BLOCK;
+}
+
+struct axis { /* numbers from one block of channels to the next, and from one channel */
     int64_t block, one;
 };
 
@@ -155,27 +170,32 @@ struct weights { /* or their gradient */
 static struct weights weights_of(const struct winograd *kernel, float *at)
 {
     const struct ghp_local *l = &kernel->base.local;
-    int64_t places = l->window.r * l->window.s, block = places * LANES * LANES;
+    int64_t places = l->window.r * l->window.s, block = places * BLOCK * BLOCK;
     if (kernel->spec.w)
-        return (struct weights){at, {l->c / LANES * block, 1}, {block, LANES}, LANES * LANES};
+        return (struct weights){at, {l->c / BLOCK * block, 1}, {block, BLOCK}, BLOCK * BLOCK};
     return (struct weights){
-        at, {LANES * l->c * places, l->c * places}, {LANES * places, places}, 1};
+        at, {BLOCK * l->c * places, l->c * places}, {BLOCK * places, places}, 1};
 }
 
 /* The place of a channel's numbers, counted from the first channel's. */
 static int64_t along(struct axis axis, int64_t channel)
 {
-    return channel / LANES * axis.block + channel % LANES * axis.one;
+    return channel / BLOCK * axis.block + channel % BLOCK * axis.one;
 }
 
-/* Of 16 outputs, `lane` numbers from one to the next, from those of one input. */
+/* The points of some outputs' weights, which lie `lane` numbers apart, for one input. */
 static ALWAYS_INLINE void put_weights(const float *w, int64_t lane, int64_t place, bool transposed,
                                       int r, float *to, int64_t plane)
 {
     lanes g[MOST_R][MOST_R];
-    for (int i = 0; i < r * r; i++)
-        for (int k = 0; k < LANES; k++)
-            g[i / r][i % r][k] = w[(transposed ? r * r - 1 - i : i) * place + k * lane];
+    for (int i = 0; i < r * r; i++) {
+        const float *from = w + (transposed ? r * r - 1 - i : i) * place;
+        if (lane == 1)
+            g[i / r][i % r] = load(from);
+        else
+            for (int k = 0; k < LANES; k++)
+                g[i / r][i % r][k] = from[k * lane];
+    }
     put_slid(g, r, to, plane);
 }
 
@@ -186,18 +206,19 @@ static void weights_part(void *context, struct ghp_part part)
     const struct weights w = weights_of(job->kernel, job->args->at.w[0]);
     bool back = job->kernel->base.pass == GHP_PASS_BACKWARD_DATA;
     const struct axis in_axis = back ? w.k : w.c, out_axis = back ? w.c : w.k;
-    int64_t ins = c->in.channels, outs = c->out.channels, plane = ins * outs;
-    struct ghp_range range = ghp_part_range(part, outs, LANES);
-    for (int64_t out = range.first; out < range.end; out += LANES) {
-        struct ghp_range chunk = chunk_at(out / CHUNK * CHUNK, outs);
-        float *to = job->weights + chunk.first * ins + out - chunk.first;
-        for (int64_t in = 0; in < ins; in++, to += chunk.end - chunk.first) {
-            const float *from = w.at + along(in_axis, in) + along(out_axis, out);
-            if (c->r == 3)
-                put_weights(from, out_axis.one, w.place, back, 3, to, plane);
-            else
-                put_weights(from, out_axis.one, w.place, back, 5, to, plane);
-        }
+    int64_t ins = c->in.channels, outs = c->out.channels, plane = weights_plane(c);
+    struct ghp_range range = ghp_part_range(part, outs, BLOCK);
+    for (int64_t block = range.first; block < range.end; block += BLOCK) {
+        struct ghp_range chunk = chunk_at(block / CHUNK * CHUNK, outs);
+        float *row = job->weights + chunk.first * ins - chunk.first;
+        for (int64_t in = 0; in < ins; in++, row += chunk.end - chunk.first)
+            for (int64_t out = block; out < block + BLOCK; out += LANES) {
+                const float *from = w.at + along(in_axis, in) + along(out_axis, out);
+                if (c->r == 3)
+                    put_weights(from, out_axis.one, w.place, back, 3, row + out, plane);
+                else
+                    put_weights(from, out_axis.one, w.place, back, 5, row + out, plane);
+            }
     }
 }
 
@@ -207,44 +228,56 @@ static void weights_part(void *context, struct ghp_part part)
 struct product {
     const float *tiles, *weights;
     float *to;
-    int64_t depth; /* inputs */
+    int64_t depth, width; /* inputs; outputs, of the weights */
     bool adds;
 };
 
-static ALWAYS_INLINE void multiply(struct product p, int rows, int blocks)
+static ALWAYS_INLINE void multiply(struct product p, int rows, int panel)
 {
-    lanes sum[ROWS][CHUNK / LANES], b[CHUNK / LANES];
+    lanes sum[ROWS][PANEL], b[PANEL];
     UNROLLED (r, rows)
-        UNROLLED (v, blocks)
+        UNROLLED (v, panel)
             sum[r][v] = p.adds ? load(p.to + r * CHUNK + v * LANES) : (lanes){0};
     for (int64_t i = 0; i < p.depth; i++) {
-        UNROLLED (v, blocks)
-            b[v] = load(p.weights + (i * blocks + v) * LANES);
+        UNROLLED (v, panel)
+            b[v] = load(p.weights + i * p.width + v * LANES);
         UNROLLED (r, rows)
-            UNROLLED (v, blocks)
+            UNROLLED (v, panel)
                 sum[r][v] += p.tiles[r * CHUNK + i] * b[v];
     }
     UNROLLED (r, rows)
-        UNROLLED (v, blocks)
+        UNROLLED (v, panel)
             store(p.to + r * CHUNK + v * LANES, sum[r][v]);
 }
 
-static ALWAYS_INLINE void multiply_all(struct product p, int64_t tiles, int blocks)
+static ALWAYS_INLINE void multiply_all(struct product p, int64_t tiles, int panel)
 {
     int64_t t = 0;
     for (; t + ROWS <= tiles; t += ROWS, p.tiles += ROWS * CHUNK, p.to += ROWS * CHUNK)
-        multiply(p, ROWS, blocks);
+        multiply(p, ROWS, panel);
     for (; t < tiles; t++, p.tiles += CHUNK, p.to += CHUNK)
-        multiply(p, 1, blocks);
+        multiply(p, 1, panel);
 }
 
-static void multiply_chunk(struct product p, int64_t tiles, int64_t channels)
+/* How many registers of a row are summed at once, of those that are left. */
+static int64_t panel_of(int64_t channels)
 {
-    switch (channels / LANES) {
-    case 4: multiply_all(p, tiles, 4); break;
-    case 3: multiply_all(p, tiles, 3); break;
-    case 2: multiply_all(p, tiles, 2); break;
-    default: multiply_all(p, tiles, 1); break;
+    int64_t left = channels / LANES;
+    return left >= PANEL ? PANEL : left >= 2 ? 2 : 1;
+}
+
+static void multiply_chunk(struct product p, int64_t tiles)
+{
+    for (int64_t left = p.width, panel; left > 0; left -= panel * LANES) {
+        panel = panel_of(left);
+        if (panel == PANEL)
+            multiply_all(p, tiles, PANEL);
+        else if (panel == 2)
+            multiply_all(p, tiles, 2);
+        else
+            multiply_all(p, tiles, 1);
+        p.weights += panel * LANES;
+        p.to += panel * LANES;
     }
 }
 
@@ -264,7 +297,7 @@ static ALWAYS_INLINE void output_tile(const struct conv *c, struct corner at, in
                                       const float *from, struct epilogue epilogue, int m)
 {
     const struct image *out = &c->out;
-    float *to = out->at + at.sample * out->sample + channel / LANES * out->block;
+    float *to = channel_of(out, at.sample, channel);
     lanes bias = epilogue.bias != NULL ? load(epilogue.bias + channel) : (lanes){0};
     lanes y[MOST_R][MOST_R];
     take_output(from, PLANE, m, y);
@@ -303,14 +336,15 @@ static void tiles_part(void *context, struct ghp_part part)
             for (struct ghp_range in = chunk_at(0, ins); in.first < ins;
                  in = chunk_at(in.end, ins)) {
                 if (ins > CHUNK || out.first == 0) input_tiles(c, tiles, in, inputs);
+                const float *weights = job->weights + out.first * ins + in.first * width;
                 for (int point = 0; point < POINTS; point++)
                     multiply_chunk((struct product){.tiles = inputs + point * (int64_t)PLANE,
-                                                    .weights = job->weights + point * ins * outs +
-                                                               out.first * ins + in.first * width,
+                                                    .weights = weights + point * weights_plane(c),
                                                     .to = outputs + point * (int64_t)PLANE,
                                                     .depth = in.end - in.first,
+                                                    .width = width,
                                                     .adds = in.first > 0},
-                                   tiles.end - tiles.first, width);
+                                   tiles.end - tiles.first);
             }
             if (c->m == 4)
                 output_tiles(job, tiles, out, outputs, 4);
@@ -321,13 +355,13 @@ static void tiles_part(void *context, struct ghp_part part)
 
 /* ---- the weight gradient ---- */
 
-enum { WEIGHT_PLANE = CHUNK * CHUNK + LANES };
+enum { WEIGHT_PLANE = CHUNK * CHUNK + BLOCK };
 
-static ALWAYS_INLINE void gradient_tile(const struct conv *c, struct corner at, int64_t block,
+static ALWAYS_INLINE void gradient_tile(const struct conv *c, struct corner at, int64_t channel,
                                         float *to, int m)
 {
     const struct image *dy = &c->out;
-    const float *from = dy->at + at.sample * dy->sample + block * dy->block;
+    const float *from = channel_of(dy, at.sample, channel);
     lanes g[MOST_R][MOST_R];
     UNROLLED (i, m)
         UNROLLED (j, m)
@@ -343,9 +377,9 @@ static void gradient_tiles(const struct conv *c, struct ghp_range tiles, struct 
         for (int64_t k = channels.first; k < channels.end; k += LANES) {
             float *there = to + (tile - tiles.first) * CHUNK + k - channels.first;
             if (c->m == 4)
-                gradient_tile(c, at, k / LANES, there, 4);
+                gradient_tile(c, at, k, there, 4);
             else
-                gradient_tile(c, at, k / LANES, there, 2);
+                gradient_tile(c, at, k, there, 2);
         }
     }
 }
@@ -357,36 +391,46 @@ struct outer {
     int64_t tiles;
 };
 
-static ALWAYS_INLINE void add_outer(struct outer o, int blocks)
+static ALWAYS_INLINE void add_outer(struct outer o, int panel)
 {
-    lanes sum[WEIGHT_ROWS][CHUNK / LANES], b[CHUNK / LANES];
+    lanes sum[WEIGHT_ROWS][PANEL], b[PANEL];
     UNROLLED (r, WEIGHT_ROWS)
-        UNROLLED (v, blocks)
+        UNROLLED (v, panel)
             sum[r][v] = (lanes){0}; /* by itself, or thousands of tiles would be added one by one */
     for (int64_t t = 0; t < o.tiles; t++) {
-        UNROLLED (v, blocks)
+        UNROLLED (v, panel)
             b[v] = load(o.dy + t * CHUNK + v * LANES);
         UNROLLED (r, WEIGHT_ROWS)
-            UNROLLED (v, blocks)
+            UNROLLED (v, panel)
                 sum[r][v] += o.x[t * CHUNK + r] * b[v];
     }
     UNROLLED (r, WEIGHT_ROWS)
-        UNROLLED (v, blocks)
+        UNROLLED (v, panel)
             store(o.to + r * CHUNK + v * LANES, load(o.to + r * CHUNK + v * LANES) + sum[r][v]);
+}
+
+static void add_outer_panel(struct outer o, int64_t rows, int64_t panel)
+{
+    for (int64_t r = 0; r < rows; r += WEIGHT_ROWS, o.x += WEIGHT_ROWS, o.to += WEIGHT_ROWS * CHUNK)
+        if (panel == PANEL)
+            add_outer(o, PANEL);
+        else if (panel == 2)
+            add_outer(o, 2);
+        else
+            add_outer(o, 1);
 }
 
 static void add_outer_chunk(struct outer o, int64_t rows, int64_t channels)
 {
-    for (int64_t r = 0; r < rows; r += WEIGHT_ROWS, o.x += WEIGHT_ROWS, o.to += WEIGHT_ROWS * CHUNK)
-        switch (channels / LANES) {
-        case 4: add_outer(o, 4); break;
-        case 3: add_outer(o, 3); break;
-        case 2: add_outer(o, 2); break;
-        default: add_outer(o, 1); break;
-        }
+    for (int64_t left = channels, panel; left > 0; left -= panel * LANES) {
+        panel = panel_of(left);
+        add_outer_panel(o, rows, panel);
+        o.dy += panel * LANES;
+        o.to += panel * LANES;
+    }
 }
 
-/* 16 gradients of each place, of outputs `lane` numbers from one to the next, from their products. */
+/* Some gradients of each place, of outputs `lane` numbers from one to the next, from their products. */
 static ALWAYS_INLINE void take_gradient(const float *from, int64_t lane, int64_t place, int r,
                                         float *dw)
 {
@@ -419,7 +463,7 @@ static void gradient_part(void *context, struct ghp_part part)
 {
     const struct job *job = context;
     const struct conv *conv = &job->conv;
-    struct ghp_range range = ghp_part_range(part, conv->out.channels, LANES);
+    struct ghp_range range = ghp_part_range(part, conv->out.channels, BLOCK);
     float *x = job->own + part.index * (int64_t)POINTS * (2 * PLANE + WEIGHT_PLANE),
           *dy = x + (int64_t)POINTS * PLANE, *sums = dy + (int64_t)POINTS * PLANE;
     for (struct ghp_range k = chunk_at(range.first, range.end); k.first < range.end;
@@ -447,7 +491,7 @@ static void gradient_part(void *context, struct ghp_part part)
 static int64_t weights_numbers(const struct ghp_kernel *kernel)
 {
     bool weight = kernel->pass == GHP_PASS_BACKWARD_WEIGHT;
-    return weight ? 0 : POINTS * kernel->local.c * kernel->local.k;
+    return weight ? 0 : POINTS * (kernel->local.c * kernel->local.k + BLOCK);
 }
 
 static void run(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
@@ -465,9 +509,9 @@ static void run(const struct ghp_kernel *kernel, const struct ghp_kernel_argumen
 
 bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local *local)
 {
-#ifdef __AVX512F__
+#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
     return !backend->config.exact && backend->config.element_bytes == sizeof(float) &&
-           ghp_conv_has_tiles(local) && local->c % LANES == 0 && local->k % LANES == 0;
+           ghp_conv_has_tiles(local) && local->c % BLOCK == 0 && local->k % BLOCK == 0;
 #else
     (void)backend;
     (void)local;

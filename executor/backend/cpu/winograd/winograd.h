@@ -12,7 +12,7 @@
 
 #define GHP_WINOGRAD "winograd"
 
-/* Whether there are such kernels for the passes of that operation, here: they want 32 registers of 16 numbers. */
+/* Whether there are such kernels for the passes of that operation, here: they want AVX-512, or AVX2 and FMA. */
 bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local *local);
 
 /* A kernel of a pass that ghp_winograd_can says there is, in any formats of a convolution.

@@ -312,7 +312,7 @@ static void check_winograd(void)
         local = op_case_conv(local);
         CHECK(!offers(backends[0], &local, GHP_WINOGRAD));
         if (!offers(backends[2], &local, GHP_WINOGRAD)) {
-            fprintf(stderr, "this processor has too few registers for Winograd's tiles\n");
+            fprintf(stderr, "this processor has neither AVX-512 nor AVX2: no Winograd's tiles\n");
             return;
         }
         struct ghp_kernel *kernel = NULL;
