@@ -184,6 +184,9 @@ static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
                 ? strcmp(algorithm, GHP_WINOGRAD) == 0 && ghp_winograd_can(backend, local)
                 : is_winograd_first(backend, local, pass))
             return ghp_winograd_prepare(backend, local, pass, spec, kernel);
+        if (algorithm != NULL && strcmp(algorithm, GHP_CPU_KERNEL_DEPTHWISE) == 0 &&
+            ghp_cpu_kernel_is_depthwise(backend, local, pass, spec))
+            return ghp_cpu_kernel_prepare_by(backend, local, &ghp_cpu_kernel_depthwise, kernel);
         if (local->op == GHP_OP_CONV2D)
             GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
         if (algorithm != NULL && strcmp(algorithm, GHP_CPU_KERNEL_SMALL_BATCH) == 0 &&
@@ -227,6 +230,8 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
     if (local->op == GHP_OP_CONV2D)
         GHP_TRY(ghp_onednn_conv_algorithms(backend, local, pass, spec, names));
     if (ghp_winograd_can(backend, local)) ghp_onednn_add_name(names, GHP_WINOGRAD);
+    if (ghp_cpu_kernel_is_depthwise(backend, local, pass, spec))
+        ghp_onednn_add_name(names, GHP_CPU_KERNEL_DEPTHWISE);
     if (local->op == GHP_OP_LINEAR)
         GHP_TRY(ghp_onednn_linear_algorithms(backend, local, pass, names));
     if (ghp_cpu_kernel_is_small_batch(backend, local))

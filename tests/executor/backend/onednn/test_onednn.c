@@ -194,6 +194,12 @@ static enum ghp_status prepare_small_batch(struct ghp_backend *backend,
     return ops->prepare_as(backend, local, pass, GHP_CPU_KERNEL_SMALL_BATCH, kernel);
 }
 
+static enum ghp_status prepare_depthwise(struct ghp_backend *backend, const struct ghp_local *local,
+                                         enum ghp_pass pass, struct ghp_kernel **kernel)
+{
+    return ops->prepare_as(backend, local, pass, GHP_CPU_KERNEL_DEPTHWISE, kernel);
+}
+
 static enum ghp_status prepare_winograd(struct ghp_backend *backend, const struct ghp_local *local,
                                         enum ghp_pass pass, struct ghp_kernel **kernel)
 {
@@ -251,16 +257,21 @@ static void check_ways(void)
     }
 }
 
-static bool offers(struct ghp_backend *backend, const struct ghp_local *local, const char *name)
+static bool offers_for(struct ghp_backend *backend, const struct ghp_local *local,
+                       enum ghp_pass pass, const char *name)
 {
     struct ghp_algorithms names;
     bool found = false;
-    CHECK_STATUS(
-        ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_kernel_spec){0}, &names),
-        GHP_OK);
+    CHECK_STATUS(ops->algorithms(backend, local, pass, (struct ghp_kernel_spec){0}, &names),
+                 GHP_OK);
     for (int i = 0; i < names.n; i++)
         found = found || strcmp(names.names[i], name) == 0;
     return found;
+}
+
+static bool offers(struct ghp_backend *backend, const struct ghp_local *local, const char *name)
+{
+    return offers_for(backend, local, GHP_PASS_FORWARD, name);
 }
 
 /* Linear layers over few samples: tiles, what is left of rows, samples and columns, more than one chunk of columns, and
@@ -291,6 +302,43 @@ static void check_small_batch(void)
         check_passes(&local, &small_batch, backends[3]);
         local.n = 33;
         CHECK(!offers(backends[2], &local, GHP_CPU_KERNEL_SMALL_BATCH));
+    }
+}
+
+/* Windows that hang over each edge, or over both; strides and holes; nothing of it where a channel has several outputs
+ * or a block is not whole. */
+static void check_depthwise(void)
+{
+    static const struct {
+        int64_t n, c, size, side, stride, dilation, pad;
+    } cases[] = {{1, 16, 6, 3, 1, 1, 1},  {2, 48, 13, 3, 2, 1, 0}, {3, 96, 8, 5, 1, 1, 2},
+                 {2, 32, 9, 5, 2, 1, 2},  {5, 16, 2, 5, 1, 1, 2},  {2, 64, 7, 7, 1, 1, 3},
+                 {1, 16, 1, 7, 1, 1, 3},  {2, 16, 11, 3, 1, 2, 2}, {1, 32, 12, 7, 3, 1, 6},
+                 {2, 144, 9, 5, 3, 2, 4}, {1, 16, 3, 7, 2, 1, 5}};
+    struct ghp_backend_ops depthwise = *ops;
+    depthwise.prepare = prepare_depthwise;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t side = cases[i].side, stride = cases[i].stride, pad = cases[i].pad;
+        struct ghp_local local = conv(cases[i].n, cases[i].c, cases[i].size, cases[i].c);
+        local.window = (struct ghp_window){.r = side,
+                                           .s = side,
+                                           .stride_h = stride,
+                                           .stride_w = stride,
+                                           .pad_top = pad,
+                                           .pad_bottom = pad,
+                                           .pad_left = pad,
+                                           .pad_right = pad,
+                                           .dilation_h = cases[i].dilation,
+                                           .dilation_w = cases[i].dilation,
+                                           .groups = local.c};
+        local = op_case_conv(local);
+        CHECK(offers_for(backends[2], &local, GHP_PASS_BACKWARD_WEIGHT, GHP_CPU_KERNEL_DEPTHWISE));
+        CHECK(!offers_for(backends[0], &local, GHP_PASS_BACKWARD_WEIGHT, GHP_CPU_KERNEL_DEPTHWISE));
+        CHECK(!offers(backends[2], &local, GHP_CPU_KERNEL_DEPTHWISE));
+        check_passes(&local, &depthwise, backends[2]);
+        check_passes(&local, &depthwise, backends[3]);
+        local.k *= 2;
+        CHECK(!offers_for(backends[2], &local, GHP_PASS_BACKWARD_WEIGHT, GHP_CPU_KERNEL_DEPTHWISE));
     }
 }
 
@@ -435,6 +483,7 @@ CHECK_TEST(onednn)
     }
     check_choices();
     check_small_batch();
+    check_depthwise();
     check_winograd();
     for (int i = 0; i < GHP_OPTIMIZERS; i++)
         check_update(ghp_optimizer_at(i));
