@@ -78,7 +78,7 @@ extern const struct ghp_cpu_kernel
 bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
                                    const struct ghp_local *local);
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);
-/* The same of weight gradients of channel-wise convolutions (cpu/depthwise.c), on plain tensors. */
+/* The same of weight gradients of channel-wise convolutions (cpu/convolution/depthwise.c), on plain tensors. */
 #define GHP_CPU_KERNEL_DEPTHWISE "depthwise"
 bool ghp_cpu_kernel_is_depthwise(const struct ghp_backend *backend, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_kernel_spec spec);

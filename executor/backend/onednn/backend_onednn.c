@@ -5,7 +5,7 @@
  * bf16 is refused if the library would only imitate it.
  * `exact` takes direct algorithms only; with it and a fixed thread count runs repeat bit for bit. */
 #include "executor/backend/onednn/backend_onednn_private.h"
-#include "executor/backend/cpu/winograd/winograd.h"
+#include "executor/backend/cpu/convolution/winograd.h"
 
 #include <stdlib.h>
 #include <string.h>

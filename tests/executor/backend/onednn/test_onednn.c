@@ -11,7 +11,7 @@
 
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/opbench/opbench.h"
-#include "executor/backend/cpu/winograd/winograd.h"
+#include "executor/backend/cpu/convolution/winograd.h"
 
 #include <float.h>
 

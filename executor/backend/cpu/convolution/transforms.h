@@ -1,4 +1,4 @@
-/* executor/backend/cpu/winograd/transforms.h - private to winograd.c: the transforms of Winograd's minimal
+/* executor/backend/cpu/convolution/transforms.h - private to winograd.c: the transforms of Winograd's minimal
  * filtering, for as many channels at once as a register holds.
  *
  * In one dimension, r numbers g slid over 6 numbers d give m = 7 - r sums y (a pass forward, or back to the data with g
@@ -11,8 +11,8 @@
  * what is left, the same for all r + m = 7. In two dimensions each is done along both.
  *
  * Tested  as winograd.h says */
-#ifndef GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_TRANSFORMS_H
-#define GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_TRANSFORMS_H
+#ifndef GHP_EXECUTOR_BACKEND_CPU_CONVOLUTION_TRANSFORMS_H
+#define GHP_EXECUTOR_BACKEND_CPU_CONVOLUTION_TRANSFORMS_H
 
 #include "executor/backend/cpu/kernels_cpu.h"
 

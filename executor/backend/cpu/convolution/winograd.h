@@ -1,12 +1,12 @@
-/* executor/backend/cpu/winograd/winograd.h - convolutions of 3 x 3 and 5 x 5 windows by Winograd's minimal
+/* executor/backend/cpu/convolution/winograd.h - convolutions of 3 x 3 and 5 x 5 windows by Winograd's minimal
  * filtering, on tiles of 6 x 6 inputs.
  *
  * A tile's products are 36 for (7 - r)^2 outputs: of 5 x 5 windows 36 instead of 100, of 3 x 3 ones 36 instead of
  * 144. The library has the latter only, and only before its third generation.
  *
  * For `fast` numerics only, in float: transforms amplify rounding (docs/explanation/exactness.md). */
-#ifndef GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_WINOGRAD_H
-#define GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_WINOGRAD_H
+#ifndef GHP_EXECUTOR_BACKEND_CPU_CONVOLUTION_WINOGRAD_H
+#define GHP_EXECUTOR_BACKEND_CPU_CONVOLUTION_WINOGRAD_H
 
 #include "executor/backend/cpu/kernels_cpu.h"
 

@@ -1,4 +1,4 @@
-/* executor/backend/cpu/winograd/winograd.c - see winograd.h.
+/* executor/backend/cpu/convolution/winograd.c - see winograd.h.
  *
  * Tiles are taken some at a time and channels in chunks, so that transformed tiles, transformed weights and products
  * of a chunk stay in the second cache together.
@@ -6,9 +6,9 @@
  * -Wno-psabi: functions that take or give vectors are all inlined, so no call depends on a processor's registers.
  *
  * ghp-options: -O3 -ffp-contract=fast -Wno-psabi */
-#include "executor/backend/cpu/winograd/winograd.h"
+#include "executor/backend/cpu/convolution/winograd.h"
 
-#include "executor/backend/cpu/winograd/transforms.h"
+#include "executor/backend/cpu/convolution/transforms.h"
 
 #include <string.h>
 

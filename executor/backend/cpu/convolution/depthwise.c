@@ -1,4 +1,4 @@
-/* executor/backend/cpu/depthwise.c - weight gradients of channel-wise convolutions, in float, on plain tensors:
+/* executor/backend/cpu/convolution/depthwise.c - weight gradients of channel-wise convolutions, in float, on plain tensors:
  *
  *     dw[c][r][s] = the sum of x[n][p + r][q + s][c] dy[n][p][q][c] over n, p and q
  *
