@@ -174,6 +174,9 @@ struct ghp_op_facts {
     /* For each element of the output, the element of the same sample's input that it is, both as they lie in memory, or
      * GHP_INDEX_MAP_NOTHING (core/sharding/index_table.h). NULL: it computes. */
     int32_t (*source)(const struct ghp_local *local, const int64_t out[3]);
+    /* How many channels of a pixel, from each multiple of it on, `source` takes from places that follow one another; it
+     * divides the channels. NULL: 1. */
+    int64_t (*run)(const struct ghp_local *local);
 
     /* ---- division ---- */
     /* The channels that a split other than data and position divides; of full 1; 0: the operation does not take it.

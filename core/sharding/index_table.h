@@ -11,8 +11,10 @@
 
 #include "core/sharding/local.h"
 
-/* For each output element of a sample, as it lies in memory (h, w, c), the input element's place in memory, or
- * GHP_INDEX_MAP_NOTHING. table: k p q entries. */
-void ghp_index_map_table(const struct ghp_local *local, int32_t *table);
+/* For each `run`th output element of a sample, as it lies in memory (h, w, c), the input element's place in memory, or
+ * GHP_INDEX_MAP_NOTHING. table: k p q / run entries. */
+void ghp_index_map_table(const struct ghp_local *local, int64_t run, int32_t *table);
+/* The longest run whose elements follow their first one in the input, too, or are all nothing. */
+int64_t ghp_index_map_run(const struct ghp_local *local);
 
 #endif

@@ -134,7 +134,7 @@ static enum ghp_status make_tables(struct ghp_cuda_kernel *kernel)
     kernel->data = t;
     kernel->release = release_tables;
     if (status == GHP_OK) {
-        ghp_index_map_table(l, host + (forward ? 0 : n));
+        ghp_index_map_table(l, 1, host + (forward ? 0 : n));
         if (!forward) invert(host + n, in, out, host, host + in + 1);
         status = ghp_device_allocate(device, n * (int64_t)sizeof *host, &memory);
     }

@@ -47,7 +47,7 @@ static void map_forward(const struct ghp_local *local, const struct ghp_kernel_a
 {
     int32_t *source = args->at.scratch;
 
-    ghp_index_map_table(local, source);
+    ghp_index_map_table(local, 1, source);
     for (int64_t n = 0; n < local->n; n++) {
         const double *x = (const double *)args->at.x[0] + n * sample_in(local);
         double *y = (double *)args->at.y + n * sample_out(local);
@@ -61,7 +61,7 @@ static void map_backward(const struct ghp_local *local, const struct ghp_kernel_
 {
     int32_t *source = args->at.scratch;
 
-    ghp_index_map_table(local, source);
+    ghp_index_map_table(local, 1, source);
     memset(args->at.dx[0], 0, (size_t)ghp_local_in_elements(local) * sizeof(double));
     for (int64_t n = 0; n < local->n; n++) {
         const double *dy = (const double *)args->at.dy + n * sample_out(local);

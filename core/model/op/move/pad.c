@@ -88,6 +88,11 @@ static int32_t source(const struct ghp_local *local, const int64_t out[3])
     return ghp_local_place(local, at);
 }
 
+static int64_t run(const struct ghp_local *local)
+{
+    return local->border.before[0] == 0 && local->border.after[0] == 0 ? local->k : 1;
+}
+
 const struct ghp_op_facts ghp_op_facts_pad = {
     .attributes = attributes,
     .least_inputs = 1,
@@ -97,6 +102,7 @@ const struct ghp_op_facts ghp_op_facts_pad = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},
     .source = source,
+    .run = run,
     .divides = divides,
     .key = key,
 };

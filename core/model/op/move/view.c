@@ -155,6 +155,18 @@ static int32_t source(const struct ghp_local *local, const int64_t out[3])
                            (int64_t[3]){from / plane, from % plane / local->w, from % local->w});
 }
 
+/* Channels are the first dimensions; the last of these runs along the input's channels, or it does not. */
+static int64_t run(const struct ghp_local *local)
+{
+    const struct ghp_view *view = &local->view;
+    int64_t channels = 1;
+    int last = -1;
+
+    for (int i = 0; channels < local->k; channels *= view->sizes[i++])
+        if (view->sizes[i] > 1) last = i;
+    return last >= 0 && view->strides[last] == local->h * local->w ? view->sizes[last] : 1;
+}
+
 const struct ghp_op_facts ghp_op_facts_view = {
     .attributes = attributes,
     .least_inputs = 1,
@@ -163,6 +175,7 @@ const struct ghp_op_facts ghp_op_facts_view = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},
     .source = source,
+    .run = run,
     .divides = divides,
     .localize = localize,
     .key = key,
