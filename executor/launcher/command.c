@@ -105,6 +105,16 @@ static _Noreturn void become(const struct ghp_command *command, int out, pid_t p
     _exit(CANNOT_RUN);
 }
 
+const char *ghp_command_program(const char *line, char text[GHP_PROGRAM_TEXT])
+{
+    const char *name = line + strspn(line, " "), *end = name + strcspn(name, " ");
+
+    for (const char *at = name; at < end; at++)
+        if (*at == '/') name = at + 1;
+    snprintf(text, GHP_PROGRAM_TEXT, "%.*s", (int)(end - name), name);
+    return text;
+}
+
 /* Runs it to its end. *code receives its exit code; of a signal 128 and its number, as shells say. */
 static enum ghp_status start_and_wait(const struct ghp_command *command, int *code)
 {

@@ -21,6 +21,10 @@ void ghp_command_add(struct ghp_command *command, const char *word);
 /* An option, if it was given. */
 void ghp_command_add_option(struct ghp_command *command, const char *name, const char *value);
 
+/* The program of a command line, without its folder: "mpirun" of "/usr/bin/mpirun --hostfile hosts". */
+enum { GHP_PROGRAM_TEXT = 64 };
+const char *ghp_command_program(const char *line, char text[GHP_PROGRAM_TEXT]);
+
 /* Runs it to its end, and releases it. *code receives its exit code; of a signal 128 and its number, as shells say.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_INTERNAL: no process could be started

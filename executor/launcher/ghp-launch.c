@@ -416,6 +416,9 @@ static void find_kept(struct launch *l)
 /* How an attempt with that number of workers failed, for people. */
 static void describe(const struct ghp_job *job, int workers, char *text, size_t n)
 {
+    char name[GHP_PROGRAM_TEXT];
+
+    ghp_command_program(chosen.mpirun, name);
     if (job->silent)
         snprintf(text, n, "no sign of life for %.0f s", chosen.silence_s);
     else if (ghp_job_tells(job) && ghp_job_misses_host(job))
@@ -424,12 +427,12 @@ static void describe(const struct ghp_job *job, int workers, char *text, size_t 
     else if (ghp_job_tells(job))
         snprintf(text, n, "%s", job->said);
     else if (job->signal != 0)
-        snprintf(text, n, "mpirun ended by signal %d (%s)", job->signal, strsignal(job->signal));
+        snprintf(text, n, "%s ended by signal %d (%s)", name, job->signal, strsignal(job->signal));
     else if (job->exit_code > 128 && job->exit_code < 128 + NSIG)
-        snprintf(text, n, "a worker was ended by signal %d (%s); mpirun does not say which",
-                 job->exit_code - 128, strsignal(job->exit_code - 128));
+        snprintf(text, n, "a worker was ended by signal %d (%s); %s does not say which",
+                 job->exit_code - 128, strsignal(job->exit_code - 128), name);
     else
-        snprintf(text, n, "mpirun ended with exit code %d", job->exit_code);
+        snprintf(text, n, "%s ended with exit code %d", name, job->exit_code);
 }
 
 /* After an attempt that was to continue from a checkpoint and failed before its first step: checks that a checkpoint is

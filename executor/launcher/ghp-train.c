@@ -489,12 +489,14 @@ static void say_end(const struct way *way, int *code)
 {
     bool in_order = *code == GHP_EXIT_STOPPED;
     bool failed = *code == 1 || *code > GHP_EXIT_DIVERGED;
+    char name[GHP_PROGRAM_TEXT];
 
     if (!ghp_command_was_stopped()) {
         if (failed && way->on_hosts)
-            ghp_note("if mpirun says that it cannot reach a host, try the hosts by '%s -n %lld "
+            ghp_note("if %s says that it cannot reach a host, try the hosts by '%s -n %lld "
                      "hostname'",
-                     chosen.mpirun, (long long)chosen.workers);
+                     ghp_command_program(chosen.mpirun, name), chosen.mpirun,
+                     (long long)chosen.workers);
         ghp_note("%s ended with exit code %d; what to do is said above", way->tool, *code);
         return;
     }

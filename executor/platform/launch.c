@@ -102,3 +102,8 @@ bool ghp_launched_allotted(void)
     return getenv("SLURM_STEP_NUM_TASKS") != NULL && getenv("OMPI_COMM_WORLD_SIZE") == NULL &&
            getenv("MPI_LOCALNRANKS") == NULL;
 }
+
+const char *ghp_launched_by(void)
+{
+    return ghp_launched_allotted() ? "srun" : "mpirun";
+}

@@ -27,6 +27,9 @@ const char *ghp_launched_rank_name(int i);
  * binds by itself, and the next process it starts elsewhere. */
 bool ghp_launched_allotted(void);
 
+/* The command that started this process, as it is typed: srun, else mpirun. */
+const char *ghp_launched_by(void);
+
 /* The terminal into which the launcher empties this process's stderr, which is a pipe to it: open for its width alone,
  * until the process ends; -1 if stderr is not such a pipe, or the launcher is on another host or writes elsewhere.
  *

@@ -6,6 +6,7 @@
 #include "core/model/statistics.h"
 #include "core/plan/plan_set.h"
 #include "executor/platform/failpoint.h"
+#include "executor/platform/launch.h"
 #include "executor/platform/limits.h"
 #include "executor/train/agreement.h"
 #include "executor/train/class_weights.h"
@@ -101,8 +102,8 @@ static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp
     if (servers == 0 || s->size == workers + servers) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' is for %d worker(s) and %d server(s), but %d rank(s) were started; start "
-                    "it with mpirun -n %d",
-                    e->path, workers, servers, s->size, workers + servers);
+                    "it with %s -n %d",
+                    e->path, workers, servers, s->size, ghp_launched_by(), workers + servers);
 }
 
 static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_plan *e)
@@ -113,10 +114,10 @@ static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_p
     GHP_TRY(check_verify(s, e));
     if (e->plan.method.sync.servers == 0 && s->size != e->plan.problem.workers)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' is for %d worker(s), but %d were started; start it with mpirun -n "
-                        "%d, or plan for %d",
-                        e->path, e->plan.problem.workers, s->size, e->plan.problem.workers,
-                        s->size);
+                        "'%s' is for %d worker(s), but %d were started; start it with %s -n %d, or "
+                        "plan for %d",
+                        e->path, e->plan.problem.workers, s->size, ghp_launched_by(),
+                        e->plan.problem.workers, s->size);
     GHP_TRY(ghp_plan_check(&e->plan));
     GHP_TRY(check_model(s, e));
     GHP_TRY(ghp_parameter_groups_set(&s->options->groups, &e->plan.model));

@@ -40,8 +40,8 @@ enum ghp_status ghp_profiling_check(const struct ghp_profiling *run)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "cannot measure with %d ranks for %d workers: ranks that no plan uses would "
-            "disturb; use mpirun -n %d, or --workers %d",
-            run->m.size, workers, workers, run->m.size);
+            "disturb; use %s -n %d, or --workers %d",
+            run->m.size, workers, ghp_launched_by(), workers, run->m.size);
     for (int i = 0; i < request->n_batches; i++) {
         struct ghp_problem problem = {.workers = workers, .global_batch = request->batches[i]};
 

@@ -267,9 +267,8 @@ static enum ghp_status check_profile(const struct run *run, const struct ghp_pro
                         path);
     if (profile->workers != run->m.size)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "cannot try '%s': it was measured with %d ranks, not %d; use "
-                        "mpirun -n %d",
-                        path, profile->workers, run->m.size, profile->workers);
+                        "cannot try '%s': it was measured with %d ranks, not %d; use %s -n %d",
+                        path, profile->workers, run->m.size, ghp_launched_by(), profile->workers);
     if (profile->machine.nodes != run->result->nodes)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "cannot try '%s': it was measured on %d node(s), not %d; start "

@@ -13,6 +13,7 @@ static void check_one(char **variables, long here, long size, long rank, bool al
     CHECK_EQ(ghp_launched_size(), size);
     CHECK_EQ(ghp_launched_rank(), rank);
     CHECK_EQ(ghp_launched_allotted(), allotted);
+    CHECK_TEXT(ghp_launched_by(), allotted ? "srun" : "mpirun");
     environ = before;
 }
 

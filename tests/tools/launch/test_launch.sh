@@ -143,7 +143,7 @@ printf '#!/bin/sh\nexit 137\n' >silent.sh
 chmod +x silent.sh
 "$GHP_BIN/ghp-launch" 4.json --mpirun ./silent.sh --checkpoint kept --pause 0.1 --restarts 1 -- "${options[@]}" \
     >out 2>err && fail "a run that never starts ends well"
-says 'a worker was ended by signal 9 \(Killed\); mpirun does not say which' 'a silent mpirun'
+says 'a worker was ended by signal 9 \(Killed\); silent.sh does not say which' 'a silent launcher'
 
 # killed itself: mpirun ends, and the workers with it
 anew
