@@ -308,6 +308,14 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
     const struct ghp_onnx_array *output = &im->output;
     int axes = 0;
 
+    if (ghp_onnx_elements(output) == 1 && loss->op == GHP_OP_SOFTMAX_CE &&
+        !ghp_onnx_loss_is_said(im->file) && !im->options.open_end)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a sample has one value there, and without a loss that is named the loss "
+                        "is the cross entropy of two classes or more; name it as 'loss' of "
+                        "ghp.export, or in the metadata 'ghp.loss': nn.MSELoss() "
+                        "({\"op\": \"regression\"}) for a number, nn.BCEWithLogitsLoss() "
+                        "({\"op\": \"binary_cross_entropy\"}) for one of two classes");
     for (int i = 1; i < output->n; i++)
         axes += output->dims[i] > 1;
     if (axes < 2 || loss->loss.multi_label || ghp_onnx_is_sequence(im, last) ||

@@ -55,6 +55,9 @@ static void check_maps(void)
     CHECK_MESSAGE("pool or flatten it to batch and classes");
     begin_axes(2, boxes); /* of a detection */
     refused(path, "y", GHP_ERR_INPUT, "a sample has 24 values on 2 axes");
+    begin_axes(1, pooled + 1); /* of one number, where the default loss has nothing to tell apart */
+    refused(path, "y", GHP_ERR_INPUT, "a sample has one value there");
+    CHECK_MESSAGE("name it as 'loss' of ghp.export, or in the metadata 'ghp.loss'");
     begin_axes(3, pooled);
     taken(5);
     begin_axes(3, row);

@@ -234,6 +234,9 @@ static void test_refusals(void)
         {"{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}",
          "takes a vector, or one a position, but its input is 4x9x7; put a flatten layer before "
          "it"},
+        {"{\"name\": \"f\", \"op\": \"flatten\"},\n{\"name\": \"one\", \"op\": \"linear\", "
+         "\"features\": 1},\n{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}",
+         "takes 2 to 2^24 classes, but its input is one number; use the loss binary_cross_entropy"},
         {CLASSIFY ",\n{\"name\": \"r\", \"op\": \"relu\"}", "is the loss, but not the last layer"},
         {"{\"name\": \"x\", \"op\": \"batch_norm\"},\n{\"name\": \"x.bias\", \"op\": "
          "\"bias\"},\n" CLASSIFY,

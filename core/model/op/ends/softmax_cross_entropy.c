@@ -27,7 +27,13 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     char text[GHP_SHAPE_TEXT];
 
     GHP_TRY(ghp_loss_shape(model, layer));
-    if (ghp_loss_columns(layer) < 2 || ghp_loss_columns(layer) > GHP_MAX_CLASSES)
+    if (ghp_loss_columns(layer) == 1)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (softmax_cross_entropy) takes 2 to 2^24 classes, but its input "
+                        "is one number; use the loss binary_cross_entropy for one of two classes, "
+                        "or regression for a number",
+                        layer->name);
+    if (ghp_loss_columns(layer) > GHP_MAX_CLASSES)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (softmax_cross_entropy) takes 2 to 2^24 classes, "
                         "but its input is %s; "
