@@ -96,6 +96,9 @@ static enum ghp_status set_choice(const struct ghp_opt *opt, const char *text)
 
     for (int i = 0; opt->synonyms != NULL && opt->synonyms[i] != NULL; i += 2)
         if (strcmp(opt->synonyms[i], text) == 0) meant = opt->synonyms[i + 1];
+    if (ghp_text_begins(meant, "--"))
+        return GHP_FAIL(GHP_ERR_USAGE, "bad value '%s' for '%s'; give '%s' in its place", text,
+                        ghp_opts_label(opt, label, sizeof label), meant);
     for (int i = 0; opt->choices[i] != NULL; i++) {
         if (strcmp(opt->choices[i], meant) != 0) continue;
         *(int *)opt->target = i;

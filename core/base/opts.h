@@ -65,7 +65,7 @@ struct ghp_opt {
     /* TEXT: names that are completed in addition to files; may be NULL */
     const char *const *known;
     const char *former; /* a former long name that is still taken, and shown nowhere; may be NULL */
-    /* CHOICE: pairs of another spelling, shown nowhere, and the choice that it means; NULL-terminated; may be NULL */
+    /* CHOICE: pairs of another spelling, shown nowhere, and its choice, or "--OPTION VALUE" in its place; or NULL */
     const char *const *synonyms;
     /* TEXT that names a file or folder to be written. It is refused if another argument names the same one, or if it is
      * a file of another kind (ghp_file_check_replaced); NULL: an input, or no file */

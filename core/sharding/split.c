@@ -8,8 +8,8 @@
 
 static const char *const split_names[] = {"data", "out",  "in",       "channel",
                                           "full", "rows", "position", "ring"};
-const char *const ghp_param_sharding_synonyms[] = {"zero2", "gradients", "zero3", "pass",
-                                                   "fsdp",  "pass",      NULL};
+const char *const ghp_param_sharding_synonyms[] = {
+    "zero1", "--sync sharded", "zero2", "gradients", "zero3", "pass", "fsdp", "pass", NULL};
 const char *const ghp_param_sharding_names[GHP_SHARDING_COUNT + 1] = {
     "none", "gradients", "step", "micro-batch", "pass", NULL};
 static const char *const layout_names[] = {"batch", "channel", "full", "partial", "sequence"};

@@ -210,7 +210,7 @@ enum { GHP_SPLIT_TEXT_BYTES = 40 };
 void ghp_split_format(struct ghp_split split, char *text, size_t n);
 /* Names in options, plans and texts; NULL ends. */
 extern const char *const ghp_param_sharding_names[GHP_SHARDING_COUNT + 1];
-/* Pairs of another library's word for one, and its name; NULL ends them (struct ghp_opt's synonyms). */
+/* Pairs of another library's word for one, and its name or option; NULL ends them (struct ghp_opt's synonyms). */
 extern const char *const ghp_param_sharding_synonyms[];
 void ghp_layout_format(struct ghp_layout layout, char *text, size_t n); /* "batch", "channel:4" */
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split);

@@ -16,6 +16,8 @@
 static const char *const precisions[] = {"float", "double", "tf32", "bf16", "fp16", NULL};
 static const char *const other_precisions[] = {"fp32", "float", "fp64", "double",
                                                "half", "fp16",  NULL};
+static const char *const other_shardings[] = {
+    "zero1", "--plan sharded", "zero2", "gradients", "zero3", "pass", "fsdp", "pass", NULL};
 enum { FP16 = GHP_PRECISIONS }; /* its place in the names above */
 static const char *machine_name, *profile_path, *network_name, *nodes_text, *measured_text;
 static int64_t batch, micro_batches = 1, gpus;
@@ -101,7 +103,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &sharding,
      .choices = ghp_param_sharding_names,
-     .synonyms = ghp_param_sharding_synonyms,
+     .synonyms = other_shardings,
      .help =
          "what of the parameters is sharded, as ghp-plan takes it; pass is FSDP, gradients ZeRO-2"},
     {.name = "recompute",

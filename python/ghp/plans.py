@@ -40,7 +40,7 @@ class Expectation:
 
     def __init__(self, words: List[str], network: Any = None):
         self._words, self._network = words, network  # a module's file lives as long as this
-        self.figures: Dict[str, Any] = json.loads(tools.run("ghp-expect", [*words, "--json"]))
+        self.figures: Dict[str, Any] = json.loads(tools.run("ghp-expect", [*words, "--json"], keywords=True))
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -169,5 +169,5 @@ def plan(model: Model, example: Any = None, *, workers: int, batch: int, path: O
     folder = None if path is not None else tempfile.TemporaryDirectory(prefix="ghp-")
     target = Path(path) if path is not None else Path(folder.name) / "plan.json"
     tools.run("ghp-plan", [_argument(network), *tools.options(dict(options, workers=workers, batch=batch)), "--output",
-                           target])
+                           target], keywords=True)
     return Plan(target, folder)

@@ -1,5 +1,6 @@
 """Where ghp's tools are, and how they are run."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,12 +54,23 @@ def options(given: Mapping[str, Option]) -> List[str]:
     return words
 
 
-def run(name: str, arguments: Iterable[object], before: Sequence[str] = (), cwd: Optional[str] = None) -> str:
+def _as_keywords(sentence: str, words: Sequence[str]) -> str:
+    """What a tool says of options, with Python's keywords in their place: batch_norm for those in quotes and those that
+    are in `words`, batch_norm="local" for '--batch-norm local'."""
+    sentence = re.sub(r"'--([a-z][a-z0-9-]*) ([^' ]+)'", lambda m: '%s="%s"' % (m[1].replace("-", "_"), m[2]), sentence)
+    given = "|".join(re.escape(word) for word in words if word.startswith("--"))
+    return re.sub(r"(?<=')--([a-z][a-z0-9-]*)(?=')" + (r"|(?<![\w-])(?:%s)(?![\w-])" % given if given else ""),
+                  lambda m: m[0][2:].replace("-", "_"), sentence)
+
+
+def run(name: str, arguments: Iterable[object], before: Sequence[str] = (), cwd: Optional[str] = None,
+        keywords: bool = False) -> str:
     """Runs a tool; returns what it prints.
 
     Its warnings become Python's. Raises Error, or one of its two kinds, with what it says when it fails.
 
-    before   words in front of the tool, such as those of mpirun
+    before     words in front of the tool, such as those of mpirun
+    keywords   whether the options were given as keywords, which errors then name
     """
     tool = find(name)
     if tool is None:
@@ -71,8 +83,9 @@ def run(name: str, arguments: Iterable[object], before: Sequence[str] = (), cwd:
     if done.returncode != 0:
         kind = {2: UsageError, 3: NoPlanError}.get(done.returncode, Error)
         errors = [line for line in said if not line.startswith("warning: ")]
-        raise kind(errors[-1] if errors else done.stderr.strip() or "%s ended with exit code %d" %
-                   (name, done.returncode), done.returncode)
+        sentence = errors[-1] if errors else done.stderr.strip() or "%s ended with exit code %d" % (name,
+                                                                                                  done.returncode)
+        raise kind(_as_keywords(sentence, words) if keywords else sentence, done.returncode)
     for line in said:
         warnings.warn(line[len("warning: "):] if line.startswith("warning: ") else line, stacklevel=3)
     return done.stdout

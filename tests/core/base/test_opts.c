@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static const char *const modes[] = {"exact", "fast", NULL};
-static const char *const synonyms[] = {"deterministic", "exact", NULL};
+static const char *const synonyms[] = {"deterministic", "exact", "given", "--steps 5", NULL};
 
 /* The targets; reset before each command line. */
 static struct targets {
@@ -150,6 +150,7 @@ static void test_refusals(void)
         {"--rate -1", "bad value '-1' for '--rate'; give a number of at least 0"},
         {"--rate nan", "bad value 'nan'"},
         {"--mode slow", "bad value 'slow' for '--mode'; give one of exact, fast"},
+        {"--mode given", "bad value 'given' for '--mode'; give '--steps 5' in its place"},
         {"--memory much", "bad value 'much' for '--memory'; give a size such as 512MiB or 4GiB"},
         {"--output", "option '--output' needs a value"},
         {"-o", "option '-o' needs a value"},

@@ -180,8 +180,8 @@ refused(ghp.UsageError, "call module.float().cpu() first", ghp.export, pixels().
 refused(ghp.UsageError, "does not end in .onnx", ghp.export, net, example, "net.pt")
 refused(ghp.UsageError, "an example of its input", ghp.expect, net, machine="h100-sxm-8", batch=8)
 refused(ghp.Error, "cannot read 'nowhere.json'", ghp.plan, "nowhere.json", machine="h100-sxm-8", workers=2, batch=8)
-refused(ghp.UsageError, "--nosuch", ghp.expect, network, machine="h100-sxm-8", batch=8, nosuch=1)
-refused(ghp.NoPlanError, "give --memory", ghp.plan, network, machine="h100-sxm-8", workers=2, batch=8, memory="1KiB")
+refused(ghp.UsageError, "unknown option 'nosuch'", ghp.expect, network, machine="h100-sxm-8", batch=8, nosuch=1)
+refused(ghp.NoPlanError, "give memory", ghp.plan, network, machine="h100-sxm-8", workers=2, batch=8, memory="1KiB")
 
 # ---- a plan, its training, and the weights back ----
 

@@ -13,6 +13,16 @@ import ghp
 assert ghp.expect("gpt2-124m", machine="h100-sxm-8", batch=64).step_s > 0 and ghp.__version__[0].isdigit()
 assert len(ghp.expect("gpt2-124m", machine="h100-sxm-8", nodes=[1, 2], batch=64).points) == 2' >out 2>err ||
     fail "without PyTorch: $(tail -1 err)"
+# what is refused names keywords, not options
+python3 -c '
+import ghp
+for words, sentence in (({"pipeline": 4}, "bad value \x274\x27 for \x27pipeline\x27; give one of off, auto"),
+                        ({"shard": "zero1"}, "bad value \x27zero1\x27 for \x27shard\x27; give sync=\"sharded\" in its place"),
+                        ({"batch_nrom": "local"}, "unknown option \x27batch_nrom\x27; did you mean \x27batch_norm\x27?")):
+    try:
+        ghp.plan("gpt2-124m@64", machine="h100-sxm-8", workers=2, batch=64, **words)
+    except ghp.UsageError as error:
+        assert str(error) == sentence, str(error)' >out 2>err || fail "keywords: $(tail -1 err)"
 # the command that pip installs
 for words in '' '"--help"' '"help"' '"help", "expect"' '"--version"' '"expect", "--machine", "list"'; do
     python3 -c "import sys, ghp.tools; sys.argv = ['ghp', $words]; ghp.tools.main()" >out 2>err || fail "ghp $words: $(cat err)"
