@@ -73,6 +73,13 @@ enum ghp_status ghp_machine_open(const char *name, struct ghp_machine *machine)
     return status;
 }
 
+bool ghp_machine_is_named(const char *name)
+{
+    for (int i = 0; ghp_machine_names[i] != NULL; i++)
+        if (strcmp(ghp_machine_names[i], name) == 0) return access(name, F_OK) != 0;
+    return false;
+}
+
 static enum ghp_status read_network(const struct ghp_node *root, struct ghp_link *link)
 {
     static const char *const keys[] = {"format",         "name",    "latency_s", "bandwidth_Bps",

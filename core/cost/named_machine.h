@@ -20,6 +20,9 @@ extern const char *const ghp_fabric_names[];
  * Returns   GHP_OK; GHP_ERR_USAGE (neither a file nor a name, with the nearest one); as ghp_machine_load */
 enum ghp_status ghp_machine_open(const char *name, struct ghp_machine *machine);
 
+/* Whether it is the name of a machine, and no file has it. */
+bool ghp_machine_is_named(const char *name);
+
 /* The same of a network: the link of one node to the others. A rate such as "2.5Gbit/s" or "100 Mbit/s" is Ethernet of
  * that rate, with the latency of the named one nearest to it. */
 enum ghp_status ghp_fabric_open(const char *name, struct ghp_link *link);

@@ -4,6 +4,7 @@
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
+#include "core/cost/named_machine.h"
 #include "core/model/schema.h"
 #include "inspect/check_with.h"
 #include "inspect/inspect.h"
@@ -154,7 +155,8 @@ static const struct ghp_tool tool = {
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
     .notes = "FILE is a model, machine, profile, plan, run or checkpoint. A model may be in ONNX "
-             "(FILE.onnx), or a folder of Hugging Face's transformers.",
+             "(FILE.onnx), or a folder of Hugging Face's transformers. A machine may be a name, "
+             "such as h100-sxm-8; ghp-plan --machine list has all.",
 };
 
 /* The file's "format", copied into text; of a network in another format, a model's. */
@@ -168,8 +170,8 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
         snprintf(text, n, "ghp.checkpoint/1");
         return GHP_OK;
     }
-    if (ghp_network_names(path)) {
-        snprintf(text, n, "ghp.model/1");
+    if (ghp_network_names(path) || ghp_machine_is_named(path)) {
+        snprintf(text, n, "%s", ghp_network_names(path) ? "ghp.model/1" : "ghp.machine/2");
         return GHP_OK;
     }
     GHP_TRY(ghp_network_check_name(path));
@@ -220,7 +222,7 @@ static enum ghp_status show_machine(struct ghp_display *report, const char *path
     struct ghp_machine machine;
 
     (void)path2;
-    GHP_TRY(ghp_machine_load(path, &machine));
+    GHP_TRY(ghp_machine_open(path, &machine));
     ghp_inspect_machine(report, &machine);
     ghp_machine_release(&machine);
     return GHP_OK;

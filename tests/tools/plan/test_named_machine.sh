@@ -16,6 +16,8 @@ for file in "$GHP_SOURCE"/machines/network/*.json; do
     grep -q "^$(basename "$file" .json) " networks || fail "--network list does not name $file"
 done
 
+"$GHP_BIN/ghp-inspect" h100-sxm-8 >shown 2>&1 && grep -q '^# machine NVIDIA DGX H100' shown ||
+    fail "ghp-inspect does not show a named machine: $(head -3 shown)"
 plan --machine h100-sxm-8 --workers 16 --precision bf16 -o plan.json >table 2>err || fail "no plan: $(cat err)"
 grep -q '^# nothing was measured: by rule of thumb, 50 % of' table || fail "the table does not say what it is of"
 "$GHP_BIN/ghp-inspect" plan.json >shown || fail "ghp-inspect does not show the plan"
