@@ -197,6 +197,18 @@ static void put_strategy_name(struct ghp_page *page, enum ghp_strategy strategy)
     ghp_page_add(page, "%s", names[strategy]);
 }
 
+/* Whether a row of this baseline would say the plan's own once more: a plan of data parallelism is one of those that it
+ * is compared with. */
+static bool is_plan(const struct ghp_plan *plan, const struct ghp_baseline *b)
+{
+    const struct ghp_prediction *own = &plan->predicted, *other = &b->predicted;
+
+    return b->feasible && b->strategy == GHP_STRATEGY_DATA && !b->local_statistics &&
+           ghp_plan_is_data(plan) && own->peak_bytes == other->peak_bytes &&
+           own->sent_bytes == other->sent_bytes && !(own->step_s < other->step_s) &&
+           !(own->step_s > other->step_s);
+}
+
 static void put_strategies(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
@@ -209,12 +221,14 @@ static void put_strategies(struct ghp_page *page, const struct ghp_report *repor
         put_strategy_name(page, GHP_STRATEGY_AUTO);
     else
         ghp_page_add(page, "this plan (%s)", ghp_strategy_name(plan->strategy));
+    if (own && ghp_plan_is_data(plan)) ghp_page_add(page, ": every layer by samples (data)");
     ghp_page_add(page, "</h3>");
     put_strategy(page, "own", &plan->predicted, bars);
     for (int i = 0; i < plan->n_baselines; i++) {
         const struct ghp_baseline *b = &plan->baselines[i];
         char name[GHP_BASELINE_TEXT_SIZE];
 
+        if (is_plan(plan, b)) continue;
         ghp_page_add(page, "<li><h3>");
         put_strategy_name(page, b->strategy);
         ghp_page_add(page, "</h3>");

@@ -74,6 +74,12 @@ done
 step=$(inspect vgg.json --json | sed -n 's/^ *"predicted_step_s": \([0-9.]*\),.*/\1/p' | head -1)
 has vgg.html "$(awk -v s="$step" 'BEGIN { printf "<b>%.3f ms</b>", s * 1e3 }')"
 
+# a plan of data parallelism has one row, not a second one as what it is compared with
+plan "$models/lenet5.json" data.json --workers 4 --batch 64 --strategy data
+inspect data.json --html data.html >/dev/null || fail "a plan of data parallelism"
+has data.html '<h3>this plan (data)</h3>'
+hasnt data.html 'data: every layer by samples'
+
 # break-even values and edits, where the plan has them
 has vgg.html 'flips to its second-best'
 plan "$models/lenet5.json" far.json --workers 4 --batch 64 --set nodes=9
