@@ -122,6 +122,8 @@ static enum ghp_status start_and_wait(const struct ghp_command *command, int *co
     sigset_t held, before;
     int ended = 0, out[2] = {-1, -1};
 
+    *code = GHP_EXIT_STOPPED;
+    if (ghp_command_was_stopped()) return GHP_OK; /* between two commands */
     if (command->result) GHP_TRY(ghp_relay_open(out));
     fflush(NULL);
     sigemptyset(&held);

@@ -192,10 +192,11 @@ struct way {
     char folder[PATH_BYTES - 32];
     bool made_folder; /* it was not there before */
     char profile[PATH_BYTES], missing[PATH_BYTES], plan[PATH_BYTES];
-    char tried[PATH_BYTES]; /* a profile of formulas, for the check alone */
-    char *mpirun;           /* cut into words */
-    const char *tool;       /* the last that was run */
-    bool on_hosts;          /* by mpirun, on hosts that --mpirun names */
+    char tried[PATH_BYTES];   /* a profile of formulas, for the check alone */
+    char earlier[PATH_BYTES]; /* the profile that was there, while a new one is made */
+    char *mpirun;             /* cut into words */
+    const char *tool;         /* the last that was run */
+    bool on_hosts;            /* by mpirun, on hosts that --mpirun names */
     double measuring_s, planning_s;
 };
 
@@ -305,7 +306,6 @@ static enum ghp_status train(struct way *way, int *code)
     add_place(&command);
     for (int i = 0; i < way->n_run; i++)
         ghp_command_add(&command, way->run[i]);
-    ghp_command_pass_signals();
     return ghp_command_run(&command, code);
 }
 
@@ -416,13 +416,12 @@ static enum ghp_status count_missing(const struct way *way, int *n)
 }
 
 /* Measures and plans in turns until the choice hangs on nothing that can be measured in time. */
-static enum ghp_status prepare(struct way *way, int *code)
+static enum ghp_status take_turns(struct way *way, int *code)
 {
     static const char one[] = "operation or collective", several[] = "operations and collectives";
     double began_s = ghp_now_s(), left_s = chosen.budget_s;
     int n = 0, before = 0, turns = 0;
 
-    unlink(way->profile); /* what it says is kept, and may be another machine's */
     ghp_note("measuring what data parallelism takes, which all plans are compared with");
     GHP_TRY(timed_profile(way, "data", left_s, code));
     for (; turns < MOST_TURNS && *code == 0; turns++) {
@@ -446,6 +445,23 @@ static enum ghp_status prepare(struct way *way, int *code)
             way->plan, ghp_now_s() - began_s, way->measuring_s, turns + 1, turns == 0 ? "" : "s",
             way->planning_s);
     return GHP_OK;
+}
+
+/* Begins with no profile: what an earlier one says is in the cache, and may be another machine's. It comes back if
+ * there is no new plan. */
+static enum ghp_status prepare(struct way *way, int *code)
+{
+    bool had_one;
+    enum ghp_status status;
+
+    ghp_command_pass_signals();
+    had_one = rename(way->profile, way->earlier) == 0;
+    status = take_turns(way, code);
+    if (status == GHP_OK && *code == 0)
+        unlink(way->earlier);
+    else if (had_one)
+        rename(way->earlier, way->profile);
+    return status;
 }
 
 /* The model's name without folder and ending. */
@@ -475,6 +491,7 @@ static enum ghp_status begin(struct way *way, int n_models)
         name_folder(way->model, way->folder, sizeof way->folder);
     snprintf(way->tried, sizeof way->tried, "%s/tried.json", way->folder);
     snprintf(way->profile, sizeof way->profile, "%s/profile.json", way->folder);
+    snprintf(way->earlier, sizeof way->earlier, "%s/earlier.json", way->folder);
     snprintf(way->missing, sizeof way->missing, "%s/wanted.json", way->folder);
     snprintf(way->plan, sizeof way->plan, "%s/plan.json", way->folder);
     way->mpirun = strdup(chosen.mpirun);
@@ -501,8 +518,9 @@ static void say_end(const struct way *way, int *code)
         return;
     }
     *code = GHP_EXIT_STOPPED;
-    ghp_note(in_order ? "ended by a signal; ghp-run says above what it kept"
-                      : "ended by a signal, before ghp-run could end in order");
+    ghp_note(strcmp(way->tool, "ghp-run") != 0 ? "ended by a signal, before the training began"
+             : in_order ? "ended by a signal; ghp-run says above what it kept"
+                        : "ended by a signal, before ghp-run could end in order");
 }
 
 int main(int argc, char **argv)

@@ -95,6 +95,16 @@ for wrong in "net.py" "tiny.json --sync none" "tiny.json --freeze no.such"; do
     [ "$(cat again/profile.json)" = kept ] || fail "$wrong: the profile is gone"
     [ ! -e again/tried.json ] || fail "$wrong: leaves a file"
 done
+# nor does a signal while it measures
+XDG_CACHE_HOME=$PWD/empty "${tiny[@]}" --folder again --plan-only >out 2>err </dev/null &
+job=$!
+measures() { grep -q 'measuring what data parallelism takes' err; }
+waits 60 measures || fail "does not measure: $(cat err)"
+kill -TERM $job
+wait $job
+[ $? = 4 ] || fail "SIGTERM while it measures: $(cat err)"
+[ "$(cat again/profile.json)" = kept ] || fail "SIGTERM while it measures: the profile is gone"
+[ ! -e again/earlier.json ] || fail "SIGTERM while it measures: leaves a file"
 # options of ghp-plan reach the plan, and a memory that no plan fits is not taken for a bad option
 train --folder again --clip-norm 1 --micro-batches 2 --plan-only
 grep -q '"clip_norm": *1' again/plan.json || fail "no --clip-norm in the plan"
