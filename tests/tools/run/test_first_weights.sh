@@ -118,6 +118,8 @@ mixed=$(loss net.plan --init head.safetensors --init-except "$name" --init-excep
 grep -q "1 of 20 tensors are drawn from the seed: $name" err || fail "what is drawn: $(cat err)"
 [ "$(loss net.plan --init-except '*')" = "$drawn" ] || fail "all of its own weights are excepted, and it is not drawn"
 refused "names no tensor" net.plan --init-except 'no.such.*'
+refused "names no tensor" net.plan --init-except 'no.such.*' --dry-run
+refused "no tensor '.*ln_f.bias'" net.plan --init head.safetensors --dry-run
 denied 2 "leave it out" "${train[@]}" net.plan --init random --init-except '*' "${options[@]}"
 
 # ---- ghp-plan warns of them before it searches: the plan does not depend on weights
