@@ -20,12 +20,14 @@ statistics global.json global
 own=$(step 'data, local statistics')
 [ -n "$own" ] || fail "no row with local statistics: $(cat out)"
 [ "$own" != "$(step data)" ] || fail "statistics of the global batch cost nothing"
+grep -q "^# faster: data parallelism whose batch norms take .* $own ms; plan with --batch-norm local" out ||
+    fail "the faster row is not named: $(cat out)"
 "$GHP_BIN/ghp-inspect" global.json --verify >/dev/null || fail "the plan does not verify"
 plan -o local.json --strategy data --sync allreduce --batch-norm local
 statistics local.json local
 [ "$(step data)" = "$own" ] || fail "the row says $own, and the plan takes $(step data)"
 grep -q "^# batch norms take the statistics of each worker's own samples" out || fail "the table does not say so"
-grep -q 'local statistics' out && fail "a row of what the plan is itself"
+grep -q 'local statistics\|^# faster' out && fail "a row of what the plan is itself"
 plan -o six.json --batch-norm 6
 statistics six.json local:6
 grep -q '^# batch norms take the statistics of each 6 samples' out || fail "the table does not say so"
