@@ -110,6 +110,22 @@ static void note_error(struct ghp_table *t, const struct ghp_plan *plan)
                    tells_ranges(plan) ? "range: holds a measured step with 90 %; " : "");
 }
 
+/* Baselines that cannot be, and what is faster by computing something else. */
+static void add_baseline_notes(struct ghp_table *t, const struct ghp_plan *plan)
+{
+    for (int b = 0; b < plan->n_baselines; b++) {
+        const struct ghp_baseline *base = &plan->baselines[b];
+
+        if (!base->feasible)
+            ghp_table_note(t, "no %s plan: %s", ghp_strategy_name(base->strategy), base->reason);
+        else if (base->local_statistics && base->predicted.step_s < plan->predicted.step_s)
+            ghp_table_note(t,
+                           "faster: data parallelism whose batch norms take each worker's own "
+                           "statistics, as DDP's do, %.3f ms; plan with --batch-norm local",
+                           1e3 * base->predicted.step_s);
+    }
+}
+
 static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
@@ -166,17 +182,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     if (plan->what_if.n > 0)
         ghp_table_note(t, "what if: %s",
                        ghp_overrides_format(&plan->what_if, splits, sizeof splits));
-    for (int b = 0; b < plan->n_baselines; b++) {
-        const struct ghp_baseline *base = &plan->baselines[b];
-
-        if (!base->feasible)
-            ghp_table_note(t, "no %s plan: %s", ghp_strategy_name(base->strategy), base->reason);
-        else if (base->local_statistics && base->predicted.step_s < plan->predicted.step_s)
-            ghp_table_note(t,
-                           "faster: data parallelism whose batch norms take each worker's own "
-                           "statistics, as DDP's do, %.3f ms; plan with --batch-norm local",
-                           1e3 * base->predicted.step_s);
-    }
+    add_baseline_notes(t, plan);
 }
 
 /* The baselines of a strategy that the plan is not itself; of its own, those after the first, which are in other words

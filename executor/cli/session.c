@@ -557,17 +557,6 @@ static enum ghp_status serve(struct parts *p)
     return GHP_OK;
 }
 
-/* Whether a training could begin with the weights that are given, or lie by the network. */
-static enum ghp_status try_first_weights(struct parts *p)
-{
-    const struct ghp_init_choice *init = &p->setup.training_config.init;
-    bool reads = p->setup.rank == 0 && init->path != NULL && !p->options->resume;
-
-    return ghp_setup_agree(
-        &p->setup, reads ? ghp_init_try(&p->setup.session_plans[0].plan.model, init) : GHP_OK,
-        "first weights");
-}
-
 enum ghp_status ghp_session_run(struct ghp_session *session)
 {
     struct parts p = {.options = session->options};
@@ -576,7 +565,6 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
 
     GHP_TRY_GOTO(status, open_all(&p, session), done);
     if (p.options->dry_run) {
-        GHP_TRY_GOTO(status, try_first_weights(&p), done);
         ghp_note("all is there: a dry run ends here");
         goto done;
     }

@@ -8,6 +8,7 @@
 #include "executor/platform/failpoint.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/limits.h"
+#include "executor/state/init.h"
 #include "executor/train/agreement.h"
 #include "executor/train/class_weights.h"
 #include "executor/transport/device/device_transport.h"
@@ -427,6 +428,15 @@ static enum ghp_status choose_init(struct ghp_setup *s)
     return ghp_setup_agree(s, status, "first weights");
 }
 
+/* A dry run looks into the file of first weights, which a training would load. */
+static enum ghp_status try_init(struct ghp_setup *s)
+{
+    const struct ghp_init_choice *init = &s->training_config.init;
+    bool reads = s->options->dry_run && s->rank == 0 && init->path != NULL && !s->options->resume;
+
+    return reads ? ghp_init_try(&s->session_plans[0].plan.model, init) : GHP_OK;
+}
+
 /* A stage that reduces late waits for others that wait for what it sends later. */
 static enum ghp_status check_overlap(const struct ghp_setup *s)
 {
@@ -567,6 +577,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_agree_on_samples(agreeing(s), s->training_config.data));
     GHP_TRY(choose_init(s));
     if (!s->options->resume) GHP_TRY(ghp_agree_on_weights(agreeing(s), &s->training_config.init));
+    GHP_TRY(ghp_setup_agree(s, try_init(s), "first weights"));
     GHP_TRY(open_emulation(s));
     say_setup(s);
     return GHP_OK;
