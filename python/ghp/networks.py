@@ -160,6 +160,9 @@ def export(module: Any, example: Any, path: Optional[PathLike] = None, loss: Any
     torch = _torch()
     layer, inputs = _loss_layer(loss, output_weights, own_labels), _inputs(torch, example)
     _refuse_modes(torch, module)
+    if {name for name, _ in module.named_parameters()} <= {"weight", "bias"}:
+        raise tools.UsageError("the module is one layer, whose parameters have no layer's name; give "
+                               "torch.nn.Sequential(module)", 2)
     folder = None if path is not None else tempfile.TemporaryDirectory(prefix="ghp-")
     target = Path(path) if path is not None else Path(folder.name) / "network.onnx"
     if target.suffix != ".onnx":

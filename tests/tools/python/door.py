@@ -170,6 +170,8 @@ networks._gradients = lambda torch, module, *rest: gradients(torch, pixels(), *r
 refused(ghp.Error, "from PyTorch's", ghp.export, net, example)
 networks._gradients = gradients
 
+refused(ghp.UsageError, "give torch.nn.Sequential(module)", ghp.export, nn.Linear(8, 1), torch.zeros(2, 8),
+        loss=nn.MSELoss())
 refused(ghp.UsageError, "call module.train()", ghp.export, pixels().eval(), example)
 partly = pixels()
 partly[1].eval()
