@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 128, MOST_LAYERS = 12, NAMED = 3 };
+enum { NAME_BYTES = 256, MOST_LAYERS = 12, NAMED = 3 };
 
 static const double most_of_it = 0.5; /* of the error: when to stop naming terms */
 

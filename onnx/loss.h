@@ -10,7 +10,7 @@
 #include "core/model/model.h"
 #include "onnx/file/file.h"
 
-enum { GHP_ONNX_LOSS_NAME = 97 };
+enum { GHP_ONNX_LOSS_NAME = GHP_MAX_NAME + 1 };
 
 /* What a file's metadata says: the layer's operation and attributes, and its name.
  *

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 128 };
+enum { NAME_BYTES = GHP_MAX_NAME + 32 };
 
 static const char *const suffixes[] = {".lora_A", ".lora_scale", ".lora_B", ".lora_add"};
 

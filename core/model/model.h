@@ -151,7 +151,8 @@ enum {
     GHP_MAX_PARAMS = 4,
     GHP_MAX_STATES = 2,
     GHP_MAX_DIMS = 4,
-    GHP_MAX_VIEW = 8
+    GHP_MAX_VIEW = 8,
+    GHP_MAX_NAME = 192 /* bytes of a layer's name; a tensor's has a few more */
 };
 
 /* What the axes of a shape mean. An image of one pixel is a vector; a sequence of one position stays a sequence. */

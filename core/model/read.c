@@ -64,12 +64,12 @@ static enum ghp_status read_name(const struct ghp_node *at, const struct reader 
     GHP_TRY(ghp_json_text(at, "name", name));
     GHP_TRY(ghp_json_get(at, "name", &node));
     text = *name;
-    if (text[0] == '\0' || strlen(text) > 96 ||
+    if (text[0] == '\0' || strlen(text) > GHP_MAX_NAME ||
         strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") !=
             strlen(text))
         return ghp_json_fail(&node, GHP_ERR_INPUT,
-                             "'%.96s' is not a valid name; use 1 to 96 letters, digits and _ - . /",
-                             text);
+                             "'%.96s' is not a valid name; use 1 to %d letters, digits and _ - . /",
+                             text, GHP_MAX_NAME);
     if (find_layer(reader, text) >= 0)
         return ghp_json_fail(&node, GHP_ERR_INPUT, "the name '%s' is taken; choose another", text);
     return GHP_OK;
@@ -134,7 +134,7 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
     enum ghp_op op = reader->model->layers[owner].op;
     bool bias = ghp_op_of(op)->has_bias;
     struct ghp_layer *layer;
-    char name[128];
+    char name[GHP_MAX_NAME + sizeof ".bias"];
 
     if (!bias) return GHP_OK;
     GHP_TRY(ghp_json_opt_bool(at, "bias", &bias));

@@ -10,7 +10,8 @@
 
 static json_t *name_schema(void)
 {
-    return json_pack("{s:s, s:s}", "type", "string", "pattern", "^[A-Za-z0-9_./-]{1,96}$");
+    return json_pack("{s:s, s:o}", "type", "string", "pattern",
+                     json_sprintf("^[A-Za-z0-9_./-]{1,%d}$", GHP_MAX_NAME));
 }
 
 static json_t *whole_schema(const struct ghp_attribute *a)

@@ -10,7 +10,7 @@
 #define NONE "none"
 #define MAX_VALUE 1e300
 
-enum { MAX_TP_SIZE = 1 << 20, N_SPLIT_KINDS = GHP_SPLIT_COUNT, NAME_BYTES = 128 };
+enum { MAX_TP_SIZE = 1 << 20, N_SPLIT_KINDS = GHP_SPLIT_COUNT, NAME_BYTES = GHP_MAX_NAME + 8 };
 
 static const char *const quantity_names[] = {
 #define QUANTITY_TEXT(id, text, unit, scale) text,

@@ -12,8 +12,13 @@
 #include <string.h>
 
 /* A name has at most NAME_BYTES of its hint and the hint's part, and then "_" with a number of at most 7 digits, which
- * is below the number of names taken: 96 in all, as many as a description may have. */
-enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 88, PART_BYTES = 8, NAME_ROOM = 96 + 1 };
+ * is below the number of names taken: GHP_MAX_NAME in all. */
+enum {
+    MAX_LAYERS = 1 << 16,
+    NAME_BYTES = GHP_MAX_NAME - 8,
+    PART_BYTES = 8,
+    NAME_ROOM = GHP_MAX_NAME + 1
+};
 enum { THIRDS = 3 }; /* queries, keys and values */
 
 struct ghp_onnx_layer_name ghp_onnx_called(const char *text)

@@ -71,6 +71,24 @@ static void check_turned(void)
              "\"softmax_cross_entropy\"}]}");
 }
 
+/* A module's name of 150 letters stays whole: a checkpoint has to go back by it. */
+static void check_long_name(void)
+{
+    static const int64_t square[2] = {8, 8};
+    char name[160], layers[300];
+
+    memset(name, 'a', 150);
+    snprintf(name + 150, sizeof name - 150, ".weight");
+    begin(13, -1, 8, 0, 0);
+    constant(name, GHP_ONNX_FLOAT, 2, square, floats);
+    node("MatMul", "y", "x", name);
+    snprintf(layers, sizeof layers,
+             "[{\"name\":\"%.150s\",\"op\":\"linear\",\"features\":8,\"transposed\":true,"
+             "\"bias\":false},{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}",
+             name);
+    reads_as("y", layers);
+}
+
 /* A bias of zeros that is spread, as PyTorch's exporter gives convolutions without one, is left out; one that the file
  * holds is a parameter, whatever its values. */
 static void check_no_bias(void)
@@ -325,10 +343,11 @@ static void check_channels_last(void)
     node("Add", "a", "r", "s");
     list(node("Transpose", "b", "a", NULL), "perm", (int64_t[]){0, 3, 1, 2}, 4);
     node("Flatten", "y", "b", NULL);
-    reads_as("y", "[{\"name\":\"r\",\"op\":\"relu\"},{\"name\":\"s\",\"op\":\"activation\",\"function\":"
-                  "\"sigmoid\"},{\"name\":\"a\",\"op\":\"add\",\"inputs\":[\"r\",\"s\"]},"
-                  "{\"name\":\"y\",\"op\":\"flatten\"},"
-                  "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}");
+    reads_as("y",
+             "[{\"name\":\"r\",\"op\":\"relu\"},{\"name\":\"s\",\"op\":\"activation\",\"function\":"
+             "\"sigmoid\"},{\"name\":\"a\",\"op\":\"add\",\"inputs\":[\"r\",\"s\"]},"
+             "{\"name\":\"y\",\"op\":\"flatten\"},"
+             "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}");
 }
 
 /* ---- names ---- */
@@ -385,7 +404,7 @@ static void check_helper_names(void)
 /* Whatever the file calls its nodes and tensors: no two layers and no two of their tensors have one name. */
 static void check_clashes(void)
 {
-    static char first[128], second[128];
+    static char first[201], second[201], layers[600];
     const int64_t square[2] = {4, 4}, four[1] = {4};
 
     begin(13, -1, 4, 0, 0); /* named as what ghp adds */
@@ -394,20 +413,18 @@ static void check_clashes(void)
     reads_as("loss", "[{\"name\":\"input_1\",\"op\":\"relu\"},{\"name\":\"loss\",\"op\":\"relu\"},"
                      "{\"name\":\"loss_2\",\"op\":\"softmax_cross_entropy\"}]}");
     begin(13, -1, 4, 0, 0); /* alike where names are cut; alike in letters that layers may have */
-    memset(first, 'a', 100);
-    memset(second, 'a', 100);
-    first[99] = '1';
+    memset(first, 'a', 200);
+    memset(second, 'a', 200);
+    first[199] = '1';
     node("Relu", first, "x", NULL);
     node("Relu", second, first, NULL);
     node("Relu", "b c", second, NULL);
     node("Relu", "b:c", "b c", NULL);
-    layers_are(
-        "b:c",
-        "[{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "aaaaaaaaaaaaaa\",\"op\":\"relu\"},{\"name\":"
-        "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_1\",\"op\":\"relu\"},{\"name\":\"b_c\",\"op\":"
-        "\"relu\"},{\"name\":\"b_c_2\",\"op\":\"relu\"},");
+    snprintf(layers, sizeof layers,
+             "[{\"name\":\"%.184s\",\"op\":\"relu\"},{\"name\":\"%.184s_1\",\"op\":\"relu\"},"
+             "{\"name\":\"b_c\",\"op\":\"relu\"},{\"name\":\"b_c_2\",\"op\":\"relu\"},",
+             first, second);
+    layers_are("b:c", layers);
     begin(13, -1, 4, 0, 0); /* tensors: 'a.weight' of the layers 'a' and 'a.weight' */
     constant("m", GHP_ONNX_FLOAT, 2, square, floats);
     constant("n", GHP_ONNX_FLOAT, 2, square, floats);
@@ -489,6 +506,7 @@ CHECK_TEST(import)
     CHECK(ghp_onnx_names("a/b.onnx") && !ghp_onnx_names(".onnx") && !ghp_onnx_names("onnx.json"));
     check_fusions();
     check_turned();
+    check_long_name();
     check_no_bias();
     check_shape_arithmetic();
     check_shuffle();
