@@ -175,14 +175,17 @@ def make_samples(shape, samples, classes, of=()):
     return x, labels
 
 
-def theirs(net, x, labels, bits):
-    """The gradients and running statistics of one step. The derivative of PyTorch's hardsigmoid is the float nearest to
-    1/6 in double too, so it is computed here by what it is made of."""
+def theirs(net, x, labels, bits, change=0.0):
+    """The gradients and running statistics of one step, samples changed by `change` of themselves. The derivative of
+    PyTorch's hardsigmoid is the float nearest to 1/6 in double too, so it is computed here by what it is made of."""
     net = copy.deepcopy(net).to({32: torch.float32, 64: torch.float64}[bits])
     for module in net.modules():
         if isinstance(module, torch.nn.Hardsigmoid):
             module.forward = lambda y: torch.nn.functional.relu6(y + 3) / 6
-    torch.nn.functional.cross_entropy(net(x.to(next(net.parameters()).dtype)), labels).backward()
+    x = x.to(next(net.parameters()).dtype)
+    if change > 0:
+        x = x * (1 + change * torch.randn(x.shape, generator=torch.Generator().manual_seed(9), dtype=x.dtype))
+    torch.nn.functional.cross_entropy(net(x), labels).backward()
     tensors = {"momentum." + name: p.grad for name, p in net.named_parameters() if p.grad is not None}
     tensors.update((name, b) for name, b in net.named_buffers() if "running_" in name and b.dim() > 0)
     return {name: tensor.double() for name, tensor in tensors.items()}
@@ -220,7 +223,8 @@ def worst(got, wanted):
         size[of] = size.get(of, 0) + tensor.square().sum().item()
     for name, tensor in wanted.items():
         of = name.rpartition(".")[0] if name.startswith("momentum.") else name
-        off = ((find(got, name).double().flatten() - tensor.flatten()).square().sum().item() / size[of]) ** 0.5
+        off = (find(got, name).double().flatten() - tensor.flatten()).square().sum().item()
+        off = (off / (size[of] or 1)) ** 0.5
         if not off <= most:
             most, which = off, name
     return most, which
@@ -277,6 +281,10 @@ def check(case, read_only):
     for n in () if read_only else [int(b) for b in bits] or [64, 32]:
         reference, limit = theirs(net, x, labels, n), LIMITS[n]
         most, which = worst(ours(samples, n), reference)
+        if n == 64 and most > limit:
+            # deep networks with norms of few samples amplify rounding: theirs differ by as much if samples are changed
+            # by a few roundings of a double, and nobody's gradients are better than that
+            limit = max(limit, 4 * worst(theirs(net, x, labels, n, 1e-15), reference)[0])
         if n == 32:
             own, _ = worst(reference, theirs(net, x, labels, 64))
             # a decision of a ReLU or max pool within rounding changes gradients by far more: there float shows nothing
