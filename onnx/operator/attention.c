@@ -54,7 +54,8 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
     heads->channels = (struct ghp_onnx_channels){
         .layer = x->layer, .first = x->offset / step, .n = x->n == 3 ? size : size * heads->n};
     sound = x->offset % step == 0 && heads->windows * heads->positions == step &&
-            (!windows || x->strides[1] == heads->positions) && (x->strides[at] == 1 || step == 1) &&
+            (!windows || x->strides[1] == heads->positions) &&
+            (x->strides[at] == 1 || x->dims[at] == 1) &&
             (x->strides[channel] == step || size == 1) &&
             (x->n == 3 || heads->n == 1 ||
              (x->strides[head] % step == 0 && x->strides[head] >= size * step));

@@ -169,10 +169,6 @@ static enum ghp_status concat_sequences(struct ghp_onnx_import *im,
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-static const char not_in_front[] =
-    "joins a constant with a tensor; ghp puts parameters before the positions of a sequence "
-    "(batch, positions, channels) and nowhere else: put them in front";
-
 /* A node's input i, which are parameters, before the positions of a sequence, the same for all samples. */
 static enum ghp_status prepend_one(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    int i, struct ghp_onnx_array *x)
@@ -182,8 +178,6 @@ static enum ghp_status prepend_one(struct ghp_onnx_import *im, const struct ghp_
         .op = GHP_OP_PREPEND, .n_inputs = 1, .deviation = ghp_onnx_usual_deviation(GHP_OP_PREPEND)};
     struct ghp_onnx_source source = {.array = *tokens, .scale = 1};
 
-    if (tokens->base == NULL || tokens->n != 3 || (tokens->dims[0] != 1 && tokens->strides[0] != 0))
-        return ghp_onnx_fail(im, node, "%s", not_in_front);
     if (x->n != 3 || x->dims[2] != tokens->dims[2] || tokens->dims[1] < 1)
         return ghp_onnx_fail(im, node, "joins tensors that do not fit; repair the file");
     GHP_TRY(ghp_onnx_as_sequence(im, x));
@@ -198,43 +192,66 @@ static enum ghp_status prepend_one(struct ghp_onnx_import *im, const struct ghp_
     return GHP_OK;
 }
 
-/* Such as class and register tokens. */
-static enum ghp_status prepend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                               int axis)
+/* Whether parameters, the same for all samples, come before the positions of a sequence: class and register tokens. */
+static bool is_prepend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int axis)
+{
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, node->n_inputs - 1);
+    bool all = axis == 1 && x->base == NULL && x->n == 3;
+
+    for (int i = 0; i < node->n_inputs - 1 && all; i++) {
+        x = ghp_onnx_in(im, node, i);
+        all = x->base != NULL && x->n == 3 && (x->dims[0] == 1 || x->strides[0] == 0);
+    }
+    return all;
+}
+
+static enum ghp_status prepend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     int last = node->n_inputs - 1;
-    struct ghp_onnx_array *x = ghp_onnx_in(im, node, last), made;
+    struct ghp_onnx_array *x, made;
 
-    if (axis != 1 || x == NULL || x->base != NULL)
-        return ghp_onnx_fail(im, node, "%s", not_in_front);
     GHP_TRY(ghp_onnx_layer_in(im, node, last, &x));
-    if (x->n == 3) GHP_TRY(ghp_onnx_as_sequence(im, x)); /* for its other readers too */
+    GHP_TRY(ghp_onnx_as_sequence(im, x)); /* for its other readers too */
     made = *x;
     for (int i = last - 1; i >= 0; --i)
         GHP_TRY(prepend_one(im, node, i, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* Input i of those that are joined; a constant as a parameter of `rank` axes, the batch in front. */
+static enum ghp_status part_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i,
+                               int rank, struct ghp_onnx_array *parameter,
+                               struct ghp_onnx_array **x)
+{
+    *x = ghp_onnx_in(im, node, i);
+    if ((*x)->base == NULL) return ghp_onnx_layer_in(im, node, i, x);
+    GHP_TRY(ghp_onnx_parameter(im, node, *x, rank, parameter));
+    *x = parameter;
+    return GHP_OK;
+}
+
 static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_CONCAT};
-    int order[GHP_ONNX_MAX_DIMS], *layers, axis, constants, layer;
-    struct ghp_onnx_array *x, made;
+    int order[GHP_ONNX_MAX_DIMS], *layers, axis, constants, layer, first = 0;
+    struct ghp_onnx_array *x, made, parameter;
     int64_t total = 0;
     bool done = false;
 
     GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
     x = ghp_onnx_in(im, node, 0);
-    if (constants == 0) GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    while (constants < node->n_inputs && ghp_onnx_in(im, node, first)->base != NULL)
+        first++;
+    if (constants < node->n_inputs) GHP_TRY(ghp_onnx_layer_in(im, node, first, &x));
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 1), x->n, &axis));
     if (constants == node->n_inputs) return concat_constants(im, node, axis);
-    if (constants > 0) return prepend(im, node, axis);
+    if (constants > 0 && is_prepend(im, node, axis)) return prepend(im, node);
     if (axis == 0)
         return ghp_onnx_fail(im, node, "joins along the batch; ghp keeps the batch as it is");
     if (node->n_inputs == 1) return ghp_onnx_identity(im, node);
     layers = ghp_onnx_keep(im, (size_t)node->n_inputs, sizeof *layers);
     if (layers == NULL) return GHP_NO_MEMORY();
-    if (axis == 2) GHP_TRY(concat_sequences(im, node, layers, &done));
+    if (axis == 2 && constants == 0) GHP_TRY(concat_sequences(im, node, layers, &done));
     if (done) return GHP_OK;
     for (int i = 0; i < GHP_ONNX_MAX_DIMS; i++)
         order[i] = i == 1 ? axis : i == axis ? 1 : i; /* its own inverse */
@@ -242,7 +259,7 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
     for (int i = 0; i < node->n_inputs; i++) {
         struct ghp_onnx_array moved;
 
-        GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
+        GHP_TRY(part_in(im, node, i, made.n, &parameter, &x));
         for (int d = 0; d < x->n; d++)
             if (x->n != made.n || (d != axis && x->dims[d] != made.dims[d]))
                 return ghp_onnx_fail(im, node, "joins tensors that do not fit; repair the file");
@@ -257,6 +274,9 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
     ghp_onnx_permute(&made, order);
     made = ghp_onnx_of_layer(im, layer, made.n, made.dims);
     ghp_onnx_permute(&made, order);
+    made.name = node->outputs[0];
+    if (constants > 0 && axis == 1 && made.n == 3 && ghp_onnx_has_attention(im))
+        GHP_TRY(ghp_onnx_as_sequence(im, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }
 

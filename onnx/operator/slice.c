@@ -287,6 +287,55 @@ static enum ghp_status repeat_front(struct ghp_onnx_import *im, const struct ghp
     return ghp_onnx_fail(im, node, "makes more than %d axes; use fewer", GHP_ONNX_MAX_DIMS);
 }
 
+/* The steps of a table's axes, if its places are the first one and so many steps along each of them. */
+static bool find_steps(const struct ghp_onnx_array *table, const double *places, int64_t *steps)
+{
+    int64_t inner = 1, n = ghp_onnx_elements(table);
+
+    for (int d = table->n - 1; d >= 0; inner *= table->dims[d], --d)
+        steps[d] = table->dims[d] > 1 ? (int64_t)(places[inner] - places[0]) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = (int64_t)places[0], rest = i;
+
+        for (int d = table->n - 1; d >= 0; rest /= table->dims[d], --d)
+            place += rest % table->dims[d] * steps[d];
+        if (places[i] != (double)place) return false;
+    }
+    return true;
+}
+
+/* Elements of an axis of a layer's array by a table of places, such as the windows of nn.Unfold, with its axes. */
+static enum ghp_status gather_table(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    const struct ghp_onnx_array *x,
+                                    const struct ghp_onnx_array *table, int axis)
+{
+    struct ghp_onnx_array made = *x;
+    int64_t steps[GHP_ONNX_MAX_DIMS], least, most;
+    const double *places;
+
+    GHP_TRY(ghp_onnx_values(im, table, &places));
+    if (!find_steps(table, places, steps) || x->n - 1 + table->n > GHP_ONNX_MAX_DIMS)
+        return ghp_onnx_fail(im, node,
+                             "takes by a table of places that are not evenly spaced along each of "
+                             "its axes, or makes more than %d axes; take by lists in the file",
+                             GHP_ONNX_MAX_DIMS);
+    least = most = (int64_t)places[0] + (places[0] < 0 ? x->dims[axis] : 0);
+    made.n = axis;
+    made.offset += least * x->strides[axis];
+    for (int d = 0; d < table->n; d++) {
+        *(steps[d] < 0 ? &least : &most) += steps[d] * (table->dims[d] - 1);
+        made.dims[made.n] = table->dims[d];
+        made.strides[made.n++] = steps[d] * x->strides[axis];
+    }
+    if (least < 0 || most >= x->dims[axis])
+        return ghp_onnx_fail(im, node, "takes from places on both sides of 0; slice in the file");
+    for (int d = axis + 1; d < x->n; d++, made.n++) {
+        made.dims[made.n] = x->dims[d];
+        made.strides[made.n] = x->strides[d];
+    }
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 /* Elements of an axis at constant places. */
 static enum ghp_status gather(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct ghp_onnx_array *x, const struct ghp_onnx_array *places)
@@ -299,13 +348,14 @@ static enum ghp_status gather(struct ghp_onnx_import *im, const struct ghp_onnx_
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
     GHP_TRY(ghp_onnx_values(im, places, &values));
     size = x->dims[axis];
-    if (n < 1 || (x->base == NULL && (axis == 0 || places->n > 1)))
+    if (n < 1 || (x->base == NULL && axis == 0))
         return ghp_onnx_fail(im, node,
-                             "takes some of the samples, or by a table of places; ghp "
-                             "takes from one axis but the batch, by a list");
+                             "takes some of the samples, or nothing; ghp keeps the batch as it "
+                             "is: take from another axis");
     for (int64_t i = 0; i < n; i++)
         if (!(values[i] >= (double)-size && values[i] < (double)size))
             return ghp_onnx_fail(im, node, "takes from places beyond its axis; slice in the file");
+    if (x->base == NULL && places->n > 1) return gather_table(im, node, x, places, axis);
     range = (struct range){(int64_t)values[0], n > 1 ? (int64_t)(values[1] - values[0]) : 1, n};
     if (range.first < 0) range.first += size;
     last = range.first + range.step * (n - 1);

@@ -83,20 +83,23 @@ enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_o
 {
     struct ghp_onnx_array made, parted;
     int64_t rest[GHP_ONNX_MAX_DIMS];
-    bool done = false, regroups;
+    bool done = false, regroups, sequence = x->base == NULL && ghp_onnx_is_sequence(im, x->layer);
 
     if (n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes %d axes; use at most %d", n, GHP_ONNX_MAX_DIMS);
-    regroups = x->base == NULL && ghp_onnx_is_sequence(im, x->layer) &&
-               ghp_onnx_regroup(x, n, dims, &made);
+    regroups = sequence && ghp_onnx_regroup(x, n, dims, &made);
     if (regroups && (made.joined & ~2u) != 0) { /* windows have a sequence of their own */
         GHP_TRY(ghp_onnx_windows_part(im, x, n, dims, &parted, &done));
         if (done) made = parted;
     }
     if (regroups) return ghp_onnx_define(im, node, 0, &made);
-    if (x->base == NULL) GHP_TRY(ghp_onnx_part_axes(im, x));
+    if (sequence) GHP_TRY(ghp_onnx_part_axes(im, x));
     if (x->base == NULL) GHP_TRY(ghp_onnx_windows_part(im, x, n, dims, &made, &done));
+    /* samples and channels of an image as one axis, for a while */
+    if (x->base == NULL && !done && (dims[0] != im->batch || (x->joined & 2u) != 0))
+        done = ghp_onnx_regroup(x, n, dims, &made);
     if (done) return ghp_onnx_define(im, node, 0, &made);
+    if (x->base == NULL) GHP_TRY(ghp_onnx_part_axes(im, x));
     made = *x;
     if (drop_samples(im, x, n, dims, &made, rest)) dims = rest;
     made.name = node->n_outputs > 0 ? node->outputs[0] : x->name;

@@ -254,6 +254,57 @@ static enum ghp_status read_depth_to_space(struct ghp_onnx_import *im,
     return put_pixels(im, node, &six);
 }
 
+/* Whether a list of Col2Im has these two numbers (pads: four), which is so if it is left out and they are `usual`. */
+static enum ghp_status has_numbers(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const char *name, const int64_t wanted[2], bool *has)
+{
+    int64_t list[GHP_ONNX_MAX_DIMS * 2];
+    int n, usual = strcmp(name, "pads") != 0;
+
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, name}, list, &n));
+    for (int i = 0; i < 2 || i < n; i++)
+        *has = *has && (n < 0 ? usual : list[i]) == wanted[i % 2];
+    *has = *has && (n < 0 || n == (usual ? 2 : 4));
+    return GHP_OK;
+}
+
+/* Blocks of pixels next to each other, as nn.Fold puts them; those that overlap would be added. */
+static enum ghp_status read_col2im(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    static const int64_t none[2] = {0, 0}, dense[2] = {1, 1};
+    static const int order[6] = {0, 1, 4, 2, 5, 3};
+    int64_t size[GHP_ONNX_MAX_DIMS * 2], block[GHP_ONNX_MAX_DIMS * 2], blocks[2] = {0}, area;
+    struct ghp_onnx_array *x, six;
+    int n_size, n_block;
+    bool sound;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, size, &n_size));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){2, ""}, block, &n_block));
+    sound = x->n == 3 && n_size == 2 && n_block == 2;
+    for (int i = 0; i < 2 && sound; i++) {
+        sound = block[i] >= 1 && block[i] <= 1024 && size[i] >= 1 && size[i] % block[i] == 0;
+        if (sound) blocks[i] = size[i] / block[i];
+    }
+    area = sound ? block[0] * block[1] : 1;
+    sound = sound && x->dims[1] % area == 0 && x->dims[2] % blocks[1] == 0 &&
+            x->dims[2] / blocks[1] == blocks[0];
+    if (sound) GHP_TRY(has_numbers(im, node, "strides", block, &sound));
+    if (sound) GHP_TRY(has_numbers(im, node, "dilations", dense, &sound));
+    if (sound) GHP_TRY(has_numbers(im, node, "pads", none, &sound));
+    if (!sound)
+        return ghp_onnx_fail(im, node,
+                             "adds blocks of pixels that overlap, or leaves pixels without one; "
+                             "ghp puts blocks next to each other: use a stride as wide as the "
+                             "block, without padding and dilation");
+    six = *x;
+    GHP_TRY(ghp_onnx_reshape(
+        im, &six, 6,
+        (const int64_t[]){im->batch, x->dims[1] / area, block[0], block[1], blocks[0], blocks[1]}));
+    ghp_onnx_permute(&six, order);
+    return put_pixels(im, node, &six);
+}
+
 /* ---- writing ---- */
 
 /* Slices every digit. */
@@ -393,4 +444,5 @@ const struct ghp_onnx_operator ghp_onnx_view[] = {
      .since = 1,
      .attributes = "blocksize mode ",
      .read = read_depth_to_space},
+    {.name = "Col2Im", .since = 18, .attributes = "dilations pads strides ", .read = read_col2im},
     {0}};

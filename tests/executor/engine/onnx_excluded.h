@@ -33,6 +33,7 @@
     {"test_training_dropout_default y", "the mask's random numbers are not defined", SILENT},
     {"test_training_dropout_default_mask y", "the mask's random numbers are not defined", SILENT},
     {"test_training_dropout_mask y", "the mask's random numbers are not defined", SILENT},
+    {"test_col2im", "blocks that overlap", false},
     {"test_resize_downsample_", "fewer pixels", false},
     {"test_resize_tf_crop_and_resize", "parts of an image", false},
     {"test_resize_upsample_scales_cubic", "pixels between others", false},

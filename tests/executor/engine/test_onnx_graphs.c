@@ -1,6 +1,6 @@
 /* tests/executor/engine/test_onnx_graphs.c - graphs whose nodes become several layers compute what their nodes mean: y
  * + y, y * y, differences of two tensors, sums of a tensor with itself, average pools that round up as PyTorch's do,
- * shared weights. The arithmetic is on small whole numbers, so all but means are exact. */
+ * shared weights, tokens between positions, pixels regrouped into patches and back. The arithmetic is on small whole numbers, so all but means are exact. */
 #include "tests/check.h"
 #include "tests/executor/onnx_pass.h"
 #include "tests/onnx_graph.h"
@@ -142,6 +142,141 @@ static void check_shared(void)
     free(out);
 }
 
+/* Tokens of the file between the positions of a sequence, and after its channels. */
+static void check_between(void)
+{
+    static const float token[4] = {100, 200, 300, 400};
+    static const int64_t rows[3] = {0, 3, 4}, parts[2] = {1, 2}, batch[3] = {BATCH, 1, 1};
+    float *out;
+
+    begin(18, BATCH, 12, 0, 0);
+    constant("rows", GHP_ONNX_INT64, 1, (int64_t[]){3}, rows);
+    constant("parts", GHP_ONNX_INT64, 1, (int64_t[]){2}, parts);
+    constant("batch", GHP_ONNX_INT64, 1, (int64_t[]){3}, batch);
+    constant("token", GHP_ONNX_FLOAT, 3, (int64_t[]){1, 1, 4}, token);
+    node("Reshape", "three", "x", "rows");
+    number(node("Split", "first", "three", "parts"), "axis", 1);
+    out_names[graph.n_nodes - 1][1] = "others";
+    nodes[graph.n_nodes - 1].n_outputs = 2;
+    node("Expand", "tokens", "token", "batch");
+    number(node3("Concat", "joined", "first", "tokens", "others"), "axis", 1);
+    node("Flatten", "y", "joined", NULL);
+    out = values_of("y", 16);
+    for (int i = 0; out != NULL && i < BATCH * 16; i++) {
+        int at = i % 16 - (i % 16 < 4 ? 0 : 4);
+
+        CHECK(out[i] == (i % 16 / 4 == 1 ? token[i % 4] : samples[i / 16 * 12 + at]));
+    }
+    free(out);
+}
+
+enum { C = 3, ROWS = 4, COLUMNS = 6, SIDE = 2, PATCHES = 6 };
+
+/* An element of a sample of the image: pixel `pixel` of patch `patch`, by rows both. */
+static int64_t place_in(int64_t channel, int64_t patch, int64_t pixel)
+{
+    int64_t row = patch / (COLUMNS / SIDE) * SIDE + pixel / SIDE,
+            column = patch % (COLUMNS / SIDE) * SIDE + pixel % SIDE;
+
+    return (channel * ROWS + row) * COLUMNS + column;
+}
+
+static void reshape(const char *out, const char *from, const char *sizes, int n,
+                    const int64_t *dims)
+{
+    constant(sizes, GHP_ONNX_INT64, 1, (int64_t[]){n}, dims);
+    node("Reshape", out, from, sizes);
+}
+
+/* MobileViT's patches: samples, channels and rows are one axis for a while. In the middle, channels of each pixel are
+ * multiplied with a matrix, or the graph ends. */
+static void check_regrouped(bool back)
+{
+    static const int64_t across[4] = {0, 2, 1, 3}, around[4] = {0, 3, 2, 1};
+    static const int64_t cut[4] = {-1, SIDE, COLUMNS / SIDE, SIDE},
+                         patches[4] = {-1, C, PATCHES, SIDE * SIDE}, windows[3] = {-1, PATCHES, C},
+                         parted[4] = {-1, SIDE * SIDE, PATCHES, C},
+                         rows[4] = {-1, COLUMNS / SIDE, SIDE, SIDE},
+                         image[4] = {-1, C, ROWS, COLUMNS};
+    static const float turned[C * C] = {0, 1, 0, 0, 0, 2, 1, 0, 0};
+    float *out;
+
+    begin(13, BATCH, C, ROWS, COLUMNS);
+    reshape("cut", "x", "cut sizes", 4, cut);
+    list(node("Transpose", "cut across", "cut", NULL), "perm", across, 4);
+    reshape("patches", "cut across", "patches sizes", 4, patches);
+    list(node("Transpose", "around", "patches", NULL), "perm", around, 4);
+    if (back) {
+        reshape("windows", "around", "windows sizes", 3, windows);
+        constant("w.weight", GHP_ONNX_FLOAT, 2, (int64_t[]){C, C}, turned);
+        node("MatMul", "mixed", "windows", "w.weight");
+        reshape("parted", "mixed", "parted sizes", 4, parted);
+        list(node("Transpose", "back", "parted", NULL), "perm", around, 4);
+        reshape("rows", "back", "rows sizes", 4, rows);
+        list(node("Transpose", "rows across", "rows", NULL), "perm", across, 4);
+        reshape("image", "rows across", "image sizes", 4, image);
+        node("Relu", "end", "image", NULL);
+    }
+    node("Flatten", "y", back ? "end" : "around", NULL);
+    out = values_of("y", C * ROWS * COLUMNS);
+    for (int64_t i = 0; out != NULL && i < BATCH * C * ROWS * COLUMNS; i++) {
+        int64_t n = i / (C * ROWS * COLUMNS), at = i % (C * ROWS * COLUMNS),
+                pixel = at / C / PATCHES;
+        const float *sample = samples + n * C * ROWS * COLUMNS;
+        int64_t c = at / (ROWS * COLUMNS), rest = at % (ROWS * COLUMNS);
+
+        CHECK(out[i] == (back ? relu((c == 2 ? 2 : 1) * sample[(c + 2) % 3 * ROWS * COLUMNS + rest])
+                              : sample[place_in(at % C, at / C % PATCHES, pixel)]));
+    }
+    free(out);
+}
+
+/* nn.Unfold by tables of places, and nn.Fold of what it makes. */
+static void check_unfolded(bool back)
+{
+    static const int64_t rows[4] = {0, 2, 1, 3}, columns[6] = {0, 2, 4, 1, 3, 5},
+                         order[6] = {0, 1, 2, 4, 3, 5}, size[2] = {ROWS, COLUMNS},
+                         block[2] = {SIDE, SIDE}, blocks[3] = {-1, C * SIDE * SIDE, PATCHES};
+    float *out;
+
+    begin(18, BATCH, C, ROWS, COLUMNS);
+    constant("rows", GHP_ONNX_INT64, 2, (int64_t[]){2, 2}, rows);
+    constant("columns", GHP_ONNX_INT64, 2, (int64_t[]){2, 3}, columns);
+    constant("size", GHP_ONNX_INT64, 1, (int64_t[]){2}, size);
+    constant("block", GHP_ONNX_INT64, 1, (int64_t[]){2}, block);
+    number(node("Gather", "by rows", "x", "rows"), "axis", 2);
+    number(node("Gather", "by both", "by rows", "columns"), "axis", 4);
+    list(node("Transpose", "turned", "by both", NULL), "perm", order, 6);
+    reshape("blocks", "turned", "blocks sizes", 3, blocks);
+    node("Relu", "above", "blocks", NULL);
+    list(node3("Col2Im", "folded", "above", "size", "block"), "strides", block, 2);
+    node("Flatten", "y", back ? "folded" : "above", NULL);
+    out = values_of("y", C * ROWS * COLUMNS);
+    for (int64_t i = 0; out != NULL && i < BATCH * C * ROWS * COLUMNS; i++) {
+        int64_t n = i / (C * ROWS * COLUMNS), at = i % (C * ROWS * COLUMNS);
+        int64_t from = place_in(at / (ROWS * COLUMNS), at % PATCHES, at / PATCHES % (SIDE * SIDE));
+
+        CHECK(out[i] == relu(samples[n * C * ROWS * COLUMNS + (back ? at : from)]));
+    }
+    free(out);
+}
+
+/* Blocks that overlap, places that no steps say. */
+static void check_refused(void)
+{
+    static const int64_t size[2] = {4, 4}, block[2] = {2, 2}, places[4] = {0, 1, 2, 2};
+
+    begin(18, BATCH, 4, 1, 9);
+    constant("size", GHP_ONNX_INT64, 1, (int64_t[]){2}, size);
+    constant("block", GHP_ONNX_INT64, 1, (int64_t[]){2}, block);
+    reshape("three", "x", "sizes", 3, (const int64_t[]){-1, 4, 9});
+    node3("Col2Im", "folded", "three", "size", "block");
+    refused(path, "folded", GHP_ERR_INPUT, "use a stride as wide as the block");
+    constant("places", GHP_ONNX_INT64, 2, (int64_t[]){2, 2}, places);
+    number(node("Gather", "taken", "x", "places"), "axis", 3);
+    refused(path, "taken", GHP_ERR_INPUT, "not evenly spaced along each of its axes");
+}
+
 CHECK_TEST(onnx_graphs)
 {
     snprintf(path, sizeof path, "/tmp/ghp-graphs-%ld.onnx", (long)getpid());
@@ -156,6 +291,12 @@ CHECK_TEST(onnx_graphs)
     check_pool(7, 2, 2, 0, 4);
     check_pool(6, 4, 3, 2, 3);
     check_shared();
+    check_between();
+    check_regrouped(false);
+    check_regrouped(true);
+    check_unfolded(false);
+    check_unfolded(true);
+    check_refused();
     unlink(path);
     return check_end();
 }
