@@ -27,7 +27,8 @@
     X("weights-back", "get a training's weights back into a PyTorch module",                       \
       "ghp inspect out/checkpoint.safetensors", "docs/how-to/weights-back.md")                     \
     X("fine-tune", "train a new head, some parameters or low-rank matrices",                       \
-      "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --lora 8:16",               \
+      "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --freeze '*' "              \
+      "--freeze-except fc",                                                                        \
       "docs/how-to/fine-tuning.md")                                                                \
     X("torch-plan", "train in PyTorch by ghp's plan",                                              \
       "ghp inspect plan.json --export-torch plan.py", "docs/how-to/torch-plans.md")                \

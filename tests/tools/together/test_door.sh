@@ -34,6 +34,9 @@ denied 2 '^ghp-plan: .*--strategy' ghp plan --strategie auto
 [ "$(grep -c 'images/s' out)" = 1 ] || fail "mpirun ghp run speaks $(grep -c 'images/s' out) times"
 denied_once 2 "ghp-run: unknown option '--stepz'; did you mean '--steps'?" "${ranks[@]}" 2 ghp run plan.json --stepz 2
 
+# a task's command shows what its page begins with
+ghp help fine-tune | grep -q -- "--freeze '\*' --freeze-except fc" || fail "no head is trained: $(ghp help fine-tune)"
+
 # words that are not tools
 denied 2 "^ghp: ghp has no tool 'rum'; did you mean 'run'\?$" ghp rum plan.json
 denied 2 "^ghp: ghp has no tool or task 'plna'; did you mean 'plan'\?$" ghp help plna
