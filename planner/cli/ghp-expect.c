@@ -127,10 +127,15 @@ static void say_libraries(ghp_opts_say *say)
     say("GLPK", ghp_milp_library());
 }
 
+static const struct ghp_opts_hint hints[] = {
+    {"workers", "they are a machine's GPUs: give --gpus G of each node, and --nodes H"},
+    {NULL, NULL}};
+
 static const struct ghp_exit_code exit_codes[] = {{3, "no plan fits (--plan ghp)"}, {0, NULL}};
 
 static const struct ghp_tool tool = {
     .exit_codes = exit_codes,
+    .hints = hints,
     .name = "ghp-expect",
     .purpose = "says what a training step should take on a machine, and whether yours is normal",
     .usage = "ghp-expect MODEL --machine MACHINE [--nodes H] --batch B [...]\n"

@@ -61,6 +61,7 @@ awk -v a="$a" -v f="$(number step_s few)" -v w="$(number workers few)" -v u="$(n
 "${expect[@]}" --gpus 2 --nodes 2 --network '100 Mbit/s' --json >few || fail "two GPUs a node: exit $?"
 [ "$(number workers few)" = 4 ] || fail "not 4 workers: $(cat few)"
 denied 2 "has 8 GPUs; give --gpus as many or fewer" "${expect[@]}" --gpus 9
+denied 2 "unknown option '--workers'; .*--gpus G.* --nodes H" "${expect[@]}" --workers 2
 denied 2 "'xeon-8180-2' has 0 GPUs; leave --gpus out" "$GHP_BIN/ghp-expect" gpt2-124m --machine xeon-8180-2 --batch 8 --gpus 1
 # fp16: at bf16's figure, or at one of its own where there is no bf16
 "${expect[@]/bf16/fp16}" --json >half || fail "fp16: exit $?"
