@@ -32,13 +32,13 @@
       "docs/how-to/fine-tuning.md")                                                                \
     X("torch-plan", "train in PyTorch by ghp's plan",                                              \
       "ghp inspect plan.json --export-torch plan.py", "docs/how-to/torch-plans.md")                \
-    X("huggingface", "train a folder of Hugging Face's transformers",                              \
+    X("huggingface", "train a folder of Hugging Face's transformers (GPT-2, Llama)",               \
       "ghp train gpt2/ --workers 4 --batch 32 -- --data tokens:train.npy",                         \
       "docs/how-to/huggingface.md")                                                                \
-    X("language-model", "train a transformer, and make it fit",                                    \
+    X("language-model", "train a transformer, also with tensor parallelism",                       \
       "ghp plan gpt2-124m@1024 --machine h100-sxm-8 --workers 8 --batch 64 --shard auto",          \
       "docs/how-to/transformers.md")                                                               \
-    X("shard", "shard parameters that do not fit a worker (ZeRO, FSDP)",                           \
+    X("shard", "shard parameters that do not fit a worker's memory (OOM; ZeRO, FSDP)",             \
       "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --shard auto --memory "     \
       "4GiB",                                                                                      \
       "docs/reference/synchronisers.md")                                                           \
@@ -61,9 +61,12 @@
     X("fewer", "train on with fewer workers, or plan again on the way",                            \
       "ghp launch plans.json --checkpoint out --workers-left 'wc -l <hosts' -- --epochs 90",       \
       "docs/how-to/changing-machine.md")                                                           \
-    X("slow", "do something about a slow link or a slow worker",                                   \
+    X("slow", "do something about low bandwidth or a slow worker (straggler)",                     \
       "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --sync all",                \
       "docs/how-to/slow-links.md")                                                                 \
+    X("sync", "train with a parameter server, by gossip or in other ways to synchronise",          \
+      "ghp plan net.onnx --profile profile.json --workers 4 --batch 64 --sync bsp",                \
+      "docs/reference/synchronisers.md")                                                           \
     X("large-batch", "train with a large batch",                                                   \
       "ghp plan net.onnx --profile profile.json --workers 4 --batch 4096 --lr-scaling lars",       \
       "docs/how-to/rates.md")                                                                      \
@@ -80,8 +83,8 @@
     X("accuracy", "see the accuracy while a training runs",                                        \
       "mpirun -n 2 ghp run plan.json --data npy:digits --epochs 30 --eval-every 100",              \
       "docs/how-to/progress.md")                                                                   \
-    X("report", "look at a plan or a run as a page", "ghp inspect plan.json --html plan.html",     \
-      "docs/how-to/report.md")                                                                     \
+    X("report", "look at a plan or a run as an HTML page",                                         \
+      "ghp inspect plan.json --html plan.html", "docs/how-to/report.md")                           \
     X("verify", "check that a plan computes what one worker does",                                 \
       "mpirun -n 4 ghp run plan.json --verify 2", "docs/explanation/exactness.md")                 \
     X("lab", "try a cluster on one machine",                                                       \
@@ -128,9 +131,15 @@ static void print_page(const char *page)
 bool ghp_tasks_about(const char *word)
 {
     bool found = false;
+    char spaced[64]; /* "parameter server" of parameter-server */
 
+    snprintf(spaced, sizeof spaced, "%s", word);
+    for (char *at = spaced; (at = strchr(at, '-')) != NULL;)
+        *at = ' ';
     for (int i = 0; i < TASKS; i++) {
-        if (strcasestr(tasks[i].purpose, word) == NULL) continue;
+        if (strcasestr(tasks[i].purpose, word) == NULL &&
+            strcasestr(tasks[i].purpose, spaced) == NULL)
+            continue;
         printf("  %-15s %s\n", tasks[i].name, tasks[i].purpose);
         found = true;
     }

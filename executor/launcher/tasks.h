@@ -14,8 +14,8 @@ extern const char *const ghp_task_names[];
 /* Prints the task's purpose, command and page to stdout. Returns false if there is no such task. */
 bool ghp_task_print(const char *name);
 
-/* Prints a line for each task whose purpose has the word, in upper or lower case. "" is in all. Returns false if
- * none has. */
+/* Prints a line for each task whose purpose has the word, in upper or lower case, or has it with blanks for its
+ * hyphens. "" is in all. Returns false if none has. */
 bool ghp_tasks_about(const char *word);
 
 #endif

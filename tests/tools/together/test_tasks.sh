@@ -29,8 +29,22 @@ for name in $names; do
         grep -qE -- "^ +(-[a-z], )?$option\b" options || fail "ghp help $name: $option is no option of ghp-$tool"
     done
 done
-ghp help fsdp >tasks || fail "ghp help fsdp: exit $?"
-grep -q '^  shard .*FSDP' tasks || fail "no task is found by a word of its purpose: $(cat tasks)"
+while read -r word task; do
+    ghp help "$word" >tasks 2>err || fail "ghp help $word: exit $?: $(cat err)"
+    grep -q "^  $task " tasks || fail "ghp help $word does not lead to $task: $(cat tasks)"
+done <<'END'
+fsdp shard
+memory shard
+oom shard
+straggler slow
+bandwidth slow
+gossip sync
+server sync
+parameter-server sync
+html report
+llama huggingface
+tensor language-model
+END
 ghp help >help || fail "ghp help: exit $?"
 grep -qF "'ghp help tasks'" help || fail "ghp help does not lead to the tasks"
 
