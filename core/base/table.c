@@ -198,7 +198,7 @@ enum ghp_status ghp_table_print(struct ghp_table *t, FILE *out)
     measure(t, &t->cells, widths);
     for (size_t i = 0; i < t->notes.n; i++)
         fprintf(out, "# %s\n", t->notes.item[i]);
-    if (t->names.n > 0) {
+    if (t->cells.n > 0) {
         print_line(t, t->names.item, widths, out);
         if (any_text(&t->units)) print_line(t, t->units.item, widths, out);
         for (size_t i = 0; i < t->cells.n; i += t->names.n)

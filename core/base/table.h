@@ -38,7 +38,7 @@ void ghp_table_row(struct ghp_table *t);
 void ghp_table_cell(struct ghp_table *t, const char *fmt, ...) GHP_PRINTF(2, 3);
 
 /* Prints, safely for a terminal (ghp_text_printable), notes, names, units (if any column has one) and rows; widths
- * count UTF-8 characters.
+ * count UTF-8 characters. Without rows: the notes alone.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY (now or while building, or t is NULL); GHP_ERR_IO */
 enum ghp_status ghp_table_print(struct ghp_table *t, FILE *out);

@@ -58,21 +58,25 @@ static void put_break_evens(struct ghp_page *page, const struct ghp_plan *plan)
     static const char *const names[] = {
         "layer", "split",       "second-best", "costs<br/>ms a step", "quantity",
         "unit",  "in the plan", "flips below", "flips above",         NULL};
-    int without = 0;
+    int with = 0, without = 0;
 
-    put_columns(page,
-                "Where a layer\xe2\x80\x99s choice flips to its second-best, each quantity alone",
-                names, "tttnttnnn");
     for (int i = 0; i < plan->n_alternatives; i++)
         for (int k = 0; k < plan->alternatives[i].n_break_even; k++) {
             const struct ghp_break_even *b = &plan->alternatives[i].break_even[k];
 
-            if (isnan(b->low) && isnan(b->high))
+            if (isnan(b->low) && isnan(b->high)) {
                 without++;
-            else
-                put_break_even(page, plan, &plan->alternatives[i], b);
+                continue;
+            }
+            if (with++ == 0)
+                put_columns(page,
+                            "Where a layer\xe2\x80\x99s choice flips to its second-best, each "
+                            "quantity alone",
+                            names, "tttnttnnn");
+            put_break_even(page, plan, &plan->alternatives[i], b);
         }
-    ghp_page_add(page, "</tbody></table></div>\n<p class=\"small\">Searched: ");
+    if (with > 0) ghp_page_add(page, "</tbody></table></div>\n");
+    ghp_page_add(page, "<p class=\"small\">Searched: ");
     ghp_page_text(page, plan->break_even_search);
     ghp_page_add(page,
                  ". %d further pairs of layer and quantity flip nowhere within a factor of "

@@ -60,6 +60,20 @@ static void test_without_units(void)
     ghp_table_close(t);
 }
 
+static void test_without_rows(void)
+{
+    struct ghp_table *t = ghp_table_open();
+    char *text;
+
+    ghp_table_note(t, "nothing was found");
+    ghp_table_column(t, "layer", NULL, 'l');
+    ghp_table_column(t, "forward", "ms", 'r');
+    text = printed(t);
+    CHECK_TEXT(text, "# nothing was found\n");
+    free(text);
+    ghp_table_close(t);
+}
+
 static void test_nothing(void)
 {
     struct ghp_table *t = ghp_table_open();
@@ -77,6 +91,7 @@ CHECK_TEST(table)
 {
     test_full();
     test_without_units();
+    test_without_rows();
     test_nothing();
     return check_end();
 }
