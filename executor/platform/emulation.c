@@ -83,13 +83,13 @@ const char *ghp_emulation_format(const struct ghp_emulation *e, char text[GHP_EM
     const char *comma = "";
 
     text[0] = '\0';
-    if (e->step_s > 0) used += (size_t)snprintf(text, size, "step=%g", e->step_s);
+    if (e->step_s > 0) used += (size_t)snprintf(text, size, "step=%gs", e->step_s);
     comma = used > 0 ? "," : "";
     if (e->port_Bps > 0)
         used += (size_t)snprintf(text + used, size - used, "%sport=%g", comma, e->port_Bps);
     comma = used > 0 ? "," : "";
     if (e->latency_s > 0)
-        used += (size_t)snprintf(text + used, size - used, "%slatency=%g", comma, e->latency_s);
+        used += (size_t)snprintf(text + used, size - used, "%slatency=%gs", comma, e->latency_s);
     for (int i = 0; i < e->slow.n && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, ",slow=%d:%g", e->slow.of[i].rank,
                                  e->slow.of[i].factor);

@@ -32,7 +32,7 @@ struct ghp_emulation {
 /* Returns   GHP_OK; GHP_ERR_USAGE (not of this form, nothing in it, a slow worker without a step) */
 enum ghp_status ghp_emulation_parse(const char *text, struct ghp_emulation *emulation);
 
-/* Writes an emulation in the same form, with plain seconds. Returns   text */
+/* Writes an emulation in the same form, with times in seconds. Returns   text */
 const char *ghp_emulation_format(const struct ghp_emulation *emulation,
                                  char text[GHP_EMULATION_TEXT_BYTES]);
 

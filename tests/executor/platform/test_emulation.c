@@ -31,7 +31,7 @@ static void check_texts(void)
         CHECK_NEAR(e.latency_s, 20e-6, 1e-18);
         CHECK_NEAR(ghp_stragglers_factor(&e.slow, 5), 1.5, 0);
         CHECK(strcmp(ghp_emulation_format(&e, text),
-                     "step=0.04,port=1.25e+08,latency=2e-05,slow=3:2,slow=5:1.5") == 0);
+                     "step=0.04s,port=1.25e+08,latency=2e-05s,slow=3:2,slow=5:1.5") == 0);
     }
     CHECK_STATUS(ghp_emulation_parse("latency=1ms", &e), GHP_OK);
     CHECK(ghp_emulation_delays(&e));

@@ -36,7 +36,7 @@ for plan in "${plans[@]}"; do
     { [ -n "$(hash plain.run)" ] && [ "$(hash plain.run)" = "$(hash emulated.run)" ]; } || fail "$plan: other weights"
     lasts emulated.run 0.0099
 done
-what=step=0.01,port=2e+07,latency=0.001,slow=1:2
+what=step=0.01s,port=2e+07,latency=0.001s,slow=1:2
 grep -q "^# emulated: $what" out || fail "the report does not say what was emulated"
 grep -q "\"emulation\": \"$what\"" emulated.run || fail "the run file does not say what was emulated"
 grep -q emulation plain.run && fail "a run without an emulation speaks of one"
