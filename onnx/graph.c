@@ -3,6 +3,7 @@
 
 #include "onnx/input.h"
 #include "onnx/loss.h"
+#include "onnx/operator/embedding.h"
 #include "onnx/operator/operator.h"
 #include "onnx/operator/product.h"
 #include "onnx/operator/rows.h"
@@ -164,7 +165,10 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
         return ghp_onnx_fail(im, node,
                              "is of an operation that ghp has for constants alone, and reads what "
                              "is computed from samples; %s",
-                             ghp_onnx_operator_instead(node->op));
+                             ghp_onnx_reads_ids(im, node)
+                                 ? "export the module without its padding mask and give samples "
+                                   "without padding"
+                                 : ghp_onnx_operator_instead(node->op));
     im->now = node;
     status = read_node(im, node, row);
     im->now = NULL;

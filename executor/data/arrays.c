@@ -256,14 +256,33 @@ static enum ghp_status fail_targets(const char *path, const struct ghp_npy *a,
                     right);
 }
 
-/* Whether number i of the array is a label: a float, or NaN of several outputs; of classes one of them. */
+void ghp_data_find_places(const struct ghp_model *model, struct ghp_data_request *request)
+{
+    const struct ghp_layer *joined = &model->layers[model->layers[model->n_layers - 1].inputs[0]];
+
+    for (int i = 0; joined->op == GHP_OP_CONCAT && i < joined->n_inputs; i++) {
+        const struct ghp_layer *output = &model->layers[joined->inputs[i]];
+
+        if (request->outputs.n == joined->n_inputs && output->op == GHP_OP_PAD &&
+            output->out.h == 1 && output->border.fill == GHP_FILL_CONSTANT &&
+            output->border.before[2] == 0 && output->border.after[2] > 0)
+            request->places[i] = output->out.w - output->border.after[2];
+    }
+}
+
+/* Whether number i of the array is a label: a float, or NaN of several outputs; of classes one of them; and at a place
+ * that its output has. */
 static enum ghp_status check_target(const char *path, const struct ghp_npy *a,
                                     const struct ghp_pictures *here, int64_t i,
-                                    const struct ghp_label_outputs *outputs)
+                                    const struct ghp_data_request *request)
 {
+    const struct ghp_label_outputs *outputs = &request->outputs;
     int64_t each = a->n / a->dims[0], channels = here->shape.c, at = i % each;
-    int64_t channel = here->channel_stride == 1 ? at % channels : at / here->channel_stride;
-    int64_t classes = outputs->n > 1 ? outputs->classes[ghp_label_output(outputs, channel)] : 0;
+    bool last = here->channel_stride == 1; /* the axis of channels */
+    int64_t channel = last ? at % channels : at / here->channel_stride;
+    int64_t place = last ? at / channels : at % here->channel_stride;
+    int output = outputs->n > 1 ? ghp_label_output(outputs, channel) : 0;
+    int64_t classes = outputs->n > 1 ? outputs->classes[output] : 0;
     double number = ghp_number_at(here->number, a->items, i);
 
     if (outputs->n > 1 && isnan(number)) return GHP_OK;
@@ -272,6 +291,12 @@ static enum ghp_status check_target(const char *path, const struct ghp_npy *a,
                         "'%s' has the number %g in sample %lld, which is not a finite float; "
                         "correct it, or leave the sample out of both files",
                         path, number, (long long)(i / each));
+    if (request->places[output] > 0 && place >= request->places[output])
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has %g as label %lld of sample %lld at place %lld, but output %d has "
+                        "%lld; save NaN in places that an output does not have",
+                        path, number, (long long)channel, (long long)(i / each), (long long)place,
+                        output, (long long)request->places[output]);
     if (classes == 0 || (number >= 0 && number < (double)classes && !(floor(number) < number)))
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
@@ -296,7 +321,7 @@ static enum ghp_status take_targets(struct pair *pair, const struct ghp_data_req
     GHP_TRY(check_count(pair));
     GHP_TRY(number_of(path, a, &here.number));
     for (int64_t i = 0; i < a->n; i++) {
-        GHP_TRY(check_target(path, a, &here, i, &request->outputs));
+        GHP_TRY(check_target(path, a, &here, i, request));
         targets->has_gaps = targets->has_gaps || isnan(ghp_number_at(here.number, a->items, i));
     }
     return add_array(path, a, here, targets, NULL);

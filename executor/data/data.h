@@ -35,9 +35,11 @@ struct ghp_data_request {
     int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
     struct ghp_shape
-        targets;  /* ghp_model_targets: labels are numbers of this shape; zeroed: classes */
+        targets; /* ghp_model_targets: labels are numbers of this shape; zeroed: classes */
     /* ghp_model_label_outputs; zeroed: one output, whose labels are all classes or all numbers */
     struct ghp_label_outputs outputs;
+    /* ghp_data_find_places; of each output the first ones, which alone have labels; 0: all */
+    int64_t places[GHP_MAX_INPUTS];
     bool ignores; /* labels that are `ignored_label` are ignored */
     int64_t ignored_label;
     enum ghp_labels labels;
@@ -86,6 +88,9 @@ const char *ghp_data_text(const struct ghp_data *data); /* one line: what it is,
  * Returns   GHP_OK; GHP_ERR_INTERNAL (a sample that is not in the set); of folders GHP_ERR_IO, GHP_ERR_FORMAT naming
  *           the file that cannot be read, GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch);
+/* Sets the places of outputs of one row that a pad makes as long as others. */
+void ghp_data_find_places(const struct ghp_model *model, struct ghp_data_request *request);
+
 /* Writes the labels of n samples, [n][sample_labels]. */
 enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
                                 const int64_t *samples, int64_t n, int32_t *labels);

@@ -356,6 +356,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .skip_damaged = o->skip_damaged};
     double whole;
 
+    ghp_data_find_places(&plan->model, &request);
     GHP_TRY(ghp_class_weights_open(o->class_weights, &plan->model, &s->class_weights));
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     s->training_config.init.except = &o->init_except;
@@ -433,7 +434,6 @@ static enum ghp_status try_init(struct ghp_setup *s)
 {
     const struct ghp_init_choice *init = &s->training_config.init;
     bool reads = s->options->dry_run && s->rank == 0 && init->path != NULL && !s->options->resume;
-
     return reads ? ghp_init_try(&s->session_plans[0].plan.model, init) : GHP_OK;
 }
 
@@ -576,8 +576,8 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(s, open_training_config(s), "opening the data"));
     GHP_TRY(ghp_agree_on_samples(agreeing(s), s->training_config.data));
     GHP_TRY(choose_init(s));
-    if (!s->options->resume) GHP_TRY(ghp_agree_on_weights(agreeing(s), &s->training_config.init));
     GHP_TRY(ghp_setup_agree(s, try_init(s), "first weights"));
+    if (!s->options->resume) GHP_TRY(ghp_agree_on_weights(agreeing(s), &s->training_config.init));
     GHP_TRY(open_emulation(s));
     say_setup(s);
     return GHP_OK;

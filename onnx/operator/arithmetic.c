@@ -176,11 +176,7 @@ static enum ghp_status one_value(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_onnx_array settled = *x, made;
     struct ghp_shape all = {.c = 1, .h = 1, .w = 1};
 
-    if (kind == OVER || (kind == MINUS && ghp_onnx_in(im, node, 0)->base != NULL))
-        return ghp_onnx_fail(im, node,
-                             "divides by the parameter '%.96s', or subtracts from it; ghp adds "
-                             "parameters and multiplies by them: write it so in the module",
-                             from.array.name);
+    if (kind == OVER) return ghp_onnx_role_fail_computed(im, node, &from.array);
     GHP_TRY(ghp_onnx_part_axes(im, &settled));
     if (settled.n > 1) all.h = settled.dims[1];
     all.w = ghp_onnx_elements(&settled) / all.h;
@@ -208,11 +204,26 @@ static bool line_of(enum kind kind, bool number_first, double number, struct ghp
     return fabs(line->alpha) <= 1e30;
 }
 
+/* The input of two constants that is computed of parameters, or that is a parameter next to a number; -1: none is. */
+static int derived_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    for (int i = 0; i < 2; i++)
+        if (ghp_onnx_is_derived(ghp_onnx_in(im, node, i))) return i;
+    for (int i = 0; i < 2; i++) {
+        const struct ghp_onnx_base *base = ghp_onnx_in(im, node, i)->base;
+        const struct ghp_onnx_array *number = ghp_onnx_in(im, node, 1 - i);
+
+        if (base->role == GHP_ONNX_PARAMETER && base->held == NULL &&
+            ghp_onnx_role_is_number(number) && ghp_onnx_elements(number) == 1)
+            return i;
+    }
+    return -1;
+}
+
 /* What is computed of parameters alone, with a number, or plus a parameter for each channel. */
 static enum ghp_status with_derived(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                    enum kind kind)
+                                    enum kind kind, int at)
 {
-    int at = ghp_onnx_is_derived(ghp_onnx_in(im, node, 0)) ? 0 : 1;
     const struct ghp_onnx_array *x = ghp_onnx_in(im, node, at), *c = ghp_onnx_in(im, node, 1 - at);
     struct ghp_layer like = {.op = GHP_OP_ACTIVATION};
     struct ghp_onnx_source bias = {.array = *c, .layer = x->base->derived - 1, .scale = 1};
@@ -225,6 +236,7 @@ static enum ghp_status with_derived(struct ghp_onnx_import *im, const struct ghp
         if (line_of(kind, at == 1, number[0], &like.activation))
             return ghp_onnx_derive_each(im, node, x, like);
     }
+    if (!ghp_onnx_is_derived(x)) return fold(im, node, kind);
     if (kind == PLUS && !ghp_onnx_is_derived(c) && c->n == 1 && ghp_onnx_derived_has_rows(im, x) &&
         c->dims[0] == x->dims[x->n - 1]) {
         GHP_TRY(ghp_onnx_bias_on(im, node, &bias, &layer));
@@ -308,6 +320,25 @@ static enum ghp_status with_parameter(struct ghp_onnx_import *im, const struct g
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* Whether a sum or product with a constant is of layers, as no layer has it as its parameter: it is computed of
+ * parameters, or it is one and the tensor is divided by it, or one of the two is subtracted. */
+static bool takes_layers(const struct ghp_onnx_array *c, enum kind kind)
+{
+    return ghp_onnx_is_derived(c) || (kind == MINUS && ghp_onnx_role_may_train(c)) ||
+           (kind == OVER && c->base->role == GHP_ONNX_PARAMETER && c->base->held == NULL);
+}
+
+static enum ghp_status with_layers(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   struct ghp_onnx_array *x, const struct ghp_onnx_array *c,
+                                   enum kind kind)
+{
+    if (kind == OVER) return with_function(im, node, "Reciprocal", "inverse", "Mul");
+    if (kind == MINUS && ghp_onnx_in(im, node, 0)->base != NULL)
+        return with_function(im, node, "Neg", "negated", "Add");
+    GHP_TRY(ghp_onnx_part_axes(im, x));
+    return with_parameter(im, node, x, c, kind);
+}
+
 static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      enum kind kind)
 {
@@ -322,6 +353,7 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
     GHP_TRY(ghp_onnx_joined_in(im, node, constant_first ? 1 : 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, constant_first ? 0 : 1, &c));
     from.array = *c;
+    if (takes_layers(c, kind)) return with_layers(im, node, x, c, kind);
     if (ghp_onnx_elements(c) == 1 && c->n <= x->n && ghp_onnx_role_may_train(c))
         return one_value(im, node, x, from, kind);
     if (ghp_onnx_elements(c) == 1) GHP_TRY(ghp_onnx_role_check_number(im, node, c));
@@ -427,7 +459,9 @@ static enum ghp_status read_neg(struct ghp_onnx_import *im, const struct ghp_onn
     struct ghp_layer like = {.op = GHP_OP_ACTIVATION, .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
     const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
 
-    if (x != NULL && x->base != NULL) return ghp_onnx_fold(im, node, opposite, x->base->whole);
+    if (x != NULL && x->base != NULL && !ghp_onnx_is_derived(x) &&
+        x->base->role != GHP_ONNX_PARAMETER)
+        return ghp_onnx_fold(im, node, opposite, x->base->whole);
     return ghp_onnx_unary(im, node, &like);
 }
 
@@ -435,14 +469,12 @@ static enum ghp_status read_neg(struct ghp_onnx_import *im, const struct ghp_onn
 static enum ghp_status of_constants(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     enum kind kind, bool *done)
 {
-    int constants;
+    int constants, derived;
 
     GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
     *done = constants > 0 && node->n_inputs == 2;
-    if (*done && constants == 2 &&
-        (ghp_onnx_is_derived(ghp_onnx_in(im, node, 0)) ||
-         ghp_onnx_is_derived(ghp_onnx_in(im, node, 1))))
-        return with_derived(im, node, kind);
+    derived = *done && constants == 2 ? derived_in(im, node) : -1;
+    if (derived >= 0) return with_derived(im, node, kind, derived);
     if (*done) return constants == 2 ? fold(im, node, kind) : with_constant(im, node, kind);
     if (constants > 0 && node->n_inputs > 2)
         return ghp_onnx_fail(im, node, "sums constants and tensors; add the constants one by one");

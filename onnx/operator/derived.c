@@ -52,17 +52,7 @@ static enum ghp_status array_of(struct ghp_onnx_import *im, const struct ghp_onn
 {
     if (x->n + 1 > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "computes with %d axes of a parameter; use fewer", x->n);
-    if (!ghp_onnx_is_derived(x)) return ghp_onnx_parameter(im, node, x, x->n + 1, array);
-    if (x->base->places != NULL)
-        return ghp_onnx_fail(im, node,
-                             "computes with rows that were looked up in what is computed of "
-                             "parameters; look them up at the end");
-    *array = (struct ghp_onnx_array){
-        .name = x->name, .layer = x->base->derived - 1, .n = x->n + 1, .offset = x->offset};
-    array->dims[0] = im->batch;
-    memcpy(array->dims + 1, x->dims, (size_t)x->n * sizeof *x->dims);
-    memcpy(array->strides + 1, x->strides, (size_t)x->n * sizeof *x->strides);
-    return GHP_OK;
+    return ghp_onnx_parameter(im, node, x, x->n + 1, array);
 }
 
 enum ghp_status ghp_onnx_derived_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,

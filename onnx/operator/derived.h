@@ -4,9 +4,9 @@
  * Gradients flow through it. So a `parameter` layer hands the parameter to each sample, and layers on it compute. In
  * the graph it stays a constant, whose elements are those of the last of these layers (struct ghp_onnx_base: derived).
  * It is reshaped, turned and gathered from like any other, but has no values. Scores of an attention read it
- * (onnx/operator/scores.h). Any other reader is refused.
+ * (onnx/operator/scores.h), and sums and products with tensors of samples. Any other reader is refused.
  *
- * Tested  tests/executor/engine/test_onnx_attention.c, tests/tools/networks/modules.py: swin_v2 */
+ * Tested  tests/executor/engine/test_onnx_attention.c, tests/tools/networks/modules.py: swin_v2, computed */
 #ifndef GHP_ONNX_OPERATOR_DERIVED_H
 #define GHP_ONNX_OPERATOR_DERIVED_H
 

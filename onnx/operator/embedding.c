@@ -18,6 +18,14 @@ bool ghp_onnx_is_ids(const struct ghp_onnx_import *im, const struct ghp_onnx_arr
     return x->base == NULL && x->scores == NULL && im->model.layers[x->layer].out.vocabulary > 0;
 }
 
+bool ghp_onnx_reads_ids(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (ghp_onnx_in(im, node, i) != NULL && ghp_onnx_is_ids(im, ghp_onnx_in(im, node, i)))
+            return true;
+    return false;
+}
+
 double ghp_onnx_usual_deviation(enum ghp_op op)
 {
     const struct ghp_attribute *a = ghp_op_of(op)->attributes;
@@ -212,8 +220,12 @@ enum ghp_status ghp_onnx_parameter(struct ghp_onnx_import *im, const struct ghp_
         return ghp_onnx_fail(im, node,
                              "combines with a constant that has more axes, or differs between "
                              "samples; give it the shape of one sample");
+    if (c->base->places != NULL)
+        return ghp_onnx_fail(im, node,
+                             "computes with rows that were looked up in what is computed of "
+                             "parameters; look them up at the end");
     *array = (struct ghp_onnx_array){.name = c->name, .n = rank, .offset = c->offset};
-    array->layer = parameter_of(im, c->base);
+    array->layer = c->base->derived > 0 ? c->base->derived - 1 : parameter_of(im, c->base);
     if (array->layer < 0) GHP_TRY(emit_parameter(im, node, c, &array->layer));
     array->dims[0] = im->batch;
     for (int i = 1; i < rank; i++) {

@@ -25,10 +25,9 @@ static bool is_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *
 static bool is_number(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
-    bool parameter = strcmp(node->op, "Exp") == 0 && is_constant(im, node, 0) &&
-                     x->base->role == GHP_ONNX_PARAMETER && x->base->held == NULL;
 
-    return is_constant(im, node, 0) && !ghp_onnx_is_derived(x) && !parameter;
+    return is_constant(im, node, 0) && !ghp_onnx_is_derived(x) &&
+           (x->base->role != GHP_ONNX_PARAMETER || x->base->held != NULL);
 }
 
 static enum ghp_status curve(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -63,8 +62,7 @@ static enum ghp_status read_pow(struct ghp_onnx_import *im, const struct ghp_onn
     struct ghp_onnx_array *exponent;
     const double *value;
 
-    if (is_constant(im, node, 0) && is_constant(im, node, 1))
-        return ghp_onnx_fold_function(im, node);
+    if (is_number(im, node) && is_constant(im, node, 1)) return ghp_onnx_fold_function(im, node);
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &exponent));
     if (ghp_onnx_elements(exponent) != 1)
         return ghp_onnx_fail(im, node, "has several exponents; use one for all elements");

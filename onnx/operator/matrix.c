@@ -110,6 +110,43 @@ static enum ghp_status put_product(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* Whether the weights are a matrix that is computed of parameters. */
+static bool is_by_derived(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0), *w = ghp_onnx_in(im, node, 1);
+
+    return x != NULL && x->base == NULL && x->joined == 0 && ghp_onnx_is_derived(w) && w->n == 2;
+}
+
+/* Such a Gemm, as MatMul and Add. */
+static enum ghp_status gemm_by_derived(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    bool plain = ghp_onnx_real(node, "alpha", 1) == 1 && ghp_onnx_real(node, "beta", 1) == 1;
+    const char *weights = node->inputs[1], *product;
+    struct ghp_onnx_array turned = *ghp_onnx_in(im, node, 1);
+    char *name = ghp_onnx_keep(im, strlen(weights) + 8, 1);
+
+    if (name == NULL) return GHP_NO_MEMORY();
+    if (!plain)
+        return ghp_onnx_fail(im, node,
+                             "scales a product with what is computed of parameters (alpha, beta); "
+                             "multiply in a node of its own");
+    memcpy(name, weights, strlen(weights));
+    memcpy(name + strlen(weights), ".turned", 7);
+    if (ghp_onnx_int(node, "transB", 0) != 0) {
+        ghp_onnx_permute(&turned, (const int[]){1, 0});
+        turned.name = weights = name;
+        *ghp_onnx_named(im, name) = turned;
+    }
+    if (ghp_onnx_in(im, node, 2) == NULL)
+        return ghp_onnx_part_run(im, node, "MatMul",
+                                 (const char *const[]){node->inputs[0], weights}, NULL, NULL);
+    GHP_TRY(ghp_onnx_part_run(im, node, "MatMul", (const char *const[]){node->inputs[0], weights},
+                              "product", &product));
+    return ghp_onnx_part_run(im, node, "Add", (const char *const[]){product, node->inputs[2]}, NULL,
+                             NULL);
+}
+
 static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_onnx_array *x, *w, *c = ghp_onnx_in(im, node, 2), rows;
@@ -121,6 +158,7 @@ static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_on
         return ghp_onnx_fail(im, node,
                              "transposes its samples (transA); ghp keeps the batch in "
                              "front: transpose in the file");
+    if (is_by_derived(im, node)) return gemm_by_derived(im, node);
     GHP_TRY(factor_in(im, node, &rows, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     weight.array = *w;
@@ -172,6 +210,7 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
                                                     : ghp_onnx_multiply(im, node, true);
     if (x != NULL && w != NULL && x->base == NULL && w->base != NULL && w->n > 2)
         return ghp_onnx_multiply(im, node, true);
+    if (is_by_derived(im, node)) return ghp_onnx_multiply(im, node, true);
     GHP_TRY(factor_in(im, node, &rows, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     weight.array = *w;

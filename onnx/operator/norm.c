@@ -3,6 +3,7 @@
 
 #include "onnx/operator/attention.h"
 #include "onnx/operator/bias.h"
+#include "onnx/operator/derived.h"
 #include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
@@ -251,12 +252,28 @@ static enum ghp_status unit_heads(struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* The same of rows of a parameter, as a cosine classifier has them. */
+static enum ghp_status unit_weights(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    const struct ghp_onnx_array *x)
+{
+    struct ghp_onnx_array rows;
+    int axis, layer;
+
+    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", -1), x->n, &axis));
+    if (ghp_onnx_int(node, "p", 2) != 2 || axis != x->n - 1)
+        return ghp_onnx_role_fail_computed(im, node, x);
+    GHP_TRY(ghp_onnx_derived_rows(im, node, x, &rows));
+    GHP_TRY(unit_layer(im, node, rows.layer, x->dims[axis], &layer));
+    return ghp_onnx_derive_rows(im, node, x, layer);
+}
+
 static enum ghp_status read_unit(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     int64_t seen[GHP_ONNX_MAX_DIMS];
-    struct ghp_onnx_array *x, rows;
+    struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0), rows;
     int axis, n, input, layer;
 
+    if (ghp_onnx_may_derive(x)) return unit_weights(im, node, x);
     GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
     n = ghp_onnx_seen(x, seen);
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", -1), n, &axis));

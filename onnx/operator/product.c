@@ -160,15 +160,25 @@ static enum ghp_status factor_in(struct ghp_onnx_import *im, const struct ghp_on
 enum ghp_status ghp_onnx_multiply(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   bool turned)
 {
+    const struct ghp_onnx_array *first = ghp_onnx_in(im, node, 0),
+                                *second = ghp_onnx_in(im, node, 1);
+    bool vectors = first != NULL && second != NULL && first->base == NULL && first->n == 2 &&
+                   second->base != NULL; /* one row a sample */
     struct ghp_onnx_array of[2], made;
 
     for (int i = 0; i < 2; i++) {
-        const struct ghp_onnx_array *other = ghp_onnx_in(im, node, 1 - i);
+        const struct ghp_onnx_array *other = i == 0 ? second : first;
 
-        GHP_TRY(factor_in(im, node, i, other != NULL ? other->n : 0, &of[i]));
+        GHP_TRY(factor_in(im, node, i, (other != NULL ? other->n : 0) + vectors, &of[i]));
     }
+    if (vectors) insert_axis(&of[0], 1);
     if (turned && of[1].n > 1) ghp_onnx_turn_last(&of[1]);
     GHP_TRY(of_matrices(im, node, of[0], of[1], 1, &made));
+    if (vectors) {
+        made.n = 2;
+        made.dims[1] = made.dims[2];
+        made.strides[1] = made.strides[2];
+    }
     return ghp_onnx_define(im, node, 0, &made);
 }
 

@@ -4,7 +4,7 @@
  * such a product takes rows x columns x summed elements of memory, and large ones are refused. An attention is read as
  * its own layer as long as it can be (onnx/operator/scores.h).
  *
- * Tested  tests/executor/engine/test_onnx_attention.c, tests/tools/networks/modules.py: products */
+ * Tested  tests/executor/engine/test_onnx_attention.c, tests/tools/networks/modules.py: products, computed */
 #ifndef GHP_ONNX_OPERATOR_PRODUCT_H
 #define GHP_ONNX_OPERATOR_PRODUCT_H
 
@@ -13,7 +13,7 @@
 /* The last two axes in each other's place. */
 void ghp_onnx_turn_last(struct ghp_onnx_array *x);
 /* Output 0 is the product of matrices in the last two axes of inputs 0 and 1; those before are broadcast. One of them
- * may be a constant.
+ * may be a constant; input 0 is then one row of each sample if it has two axes.
  *
  * turned    columns come before rows in input 1, as MatMul has it
  *

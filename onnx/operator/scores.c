@@ -9,6 +9,7 @@
 #include "onnx/operator/product.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
+#include "onnx/read/role.h"
 
 #include <string.h>
 
@@ -170,6 +171,7 @@ enum ghp_status ghp_onnx_scores_times(struct ghp_onnx_import *im, const struct g
     GHP_TRY(scores_in(im, node, at, &scores));
     GHP_TRY(ghp_onnx_uniform(im, by, &uniform, &value));
     if (uniform && value != 0) {
+        if (by->base->computed) return ghp_onnx_role_fail_computed(im, node, by);
         GHP_TRY(products_in(im, node, at, &scores));
         scores.scale *= value;
         return hand_on(im, node, at, scores);
@@ -207,12 +209,14 @@ enum ghp_status ghp_onnx_scores_times_heads(struct ghp_onnx_import *im,
 
 enum ghp_status ghp_onnx_scores_over(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
+    const struct ghp_onnx_array *by = ghp_onnx_in(im, node, 1);
     struct ghp_onnx_scores scores;
     bool uniform;
     double value;
 
     GHP_TRY(products_in(im, node, 0, &scores));
-    GHP_TRY(ghp_onnx_uniform(im, ghp_onnx_in(im, node, 1), &uniform, &value));
+    GHP_TRY(ghp_onnx_uniform(im, by, &uniform, &value));
+    if (by->base->computed) return ghp_onnx_role_fail_computed(im, node, by);
     if (!uniform || value == 0)
         return ghp_onnx_fail(
             im, node, "divides scores of an attention by zero or by several numbers; use one");

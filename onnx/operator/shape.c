@@ -46,9 +46,11 @@ static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp
             continue;
         }
         if (dims[i] < 1 || left % dims[i] != 0)
-            return ghp_onnx_fail(
-                im, node, "makes a shape of other size (%" PRId64 " at place %d); repair the file",
-                dims[i], i);
+            return ghp_onnx_fail(im, node,
+                                 "makes a shape of other size (%" PRId64 " at place %d); if that "
+                                 "has the number of samples in it, export with a symbolic batch, "
+                                 "and write x.shape[0] in the module, not len(x)",
+                                 dims[i], i);
         left /= dims[i];
     }
     if (n < 0 || (open < 0 && left != 1))

@@ -33,6 +33,7 @@ struct ghp_onnx_base { /* a constant's elements, in order */
     const double *values; /* else these, or if NULL: all are `fill` */
     double fill;
     enum ghp_onnx_role role;
+    bool computed;  /* from tensors of role GHP_ONNX_UNKNOWN, which are not only moved */
     const char *of; /* the tensor of the file that has the role, or NULL */
     /* NULL, or whether each element is a number that the file puts in the place of a parameter's */
     const bool *held;

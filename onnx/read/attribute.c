@@ -2,6 +2,7 @@
 #include "onnx/read/attribute.h"
 
 #include "onnx/read/constant.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
@@ -123,6 +124,8 @@ enum ghp_status ghp_onnx_joined_in(struct ghp_onnx_import *im, const struct ghp_
 
     *array = ghp_onnx_in(im, node, i);
     if (*array == NULL) return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
+    if ((*array)->base != NULL && !ghp_onnx_role_is_number(*array))
+        return ghp_onnx_role_fail_computed(im, node, *array);
     if ((*array)->base != NULL)
         return ghp_onnx_fail(
             im, node,

@@ -142,6 +142,7 @@ void ghp_onnx_role_hand_on(const struct ghp_onnx_array *from, const struct ghp_o
 {
     base_of(to)->role =
         from->base->role == GHP_ONNX_PARAMETER ? GHP_ONNX_COMPUTED : from->base->role;
+    base_of(to)->computed = from->base->role == GHP_ONNX_UNKNOWN;
     base_of(to)->of = from->base->of;
 }
 
@@ -157,11 +158,14 @@ void ghp_onnx_role_of_made(struct ghp_onnx_import *im, const struct ghp_onnx_nod
     for (int i = 0; !sizes && i < n; i++) {
         const struct ghp_onnx_array *from = ghp_onnx_in(im, node, i);
         enum ghp_onnx_role role;
+        bool moved;
 
         if (from == NULL || from->base == NULL || from->base->whole) continue;
         role = from->base->role;
-        if (role == GHP_ONNX_PARAMETER && (!rearranges(node->op) || from->base->held != NULL))
-            role = GHP_ONNX_COMPUTED;
+        moved = rearranges(node->op) && from->base->held == NULL;
+        if (role == GHP_ONNX_PARAMETER && !moved) role = GHP_ONNX_COMPUTED;
+        base->computed =
+            base->computed || from->base->computed || (role == GHP_ONNX_UNKNOWN && !moved);
         if (role <= base->role) continue;
         base->role = role;
         base->of = from->base->of;
@@ -230,6 +234,12 @@ static const char *name_of(const struct ghp_onnx_array *array)
     return array->base->of != NULL ? array->base->of : array->name != NULL ? array->name : "";
 }
 
+/* Whether the exporter computed a tensor that the file has. */
+static bool is_made(const struct ghp_onnx_import *im, const char *name)
+{
+    return is_made_by_exporter(name) || im->file->signature[0] != '\0';
+}
+
 /* A constant of which the file does not say whether it is a parameter; ghp_onnx_warn names the first. */
 static void note_unsure(struct ghp_onnx_import *im, const struct ghp_onnx_array *array)
 {
@@ -237,40 +247,56 @@ static void note_unsure(struct ghp_onnx_import *im, const struct ghp_onnx_array 
 
     if (unsure->n++ > 0) return;
     unsure->tensor = name_of(array);
-    unsure->made = is_made_by_exporter(unsure->tensor) || im->file->signature[0] != '\0';
+    unsure->made = is_made(im, unsure->tensor);
+}
+
+/* What lets a file say whether a tensor is a parameter. */
+static const char *remedy_of(const struct ghp_onnx_import *im, const char *name)
+{
+    return is_made(im, name) ? "export with optimize=False (dynamo=True) or "
+                               "do_constant_folding=False (dynamo=False)"
+                             : "export with dynamo=True, or name the parameters in the metadata "
+                               "'ghp.parameters' (docs/how-to/from-pytorch.md)";
 }
 
 enum ghp_status ghp_onnx_role_check_number(const struct ghp_onnx_import *im,
                                            const struct ghp_onnx_node *node,
                                            const struct ghp_onnx_array *array)
 {
+    const char *name = name_of(array);
+
     if (ghp_onnx_role_is_number(array)) return GHP_OK;
-    if (array->base->role == GHP_ONNX_UNKNOWN) {
-        note_unsure((struct ghp_onnx_import *)(uintptr_t)im, array);
-        return GHP_OK;
-    }
-    return ghp_onnx_fail(im, node,
-                         "computes with the parameter '%.96s' in a place where ghp takes a number; "
-                         "make it a buffer of the module, which is not trained",
-                         name_of(array));
+    if (array->base->role != GHP_ONNX_UNKNOWN)
+        return ghp_onnx_fail(im, node,
+                             "computes with the parameter '%.96s' in a place where ghp takes a "
+                             "number; make it a buffer of the module, which is not trained",
+                             name);
+    if (ghp_onnx_elements(array) == 1 && (array->base->computed || !is_made(im, name)))
+        return ghp_onnx_fail(im, node,
+                             "computes with '%.96s' in a place where ghp takes a number, and the "
+                             "file does not say whether that is a parameter; %s",
+                             name, remedy_of(im, name));
+    note_unsure((struct ghp_onnx_import *)(uintptr_t)im, array);
+    return GHP_OK;
 }
 
 enum ghp_status ghp_onnx_role_fail_computed(const struct ghp_onnx_import *im,
                                             const struct ghp_onnx_node *node,
                                             const struct ghp_onnx_array *array)
 {
-    if (strcmp(node->op, "Div") == 0 || strcmp(node->op, "Sub") == 0)
-        return ghp_onnx_fail(
-            im, node,
-            "%s the parameter '%.96s'; ghp adds parameters and multiplies by them: write it so in "
-            "the module",
-            node->op[0] == 'D' ? "divides by" : "subtracts", name_of(array));
+    const char *name = name_of(array);
+
+    if (array->base->role == GHP_ONNX_UNKNOWN)
+        return ghp_onnx_fail(im, node,
+                             "takes values that the file computes from '%.96s', and does not say "
+                             "whether that is a parameter; %s",
+                             name, remedy_of(im, name));
     return ghp_onnx_fail(
         im, node,
         "takes values that the file computes from the parameter '%.96s'; ghp "
         "trains parameters as they are: make what is computed the parameter, as "
         "torch.nn.utils.parametrize.remove_parametrizations does, and export again",
-        name_of(array));
+        name);
 }
 
 enum ghp_status ghp_onnx_role_apply(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -279,17 +305,18 @@ enum ghp_status ghp_onnx_role_apply(struct ghp_onnx_import *im, const struct ghp
     struct ghp_layer *layer = &im->model.layers[source->layer];
     const struct ghp_onnx_array *array = &source->array;
     enum ghp_onnx_role role = array->base->role;
-    bool fixed = role == GHP_ONNX_FIXED;
+    bool fixed = role == GHP_ONNX_FIXED, unsure = role == GHP_ONNX_UNKNOWN;
 
     if (source->slot >= GHP_MAX_PARAMS || role == GHP_ONNX_AS_USED) return GHP_OK;
-    if (role == GHP_ONNX_UNKNOWN) {
-        if (!layer->fixed) note_unsure(im, array);
+    if (unsure && layer->fixed) return GHP_OK;
+    if (role == GHP_ONNX_COMPUTED ||
+        (!fixed && (array->base->computed || source->scale < 1 || source->scale > 1 ||
+                    ghp_onnx_elements(array) > array->base->elements)))
+        return ghp_onnx_role_fail_computed(im, node, array);
+    if (unsure) {
+        note_unsure(im, array);
         return GHP_OK;
     }
-    if (role == GHP_ONNX_COMPUTED) return ghp_onnx_role_fail_computed(im, node, array);
-    if (!fixed && (source->scale < 1 || source->scale > 1 ||
-                   ghp_onnx_elements(array) > array->base->elements))
-        return ghp_onnx_role_fail_computed(im, node, array);
     if (source->slot > 0 && layer->fixed != fixed)
         return ghp_onnx_fail(im, node,
                              "trains one of its two tensors '%.96s' and '%.96s' alone; ghp trains "

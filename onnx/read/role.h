@@ -43,11 +43,11 @@ bool ghp_onnx_role_is_number(const struct ghp_onnx_array *array);
 /* Whether a constant is a parameter itself, or may be one. */
 bool ghp_onnx_role_may_train(const struct ghp_onnx_array *array);
 
-/* Refuses a constant that depends on a parameter if ghp takes a number. */
+/* Refuses a constant that depends on a parameter if ghp takes a number, and a single value that may depend on one. */
 enum ghp_status ghp_onnx_role_check_number(const struct ghp_onnx_import *im,
                                            const struct ghp_onnx_node *node,
                                            const struct ghp_onnx_array *array);
-/* Refuses what a file computes from a parameter; GHP_ERR_INPUT. */
+/* Refuses what a file computes from a parameter, or from what may be one; GHP_ERR_INPUT. */
 enum ghp_status ghp_onnx_role_fail_computed(const struct ghp_onnx_import *im,
                                             const struct ghp_onnx_node *node,
                                             const struct ghp_onnx_array *array);

@@ -5,6 +5,7 @@
 
 static char path[64];
 static float floats[256];
+static const float ones[4] = {1, 1, 1, 1};
 
 static const char unsaid[] = "ghp trains all parameters";
 
@@ -206,25 +207,60 @@ static void check_shared_buffer(void)
     }
 }
 
+/* What the exporter without dynamo computes from a tensor that may be a parameter is refused, and so is such a number;
+ * what is only moved is trained, with a warning. */
+static void check_unsure(void)
+{
+    static const int64_t shape[] = {4, 1, 1};
+    static const struct {
+        const char *op, *second, *says; /* of gain, with the second input */
+    } cases[] = {
+        {"Mul", "gain", "takes values that the file computes from 'gain', and does not say"},
+        {"Div", NULL, "takes values that the file computes from 'gain', and does not say"},
+        {"Pow", NULL, "computes with 'gain' in a place where ghp takes a number"},
+        {"Reshape", "shape", NULL}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool single = strcmp(cases[i].op, "Pow") == 0;
+
+        begin_network("pytorch");
+        constant("gain", GHP_ONNX_FLOAT, single ? 0 : 3, (int64_t[]){4, 1, 1}, ones);
+        constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){3}, shape);
+        if (cases[i].second != NULL) {
+            node(cases[i].op, "made", "gain", cases[i].second);
+            node("Mul", "m", "x", "made");
+        } else {
+            node(cases[i].op, "m", "x", "gain");
+        }
+        end_network("m");
+        if (cases[i].says == NULL) {
+            says("y", "does not say whether 'gain' and 0 more tensors are parameters");
+            continue;
+        }
+        refused(path, "y", GHP_ERR_INPUT, cases[i].says);
+        CHECK(strstr(ghp_status_message(), "export with dynamo=True, or name the parameters") !=
+              NULL);
+    }
+}
+
 /* A parameter of one value is trained as one; what is computed from a parameter is refused. */
 static void check_single(void)
 {
     struct ghp_onnx_metadatum list = {"ghp.parameters", "[\"gain\"]"};
     static const int64_t shape[] = {4, 1, 1};
-    static const char *const said[] = {NULL, "computes from the parameter 'gain'",
-                                       "divides by the parameter 'gain'"};
+    static const char *const said[] = {NULL, "computes from the parameter 'gain'"};
 
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < 2; way++) {
         struct ghp_model model;
 
         begin_network("pytorch");
         constant("gain", GHP_ONNX_FLOAT, 1, (int64_t[]){way == 1 ? 4 : 1}, floats);
         if (way == 1) {
             constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){3}, shape);
-            node("Abs", "gain_abs", "gain", NULL);
-            node("Reshape", "gain_of", "gain_abs", "shape");
+            node("Mul", "gain_square", "gain", "gain");
+            node("Reshape", "gain_of", "gain_square", "shape");
         }
-        node(way == 2 ? "Div" : "Mul", "m", "x", way == 1 ? "gain_of" : "gain");
+        node("Mul", "m", "x", way == 1 ? "gain_of" : "gain");
         end_network("m");
         graph.texts = &list;
         graph.n_texts = 1;
@@ -367,6 +403,7 @@ CHECK_TEST(warn)
     check_modes();
     check_listed();
     check_shared_buffer();
+    check_unsure();
     check_single();
     check_scales();
     check_detached();

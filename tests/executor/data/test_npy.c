@@ -443,6 +443,33 @@ static void check_mixed(void)
     remove_all();
 }
 
+/* Outputs of different numbers of places: one has the first place alone, the other both. */
+static void check_places(void)
+{
+    enum { EACH = 3, PLACES = 2 };
+    unsigned char bytes[N * C * H * W] = {0};
+    float labels[N][EACH][PLACES] = {{{0}}};
+    struct ghp_data *data = NULL;
+    struct ghp_data_request request = request_for("");
+
+    request.sample_labels = EACH * PLACES;
+    request.targets = ghp_shape_image(EACH, 1, PLACES);
+    request.outputs = (struct ghp_label_outputs){2, EACH, {1, 3}, {5, 0}};
+    request.places[0] = 1;
+    for (int i = 0; i < N; i++)
+        labels[i][0][1] = NAN;
+    write_npy("images.npy", "|u1", "6, 3, 4, 5", bytes, sizeof(bytes));
+    write_npy("labels.npy", "<f4", "6, 3, 2", labels, sizeof labels);
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
+    ghp_data_close(data);
+    labels[4][0][1] = 2;
+    write_npy("labels.npy", "<f4", "6, 3, 2", labels, sizeof labels);
+    check_refused(request, GHP_ERR_INPUT,
+                  "has 2 as label 0 of sample 4 at place 1, but output 0 has 1; save NaN in places "
+                  "that an output does not have");
+    remove_all();
+}
+
 static void check_refusals(void)
 {
     unsigned char bytes[N * C * H * W] = {0};
@@ -564,6 +591,7 @@ CHECK_TEST(npy)
     check_ignored();
     check_targets();
     check_mixed();
+    check_places();
     check_refusals();
     check_headers();
     check_integers();

@@ -163,12 +163,137 @@ static void check_functions(void)
     refused(path, "y", GHP_ERR_INPUT, "has several exponents");
 }
 
+/* ---- of parameters ---- */
+
+static const float square[WIDE * WIDE] = {1,  2, -1,    0.5f, 3, 0, 1,  -2,
+                                          -1, 1, 0.25f, 4,    2, 2, -3, 1};
+
+static double over_parameter(const float *x, int i)
+{
+    return (double)x[i] / (double)weights[i];
+}
+
+static double less_parameter(const float *x, int i)
+{
+    return (double)x[i] - (double)weights[i];
+}
+
+static double times_exponential(const float *x, int i)
+{
+    return (double)x[i] * exp((double)weights[i]);
+}
+
+static double times_squares(const float *x, int i)
+{
+    double sum = 0;
+
+    for (int k = 0; k < WIDE; k++)
+        sum += (double)x[k] * pow((double)square[k * WIDE + i], 2);
+    return sum;
+}
+
+/* The product with a row over its length, and one. */
+static double cosine(const float *x, int i)
+{
+    double sum = 0, all = 0;
+
+    for (int k = 0; k < WIDE; k++) {
+        sum += (double)x[k] * (double)square[i * WIDE + k];
+        all += pow((double)square[i * WIDE + k], 2);
+    }
+    return sum / sqrt(all) + (double)weights[i];
+}
+
+static void begin_parameters(void)
+{
+    begin(13, BATCH, WIDE, 0, 0);
+    graph.producer = "pytorch";
+    weights_of("t.weight", weights);
+    constant("w.weight", GHP_ONNX_FLOAT, 2, (int64_t[]){WIDE, WIDE}, square);
+    number_of("onnx::two", 2);
+}
+
+static void check_parameters(void)
+{
+    struct ghp_onnx_node *at;
+
+    begin_parameters();
+    node("Div", "y", "x", "t.weight");
+    means("y", GHP_OP_PARAMETER, 3, over_parameter);
+    begin_parameters();
+    node("Sub", "y", "x", "t.weight");
+    means("y", GHP_OP_PARAMETER, 3, less_parameter);
+    begin_parameters();
+    node("Exp", "factors", "t.weight", NULL);
+    node("Mul", "y", "x", "factors");
+    means("y", GHP_OP_PARAMETER, 3, times_exponential);
+    begin_parameters();
+    node("Pow", "squares", "w.weight", "onnx::two");
+    node("MatMul", "y", "x", "squares");
+    means("y", GHP_OP_PARAMETER, 7, times_squares);
+    begin_parameters();
+    number(node("LpNormalization", "units", "w.weight", NULL), "axis", -1);
+    at = node3("Gemm", "y", "x", "units", "t.weight");
+    number(at, "transB", 1);
+    means("y", GHP_OP_PARAMETER, 10, cosine);
+    number(at, "transA", 1);
+    refused(path, "y", GHP_ERR_INPUT, "transposes its samples");
+    begin_parameters();
+    node("Mul", "squares", "t.weight", "t.weight");
+    node("Mul", "y", "x", "squares");
+    refused(path, "y", GHP_ERR_INPUT, "computes from the parameter 't.weight'");
+}
+
+static double half_parameter(const float *x, int i)
+{
+    return i < 2 ? (double)x[i] : (double)weights[i - 2];
+}
+
+/* A constant after a tensor. */
+static void check_joined(void)
+{
+    static const int64_t first[2] = {0, 1};
+
+    begin_parameters();
+    constant("first", GHP_ONNX_INT64, 1, (int64_t[]){2}, first);
+    constant("u.weight", GHP_ONNX_FLOAT, 2, (int64_t[]){1, 2}, weights);
+    number(node("Gather", "half", "x", "first"), "axis", 1);
+    number(node("Concat", "y", "half", "u.weight"), "axis", 1);
+    means("y", GHP_OP_VIEW, 3, half_parameter);
+}
+
+/* ---- patches ---- */
+
+static double overlapping(const float *x, int i)
+{
+    return (double)x[i - i / 2];
+}
+
+static void check_patches(void)
+{
+    static const int64_t places[4] = {0, 1, 1, 2}, uneven[4] = {0, 1, 1, 3};
+
+    for (int way = 0; way < 2; way++) {
+        begin(13, BATCH, WIDE, 0, 0);
+        constant("places", GHP_ONNX_INT64, 2, (int64_t[]){2, 2}, way == 0 ? places : uneven);
+        number(node("Gather", "patches", "x", "places"), "axis", 1);
+        node("Flatten", "y", "patches", NULL);
+        if (way == 0)
+            means("y", GHP_OP_VIEW, 1, overlapping);
+        else
+            refused(path, "y", GHP_ERR_INPUT, "that are not evenly spaced along each of its axes");
+    }
+}
+
 CHECK_TEST(onnx_functions)
 {
     begin_meanings("functions");
     check_functions();
     check_reductions();
     check_extremes();
+    check_parameters();
+    check_joined();
+    check_patches();
     unlink(path);
     return check_end();
 }

@@ -309,6 +309,25 @@ class Products(nn.Module):
                                     (self.mix @ x).flatten(1), letters.mean(2).flatten(1)], 1))
 
 
+class Computed(nn.Module):
+    """Functions of parameters: rows of unit length, a scale under an exponential, squares, a divisor, what is subtracted
+    and what one is added to. Their names say that they are parameters. And patches that overlap."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.patches, self.head = nn.Linear(12, 8), nn.Linear(4, 2), nn.Linear(16, CLASSES)
+        self.rows, self.scale, self.gain = nn.Embedding(6, 8), nn.Linear(1, 1), nn.LayerNorm(8)
+        self.factors, self.centres, self.slopes = nn.Linear(3, 8), nn.Linear(8, 5), nn.LayerNorm(5)
+
+    def forward(self, x):
+        y = torch.tanh(self.one(x)) * (1 + self.gain.weight)
+        units = nn.functional.normalize(y) @ nn.functional.normalize(self.rows.weight).t() * self.scale.weight.exp()
+        squares = y ** 2 @ self.factors.weight ** 2
+        near = torch.exp(-self.slopes.weight * ((y.unsqueeze(1) - self.centres.weight) ** 2).sum(-1))
+        return self.head(torch.cat([units, squares / self.slopes.weight[:3], near - self.slopes.bias,
+                                    self.patches(x.unfold(1, 4, 2)).mean(1)], 1))
+
+
 class Again(nn.Module):
     """Modules that are called again: a trunk on two halves of the picture, and a block at three depths."""
 
@@ -348,6 +367,7 @@ MODULES = {
     "functions": (Functions, SMALL),
     "lengths": (Lengths, SMALL),
     "products": (Products, SMALL),
+    "computed": (Computed, (12,)),
     "pixels": (Pixels, IMAGE, (32, 32)),
     "nearest": (lambda: Scales(nn.Upsample(scale_factor=2), 16, lambda c: nn.GroupNorm(2, c)), SMALL, (12, 12)),
     "shuffled": (lambda: Scales(nn.PixelShuffle(2), 4, lambda c: nn.InstanceNorm2d(c, affine=True)), SMALL, (12, 12)),

@@ -64,6 +64,7 @@ def frozen(net):
 # name: (the module, part of what ghp says by exporter: of a refusal "!", of a warning, or "" for nothing)
 UNSAID = "ghp trains all parameters, since" # of files without a list
 UNSURE, COMPUTED = "does not say whether", "!computes from the parameter"
+REFUSED = "!" + UNSURE
 CASES = {
     "mean": (lambda: Net(lambda s, x: x - s.mean.view(8, 1, 1), mean=torch.arange(8.0)), "", UNSURE),
     "blur": (lambda: Net(lambda s, x: nn.functional.conv2d(x, s.kernel, padding=1, groups=8),
@@ -72,16 +73,18 @@ CASES = {
     "temperature": (lambda: Net(lambda s, x: x * s.t, t=parameter(1)), "", UNSURE),
     "rezero": (lambda: Net(lambda s, x: x + s.t * torch.tanh(x), t=parameter(1, value=0.0)), "", UNSURE),
     "shift": (lambda: Net(lambda s, x: x + s.t, t=parameter(1)), "", UNSURE),
-    "divisor": (lambda: Net(lambda s, x: x / s.t, t=parameter(1)), "!divides by the parameter", "!divides"),
-    "scaled": (lambda: Net(lambda s, x: nn.functional.conv2d(x, s.w * 0.3), w=parameter(8, 8, 1, 1)), COMPUTED, UNSURE),
-    "divisors": (lambda: Net(lambda s, x: x / s.t.view(8, 1, 1), t=parameter(8)), "!divides by the parameter 't'", UNSURE),
+    "divisor": (lambda: Net(lambda s, x: x / s.t, t=parameter(1)), "", REFUSED),
+    "scaled": (lambda: Net(lambda s, x: nn.functional.conv2d(x, s.w * 0.3), w=parameter(8, 8, 1, 1)), COMPUTED, REFUSED),
+    "divisors": (lambda: Net(lambda s, x: x / s.t.view(8, 1, 1), t=parameter(8)), "", REFUSED),
+    "less": (lambda: Net(lambda s, x: x - s.t.view(8, 1, 1), t=parameter(8)), "", UNSURE),
     "pool": (lambda: Net(lambda s, x: nn.functional.avg_pool2d(x, 3, 1, 1, divisor_override=5)),
              "!has a divisor_override", ""),
     "no_grad": (lambda: Net(without_gradient, w=parameter(8, 8, 1, 1)), "runs without gradients", UNSURE),
     "detach": (lambda: Net(lambda s, x: x + torch.tanh(x.detach())), "is a detach() of the module", ""),
     "no_grad input": (lambda: Normalised(lambda s, x: x, mean=torch.full((3, 1, 1), 0.5)), "", UNSURE),
     "momentum": (lambda: Net(lambda s, x: s.n(x), n=nn.BatchNorm2d(8, momentum=None)), None, "as momentum=None"),
-    "logit scale": (lambda: Net(lambda s, x: x * s.t.exp(), t=parameter(1)), "!computes with the parameter 't'", UNSURE),
+    "logit scale": (lambda: Net(lambda s, x: x * s.t.exp(), t=parameter(1)), "", REFUSED),
+    "power": (lambda: Net(lambda s, x: torch.relu(x) ** s.t, t=parameter(1)), "!computes with the parameter 't'", REFUSED),
 }
 
 

@@ -19,7 +19,7 @@ cases=(swin_v2.traced.17.64 encoder_causal.dynamo.20.64)
 if full; then
     cases=() ways=(traced.17.64 dynamo.20.64)
     unlike=' vit encoder attention attention_unbound swin_v2 maxvit looks registers again unet adaptive tables '
-    unlike+='gated products '
+    unlike+='gated products computed '
     for module in $(PYTHONPATH=$GHP_SOURCE/tests/tools/networks "$python" -c 'import modules; print(*modules.MODULES)'); do
         cases+=($module.${ways[0]})
         [[ $unlike != *" $module "* && ${GHP_EXPORTERS-} != all ]] || cases+=($module.${ways[1]})
