@@ -166,8 +166,7 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
                              "is of an operation that ghp has for constants alone, and reads what "
                              "is computed from samples; %s",
                              ghp_onnx_reads_ids(im, node)
-                                 ? "export the module without its padding mask and give samples "
-                                   "without padding"
+                                 ? "export without the padding mask and give samples of one length"
                                  : ghp_onnx_operator_instead(node->op));
     im->now = node;
     status = read_node(im, node, row);
@@ -311,7 +310,6 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
 {
     const struct ghp_onnx_array *output = &im->output;
     int axes = 0;
-
     if (ghp_onnx_elements(output) == 1 && loss->op == GHP_OP_SOFTMAX_CE &&
         !ghp_onnx_loss_is_said(im->file) && !im->options.open_end)
         return GHP_FAIL(GHP_ERR_INPUT,

@@ -465,14 +465,39 @@ static enum ghp_status read_neg(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_unary(im, node, &like);
 }
 
+/* Times one, or plus zero, a parameter stays itself: torch.addcmul is written so. *done is false otherwise. */
+static enum ghp_status left_alone(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  enum kind kind, bool *done)
+{
+    bool turns = kind == MINUS || kind == OVER; /* a parameter in second place */
+    double neutral = kind == TIMES || kind == OVER ? 1 : 0;
+    const double *value;
+
+    for (int at = 0; at < (turns ? 1 : 2) && !*done; at++) {
+        const struct ghp_onnx_array *x = ghp_onnx_in(im, node, at),
+                                    *c = ghp_onnx_in(im, node, 1 - at);
+
+        if (!ghp_onnx_role_may_train(x) || ghp_onnx_elements(c) != 1 || c->n > x->n ||
+            !ghp_onnx_role_is_number(c))
+            continue;
+        GHP_TRY(ghp_onnx_values(im, c, &value));
+        *done = value[0] == neutral;
+        if (*done) GHP_TRY(ghp_onnx_define(im, node, 0, x));
+    }
+    return GHP_OK;
+}
+
 /* Reads a node of which no input is a tensor, or one of two. *done is false if all are tensors. */
 static enum ghp_status of_constants(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     enum kind kind, bool *done)
 {
     int constants, derived;
+    bool alone = false;
 
     GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
     *done = constants > 0 && node->n_inputs == 2;
+    if (*done && constants == 2) GHP_TRY(left_alone(im, node, kind, &alone));
+    if (alone) return GHP_OK;
     derived = *done && constants == 2 ? derived_in(im, node) : -1;
     if (derived >= 0) return with_derived(im, node, kind, derived);
     if (*done) return constants == 2 ? fold(im, node, kind) : with_constant(im, node, kind);

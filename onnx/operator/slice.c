@@ -287,7 +287,7 @@ static enum ghp_status repeat_front(struct ghp_onnx_import *im, const struct ghp
     return ghp_onnx_fail(im, node, "makes more than %d axes; use fewer", GHP_ONNX_MAX_DIMS);
 }
 
-/* The steps of a table's axes, if its places are the first one and so many steps along each of them. */
+/* The steps along each of a table's axes, if its places are the first one and whole numbers of these steps. */
 static bool find_steps(const struct ghp_onnx_array *table, const double *places, int64_t *steps)
 {
     int64_t inner = 1, n = ghp_onnx_elements(table);

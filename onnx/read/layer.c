@@ -128,11 +128,12 @@ static enum ghp_status as_image(struct ghp_onnx_import *im, struct ghp_onnx_laye
                                 int *input)
 {
     struct ghp_shape s = im->model.layers[*input].out;
-    const struct ghp_layer like = {.op = GHP_OP_VIEW,
-                                   .n_inputs = 1,
-                                   .inputs = {*input},
-                                   .out = ghp_shape_image(s.c, s.h, 1),
-                                   .view = {.n = 2, .sizes = {s.c, s.h}, .strides = {s.h, 1}}};
+    const struct ghp_layer like = {
+        .op = GHP_OP_VIEW,
+        .n_inputs = 1,
+        .inputs = {*input},
+        .out = ghp_shape_image(s.c, s.h, 1),
+        .view = {.n = s.h > 1 ? 2 : s.c > 1, .sizes = {s.c, s.h}, .strides = {s.h, 1}}};
 
     return ghp_onnx_emit(im, &like, ghp_onnx_part(hint, ".image"), input);
 }

@@ -264,7 +264,7 @@ static void check_places(void)
     begin(13, -1, 4, 0, 0); /* what is after the last node */
     constant("w", GHP_ONNX_FLOAT, 2, column, floats);
     node("MatMul", "y", "x", "w");
-    refused_at("y", "the output 'y' ", "2 to 2^24 classes");
+    refused_at("y", "the output 'y' ", "name it as 'loss' of ghp.export");
 }
 
 /* A few nodes can ask for any amount of memory: each here makes a constant four times as large as the one before. And

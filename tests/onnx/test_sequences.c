@@ -231,6 +231,26 @@ static void check_shared_heads(void)
     ghp_model_release(&model);
 }
 
+/* Layer scale on a class token alone. */
+static void check_one_position(void)
+{
+    struct ghp_model model;
+
+    begin_ids(17, -1, 1);
+    constant("wte.weight", GHP_ONNX_FLOAT, 2, (int64_t[]){V, C}, wte);
+    constant("w", GHP_ONNX_FLOAT, 2, (int64_t[]){C, C}, w);
+    constant("gamma", GHP_ONNX_FLOAT, 1, (int64_t[]){C}, wpe);
+    node("Gather", "token", "wte.weight", "x");
+    node("MatMul", "product", "token", "w");
+    node("Mul", "scaled", "product", "gamma");
+    node("Flatten", "y", "scaled", NULL);
+    save(path, "y");
+    if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) return;
+    CHECK_EQ(model.layers[4].op, GHP_OP_CONV2D);
+    CHECK_EQ(model.layers[4].params[0].elements, C);
+    ghp_model_release(&model);
+}
+
 static void check_refusals(void)
 {
     refused_by(-1, CONTEXT + 1, "takes from places beyond its axis");
@@ -319,6 +339,7 @@ CHECK_TEST(sequences)
     check_equal_by_chance();
     check_masks();
     check_shared_heads();
+    check_one_position();
     check_refusals();
     check_other_inputs();
     unlink(path);

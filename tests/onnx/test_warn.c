@@ -248,9 +248,10 @@ static void check_single(void)
 {
     struct ghp_onnx_metadatum list = {"ghp.parameters", "[\"gain\"]"};
     static const int64_t shape[] = {4, 1, 1};
-    static const char *const said[] = {NULL, "computes from the parameter 'gain'"};
+    static const char *const said[] = {NULL, "computes from the parameter 'gain'", NULL};
+    static const float one = 1;
 
-    for (int way = 0; way < 2; way++) {
+    for (int way = 0; way < 3; way++) {
         struct ghp_model model;
 
         begin_network("pytorch");
@@ -260,7 +261,11 @@ static void check_single(void)
             node("Mul", "gain_square", "gain", "gain");
             node("Reshape", "gain_of", "gain_square", "shape");
         }
-        node("Mul", "m", "x", way == 1 ? "gain_of" : "gain");
+        if (way == 2) { /* as torch.addcmul is written */
+            constant("one", GHP_ONNX_FLOAT, 0, NULL, &one);
+            node("Mul", "gain_of", "one", "gain");
+        }
+        node("Mul", "m", "x", way > 0 ? "gain_of" : "gain");
         end_network("m");
         graph.texts = &list;
         graph.n_texts = 1;
