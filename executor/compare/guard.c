@@ -189,10 +189,13 @@ static void judge(struct turns *c)
     found->ratio_low = standings[1].ratio.low;
     found->ratio_high = standings[1].ratio.high;
     found->switched = candidates.winner == 1 && candidates.certain;
-    ghp_note("timed in turns: %.4g ms a step by the plan, %.4g by data parallelism, whose ratio is "
-             "%.3f [%.3f, %.3f]: the training continues with %s",
+    ghp_note("timed in turns: %.4g ms a step by the plan, %.4g by data parallelism; in a round "
+             "that took %.3f [%.3f, %.3f] times as long: the training continues with %s",
              1e3 * found->plan_step_s, 1e3 * found->data_step_s, found->ratio, found->ratio_low,
-             found->ratio_high, found->switched ? "data parallelism" : "the plan");
+             found->ratio_high,
+             found->switched          ? "data parallelism"
+             : found->ratio_low > 1.0 ? "the plan"
+                                      : "the plan, since 1 is in the range");
 }
 
 /* The training's state passes into the data-parallel worker, and its own worker is closed. */

@@ -7,6 +7,7 @@
 #include "core/base/folder.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
+#include "core/base/text.h"
 #include "core/cost/missing.h"
 #include "executor/launcher/command.h"
 #include "executor/launcher/tool_path.h"
@@ -311,6 +312,30 @@ static enum ghp_status train(struct way *way, int *code)
 
 /* ---- before anything is measured ---- */
 
+/* Refuses another optimizer than the plan's among ghp-run's options. */
+static enum ghp_status check_optimizer(const struct way *way)
+{
+    static const char option[] = "--optimizer";
+    const char *planned = chosen.optimizer != NULL ? chosen.optimizer : "sgd", *given;
+
+    for (int i = 0; i < way->n_run; i++) {
+        if (!ghp_text_begins(way->run[i], option)) continue;
+        given = way->run[i] + strlen(option);
+        if (*given == '=')
+            given++;
+        else if (*given == '\0' && i + 1 < way->n_run)
+            given = way->run[i + 1];
+        else
+            continue;
+        if (strcmp(given, planned) != 0 && strcmp(given, "plan") != 0)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "the plan counts the optimizer's memory; give --optimizer %s before "
+                            "'--', not after it",
+                            given);
+    }
+    return GHP_OK;
+}
+
 /* Whether ghp-run takes its options, and the first weights, which it looks at without a plan. */
 static enum ghp_status check_run(struct way *way, int *code)
 {
@@ -378,6 +403,7 @@ static enum ghp_status check(struct way *way, int *code)
     GHP_TRY(check_network(way));
     if (!chosen.plan_only) GHP_TRY(check_run(way, code));
     if (*code != 0) return GHP_OK;
+    GHP_TRY(check_optimizer(way));
     GHP_TRY(ghp_folder_make(way->folder, &way->made_folder));
     if (given) status = check_plan(way, code);
     if ((status != GHP_OK || *code != 0) && way->made_folder) rmdir(way->folder);

@@ -4,12 +4,12 @@
 #include "core/base/log.h"
 #include "core/model/lora.h"
 #include "core/model/orientation.h"
+#include "core/model/parameter_names.h"
 #include "core/base/text.h"
 #include "executor/state/parameters.h"
 #include "onnx/network.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,14 +213,14 @@ static bool is_excepted(const struct match *m, const char *name)
     const struct ghp_opt_list *except = m->choice->except;
 
     for (int i = 0; except != NULL && i < except->n; i++)
-        if (fnmatch(except->item[i], name, 0) == 0) return true;
+        if (ghp_parameter_is_named(except->item[i], name)) return true;
     return false;
 }
 
 static bool names_one(const char *pattern, const char *const *names)
 {
     for (int i = 0; names[i] != NULL; i++)
-        if (fnmatch(pattern, names[i], 0) == 0) return true;
+        if (ghp_parameter_is_named(pattern, names[i])) return true;
     return false;
 }
 

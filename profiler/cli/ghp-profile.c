@@ -488,7 +488,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
     if (status == GHP_OK) status = ghp_profiling_run(&request, transport, &result);
     if (status == GHP_OK) {
         if (transport->control->rank == 0)
-            status = ghp_show_measured(&result, set.output, set.json);
+            status = ghp_show_measured(&result, set.output, set.json, set.fresh);
         if (status == GHP_OK) status = ghp_opts_printed(); /* on other ranks nothing was */
         status = ghp_profiling_agree(transport, status);
     }

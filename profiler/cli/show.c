@@ -118,19 +118,18 @@ static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds
 }
 
 /* What the budget did not reach makes predictions that are worth less. */
-static void note_missed(struct ghp_table *table, int analytic)
+static void note_missed(struct ghp_table *table, int analytic, bool fresh)
 {
     if (analytic > 0)
         ghp_table_note(
             table,
             "%d operation%s by the analytic model, for lack of time: plans that need them are "
-            "predicted worse; "
-            "the same command without --fresh continues from here, --budget gives more time",
-            analytic, ghp_plural(analytic));
+            "predicted worse; the same command%s continues from here, --budget gives more time",
+            analytic, ghp_plural(analytic), fresh ? " without --fresh" : "");
 }
 
 enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const char *output,
-                                  bool json)
+                                  bool json, bool fresh)
 {
     static const char *const columns[] = {"measured", "kept", "interpolated",
                                           "by the analytic model"};
@@ -149,7 +148,7 @@ enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const ch
     ghp_table_note(table, "rank 0: %s", r->binding);
     note_speeds(table, &r->profile.speeds);
     if (r->cache[0] != '\0') ghp_table_note(table, "measurements are kept in %s", r->cache);
-    note_missed(table, r->ops.analytic);
+    note_missed(table, r->ops.analytic, fresh);
     if (r->disturbed[0] != '\0') ghp_table_note(table, "disturbed: %s", r->disturbed);
     if (r->overrun[0] != '\0') ghp_table_note(table, "over the budget: %s", r->overrun);
     ghp_table_column(table, "what", "", 'l');

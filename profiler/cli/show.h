@@ -12,6 +12,6 @@
 enum ghp_status ghp_show_machine(const struct ghp_machine *machine, const char *output, bool json);
 enum ghp_status ghp_show_analytic(const struct ghp_profile *profile, const char *output, bool json);
 enum ghp_status ghp_show_measured(const struct ghp_profiling_result *result, const char *output,
-                                  bool json);
+                                  bool json, bool fresh);
 
 #endif

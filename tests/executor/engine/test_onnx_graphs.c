@@ -193,7 +193,7 @@ static void reshape(const char *out, const char *from, const char *sizes, int n,
 static void check_regrouped(bool back)
 {
     static const int64_t across[4] = {0, 2, 1, 3}, around[4] = {0, 3, 2, 1};
-    static const int64_t strips[4] = {-1, SIDE, COLUMNS / SIDE, SIDE},
+    static const int64_t regrouped[4] = {-1, SIDE, COLUMNS / SIDE, SIDE},
                          patches[4] = {-1, C, PATCHES, SIDE * SIDE}, windows[3] = {-1, PATCHES, C},
                          parted[4] = {-1, SIDE * SIDE, PATCHES, C},
                          rows[4] = {-1, COLUMNS / SIDE, SIDE, SIDE},
@@ -202,9 +202,9 @@ static void check_regrouped(bool back)
     float *out;
 
     begin(13, BATCH, C, ROWS, COLUMNS);
-    reshape("strips", "x", "strips sizes", 4, strips);
-    list(node("Transpose", "strips across", "strips", NULL), "perm", across, 4);
-    reshape("patches", "strips across", "patches sizes", 4, patches);
+    reshape("regrouped", "x", "regrouped sizes", 4, regrouped);
+    list(node("Transpose", "regrouped across", "regrouped", NULL), "perm", across, 4);
+    reshape("patches", "regrouped across", "patches sizes", 4, patches);
     list(node("Transpose", "around", "patches", NULL), "perm", around, 4);
     if (back) {
         reshape("windows", "around", "windows sizes", 3, windows);

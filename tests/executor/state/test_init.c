@@ -139,6 +139,9 @@ static void check_except(struct ghp_worker *worker, struct ghp_init_choice choic
     check_value(worker, "norm.weight", 0, 1);
     for (int i = 0; i < 6; i++)
         check_value(worker, "fc.weight", i, weight[i]);
+    except.item[0] = "fc"; /* a module stands for its parameters */
+    CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_OK);
+    check_value(worker, "fc.weight", 5, weight[5]);
     choice.except = &bias;
     CHECK_STATUS(ghp_init_weights(worker, &choice), GHP_ERR_INPUT);
     CHECK_MESSAGE("'fc.weight' is [3][2]");

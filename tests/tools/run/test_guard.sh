@@ -30,7 +30,7 @@ plan --strategy model --bucket-cap 1GiB
 run plain.run --steps $steps --precision double --guard off --metrics plain.lines
 run turned.run --steps $steps --precision double --guard on --metrics turned.lines --emulate latency=4ms \
     --checkpoint kept --checkpoint-every 10
-says err 'the training continues with data parallelism'
+says err 'in a round that took .* times as long: the training continues with data parallelism$'
 says out '^# after step [0-9]* data parallelism took .*: the training continued with it'
 says turned.run '"switched": true'
 says turned.run '"strategy": "data"'
@@ -49,7 +49,7 @@ says err "resuming after step $steps"
 plan --strategy owt
 run plain.run --steps $steps --guard off
 run kept.run --steps $steps --guard on --emulate port=1e7
-says err 'the training continues with the plan'
+says err 'in a round that took .* times as long: the training continues with the plan$'
 says kept.run '"switched": false'
 says kept.run '"strategy": "owt"'
 { [ -n "$(hash plain.run)" ] && [ "$(hash plain.run)" = "$(hash kept.run)" ]; } ||
@@ -67,6 +67,10 @@ predict() { # predict STEP ERROR: the plan's own prediction, which stands before
 predict 1e-9 1e-10
 run auto.run --steps 201
 says err 'timed in turns'
+low=$(number ratio_low auto.run) high=$(number ratio_high auto.run)
+kept=$(grep -c 'the plan, since 1 is in the range' err)
+awk -v l="$low" -v h="$high" -v kept="$kept" 'BEGIN { exit kept != (l <= 1 && h >= 1) }' ||
+    fail "[$low, $high] does not decide so: $(grep 'timed in turns' err)"
 run auto.run --steps 200
 lacks err 'timed in turns'
 run auto.run --steps 201 --guard off

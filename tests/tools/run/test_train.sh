@@ -56,6 +56,8 @@ early() { # early CODE TEXT ARGS...
 }
 early 2 "^ghp-run: unknown option '--nonsense'" -- --nonsense
 last 2
+early 2 "^ghp-train: .* give --optimizer adamw before '--'" -- --steps 3 --optimizer adamw
+early 2 "^ghp-train: .* give --optimizer lion before '--'" --optimizer adamw -- --optimizer=lion
 early 2 'both --steps and --epochs' -- --steps 3 --epochs 2
 early 1 "^ghp-run: no data in 'nowhere'" -- --data idx:nowhere
 early 1 "^ghp-run: cannot read 'gone'" -- --data tokens:tiny.json,val:gone,type=uint32
