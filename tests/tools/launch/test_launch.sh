@@ -82,7 +82,7 @@ for failure in 1 2 3; do
 done
 ends 0 'three failures'
 says '4 workers failed after [0-9]+ steps, with a checkpoint of [0-9]+: .*rank [0-3] .*signal 9' 'a killed worker'
-says 'with a checkpoint of [0-9]+: mpirun ended by signal 9' 'a killed mpirun'
+says 'with a checkpoint of [0-9]+: mpi.sh ended by signal 9' 'a killed launcher'
 says 'with a checkpoint of [0-9]+: worker [0-9] waited 6 s in .*rank\(s\) .*2' 'a worker that hangs'
 [ "$(grep -c "4 workers continue with '4.json' from step" err)" = 3 ] || fail "not three restarts: $(grep ghp-launch err)"
 [ "$(value out)" = "$(value whole)" ] || fail "other weights than undisturbed"
